@@ -45,11 +45,11 @@ from evenreel.training.data.examples import (
     TrainingExamples,
     TrainingInputs,
 )
-from evenreel.training.data.pairs import Order, Pairs, Rows, pairs_of
+from evenreel.training.data.pairs import Order, Pairs, pairs_of
 from evenreel.training.loop.optimiser import parameter_groups, rate_share
 from evenreel.training.loop.run import RunHooks, train
 from evenreel.training.recipe.recipe import Backbone, Data, Loop, MatcherChoice, Recipe, Records
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import Indices, TextFeatures, VideoFeatures
 
 CLIPS, FRAMES, WORDS, DIMENSION = 512, 12, 32, 512
 TOWER_FRAMES, SIDE = 4, 64
@@ -65,7 +65,7 @@ class Case:
     examples: TrainingExamples
     dimension: int
     towers: Towers | None
-    batch: Callable[[Rows, TrainableTowers | None], PairBatch]
+    batch: Callable[[Indices, TrainableTowers | None], PairBatch]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +76,13 @@ class PixelsInMemory:
     tokens: TokenIds
     pixels: Tensor
 
-    def texts(self, rows: Rows) -> TokenBatch:
+    def texts(self, rows: Indices) -> TokenBatch:
         """Some captions."""
         return TokenBatch(
             tuple(self.pairs.caption_ids[row] for row in rows), TokenIds(*(part[rows] for part in self.tokens))
         )
 
-    def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:
+    def videos(self, rows: Indices, draw: Draw | None = None) -> PixelBatch:
         """Some clips."""
         shape = (len(rows), self.pixels.shape[1])
         ids = tuple(self.pairs.clip_ids[row] for row in rows)
@@ -131,7 +131,7 @@ def features_case(steps: int, batch: int) -> Case:
     held = [torch.from_numpy(one.astype(np.float32)) for one in (words, sentence, frames)]
     masks = [torch.from_numpy(one) for one in (word_mask, frame_mask)]
 
-    def bare(rows: Rows, towers: TrainableTowers | None) -> PairBatch:
+    def bare(rows: Indices, towers: TrainableTowers | None) -> PairBatch:
         text = TextBatch((), held[0][rows], masks[0][rows], held[1][rows])
         video = VideoBatch((), held[2][rows], masks[1][rows], torch.zeros(len(rows), FRAMES))
         return PairBatch(text, video, torch.eye(len(rows), dtype=torch.bool))
@@ -148,7 +148,7 @@ def towers_case(steps: int, batch: int) -> Case:
     tokens = tokenise(towers, ["a large red circle moves left over grass"] * CLIPS, 32)
     examples = PixelsInMemory(pairs(CLIPS), tokens, pixels)
 
-    def bare(rows: Rows, learning: TrainableTowers | None) -> PairBatch:
+    def bare(rows: Indices, learning: TrainableTowers | None) -> PairBatch:
         assert learning is not None
         words, sentence = learning.encode_text(TokenIds(tokens.ids[rows], tokens.mask[rows]))
         frames = learning.encode_frames(pixels[rows].flatten(0, 1)).unflatten(0, (len(rows), TOWER_FRAMES))

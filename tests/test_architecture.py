@@ -22,7 +22,8 @@ from tests.each import check_each
 PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
-    {"errors", "types", "config", "files", "documents", "version"},
+    {"errors", "types", "config", "version"},
+    {"files", "documents", "progress"},
     {"arguments", "array_files", "parquet_files", "provenance", "settings_checks", "wording"},
     {"media", "language", "corpus"},
     {"onscreen", "encoders", "features"},

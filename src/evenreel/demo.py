@@ -19,7 +19,7 @@ from evenreel.types import Hit, SearchResult
 
 if TYPE_CHECKING:
     from evenreel.audits import AuditResult
-    from evenreel.library import Library, Progress
+    from evenreel.library import Library, StagedProgress
 
 VIDEO_COUNT = 60
 GENERATORS = ("generator_a", "generator_b")
@@ -141,7 +141,7 @@ def make_demo_videos(
     _write_metadata(folder / "metadata.csv", scenes)
 
 
-def run_demo(folder: Path, progress: Progress | None = None, count: int = VIDEO_COUNT) -> list[SearchResult]:
+def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = VIDEO_COUNT) -> list[SearchResult]:
     """What `evenreel demo` does: render, index with the built-in encoder, search, audit, say how to go on.
 
     Args:

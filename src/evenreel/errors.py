@@ -80,6 +80,10 @@ class ScoresError(EvenreelError):
     """Scores cannot be read, do not fit the corpus, or are no numbers that can be ranked."""
 
 
+class OutputError(EvenreelError):
+    """A file of results cannot be written."""
+
+
 class FeaturesError(EvenreelError):
     """A folder of features cannot be used as it stands, or does not fit the corpus."""
 

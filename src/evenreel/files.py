@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from evenreel.errors import OutputError
+
 TEMPORARY_SUFFIX = ".tmp"
 """Ends the name of a file that was being written; one that is left after a crash may be deleted."""
 
@@ -40,6 +42,21 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def output_file(path: Path) -> Iterator[Path]:
+    """Write a file of results, whole or not at all, as `replacing` does.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    try:
+        with replacing(path) as part:
+            yield part
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise OutputError(f"{path} cannot be written ({why}); choose another place.") from error
 
 
 def write_durably(path: Path, payload: bytes) -> None:

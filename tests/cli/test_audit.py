@@ -18,7 +18,7 @@ from evenreel.audits import AUDITS, Audit, AuditSettings, AuditTable, audit_sour
 from evenreel.cli.app import app
 from evenreel.cli.audit.command import Watched
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
-from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
+from evenreel.errors import CorpusError, EvenreelError, OutputError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.audits.length.small_lengths import ranked_clips, ranking, training_clips
@@ -318,7 +318,7 @@ WRONG = [
     ("length --scores fair.npz --corpus corpus --tail-classes q.txt", UsageError, "it needs verb, noun, or both"),
     ("length --scores fair.npz --corpus corpus --split test", CorpusError, "says of no clip how long it is"),
     ("source --scores fair.npz --corpus corpus --confidence 95", UsageError, "must be a number between 0 and 1"),
-    ("source --scores fair.npz --corpus corpus --report fair.npz/r.html", ScoresError, "cannot be written"),
+    ("source --scores fair.npz --corpus corpus --report fair.npz/r.html", OutputError, "cannot be written"),
 ]
 
 
@@ -334,11 +334,11 @@ def test_what_is_wrong_is_said_in_a_sentence(
 
 def test_the_tables_are_printed_before_a_page_that_fails(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
-        raise ScoresError("The disk is full.")
+        raise OutputError("The disk is full.")
 
     monkeypatch.setattr("evenreel.cli.audit.command._write", fail)
     done = audit(place, "source", "--scores", "fair.npz", "--corpus", "corpus", "--report", place / "r.html")
-    assert isinstance(done.exception, ScoresError)
+    assert isinstance(done.exception, OutputError)
     assert "How often the real clip stands above its mirror" in done.stdout
 
 

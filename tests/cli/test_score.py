@@ -20,7 +20,7 @@ from evenreel.cli.app import app
 from evenreel.cli.train.files import inputs_of
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
-from evenreel.errors import EvenreelError, FeaturesError, ScoresError, UsageError
+from evenreel.errors import EvenreelError, FeaturesError, OutputError, ScoresError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import (
     FeatureSet,
@@ -283,7 +283,7 @@ def test_longer_captions_and_clips_are_told(place: Place) -> None:
     ("words", "kind", "sentence"),
     [
         (["--out", "scores.csv"], UsageError, "ends neither in .npz nor in .npy"),
-        (["--out", "FILE/s.npz"], ScoresError, "FILE/s.npz cannot be written"),
+        (["--out", "FILE/s.npz"], OutputError, "FILE/s.npz cannot be written"),
         (["--out", "s.npz", "--split", "tset"], EvenreelError, "tset"),
         (["--out", "s.npz", "--device", "nonsense"], UsageError, "nonsense"),
     ],
@@ -312,5 +312,5 @@ def test_a_table_that_is_large_and_one_that_is_too_large(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=127))
     full = place.score("--split", "val", "--out", tmp_path / "s.npz")
-    assert isinstance(full.exception, ScoresError)
+    assert isinstance(full.exception, OutputError)
     assert "has 0.0 GiB left; choose another place" in str(full.exception)

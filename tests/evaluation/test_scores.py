@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evenreel.corpus import make_corpus
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import OutputError, ScoresError, UsageError
 from evenreel.evaluation.bank import load_bank
 from evenreel.evaluation.listed import ListedScores
 from evenreel.evaluation.scores import load_scores, save_scores
@@ -150,7 +150,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
         )
     assert (tmp_path / "s.npz").read_bytes() == before
     (tmp_path / "file").write_text("")
-    with pytest.raises(ScoresError, match="cannot be written"):
+    with pytest.raises(OutputError, match="cannot be written"):
         save_scores(MIXED, tmp_path / "file" / "s.npz")
 
 

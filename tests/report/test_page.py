@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from evenreel.corpus import make_corpus
-from evenreel.errors import ScoresError
+from evenreel.errors import OutputError
 from evenreel.evaluation import Evaluation, EvaluationSettings, Interval, evaluate, parse_metric
 from evenreel.evaluation.comparison import compare
 from evenreel.evaluation.results import VideoProtocol
@@ -241,7 +241,7 @@ def test_a_page_without_charts_has_no_script_and_is_written_whole(tmp_path: Path
     assert '<td class="words">&lt;x&gt;</td>' in words
     assert "<title>$title</title>" in words
     (tmp_path / "file").write_text("")
-    with pytest.raises(ScoresError, match="cannot be written"):
+    with pytest.raises(OutputError, match="cannot be written"):
         write_page(page, tmp_path / "file" / "p.html")
 
 

@@ -19,8 +19,8 @@ from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.training import Recipe, recipe_from
 from evenreel.training.data.examples import Draw, FeatureExamples, PixelBatch, TokenBatch, TrainingInputs
-from evenreel.training.data.pairs import Pairs, Rows, pairs_of
-from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
+from evenreel.training.data.pairs import Pairs, pairs_of
+from evenreel.types import Corpus, Indices, ScoreBlocks, TextFeatures, VideoFeatures
 from tests.tiny_checkpoints import SIDE, WORDS
 
 DIMENSION = 16
@@ -93,12 +93,12 @@ class PixelsInMemory:
     pixels: Tensor
     frame_mask: Tensor
 
-    def texts(self, rows: Rows) -> TokenBatch:
+    def texts(self, rows: Indices) -> TokenBatch:
         return TokenBatch(
             tuple(self.pairs.caption_ids[row] for row in rows), TokenIds(*(one[rows] for one in self.tokens))
         )
 
-    def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:
+    def videos(self, rows: Indices, draw: Draw | None = None) -> PixelBatch:
         mask = self.frame_mask[rows]
         mask = mask[:, : int(mask.sum(1).max())]
         pixels = self.pixels[rows][:, : mask.shape[1]][mask]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from evenreel.adaptation.learning import Learner, learnable
 from evenreel.adaptation.quality import Quality, QualityVerdict, compared, of_both, quality
 from evenreel.adaptation.report import AdaptationStep
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import QueryStream, Rows, check_sentences, joined, taken
+from evenreel.adaptation.stream import QueryStream, check_sentences, joined, taken
 from evenreel.adaptation.titan.pseudo_labels import (
     ClipGallery,
     PseudoPairs,
@@ -30,8 +30,9 @@ from evenreel.adaptation.vectors import video_vectors
 from evenreel.evaluation.concentration import balance
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, to_device, video_batch
 from evenreel.matchers.scoring import encode_videos
+from evenreel.progress import Progress
 from evenreel.similarity.tiles import device_of, evaluating
-from evenreel.types import FloatArray, TextFeatures, VideoFeatures
+from evenreel.types import FloatArray, Indices, TextFeatures, VideoFeatures
 
 AT_ONCE = 256
 """Clips that become vectors at a time."""
@@ -159,7 +160,7 @@ class TestTimeMatcher(nn.Module):
         self._step(self._seen, own, verdict)
         return self.ranked(texts) if before is None else before
 
-    def learn(self, stream: QueryStream, progress: Callable[[float], None] = lambda share: None) -> None:
+    def learn(self, stream: QueryStream, progress: Progress = lambda share: None) -> None:
         """Learn from all queries of a stream, but those that are held out to measure quality on."""
         held, learned = self._parted(len(stream.sentences))
         rounds = [rows for _ in range(self.settings.epochs) for rows in _chunks(learned, self.settings.bank)]
@@ -184,7 +185,7 @@ class TestTimeMatcher(nn.Module):
     def _name(self) -> str:
         return "source" if self.served is self.source else "adapted"
 
-    def _step(self, window: QueryWindow, own: Rows, verdict: QualityVerdict | None) -> None:
+    def _step(self, window: QueryWindow, own: Indices, verdict: QualityVerdict | None) -> None:
         """Learn from a batch of those that were seen."""
         step = AdaptationStep(len(self.steps) + 1, len(own), verdict=verdict)
         if self._may_learn(window):
@@ -227,7 +228,7 @@ class TestTimeMatcher(nn.Module):
         """Whether nothing learns that clips are encoded with; the map of captions maps texts of windows too."""
         return self.settings.learns == "text" and (self._videos.windows is None or not self.limits.windows)
 
-    def _remember(self, texts: TextFeatures, sentences: tuple[str, ...]) -> Rows:
+    def _remember(self, texts: TextFeatures, sentences: tuple[str, ...]) -> Indices:
         """Put queries behind those that were seen, of which the first go where there are too many; their places."""
         if self._seen is not None:
             texts, sentences = joined(self._seen.texts, texts), self._seen.sentences + sentences
@@ -238,13 +239,13 @@ class TestTimeMatcher(nn.Module):
         self._seen = QueryWindow(texts, sentences)
         return np.arange(len(sentences) - new, len(sentences))
 
-    def _parted(self, count: int) -> tuple[Rows, Rows]:
+    def _parted(self, count: int) -> tuple[Indices, Indices]:
         """Rows of queries that are held out, and of the others."""
         order = np.random.default_rng([self.settings.seed, 1]).permutation(count)
         held = round(self.settings.safety.held_out * count)
         return np.sort(order[:held]), np.sort(order[held:])
 
-    def _judged(self, window: QueryWindow, own: Rows) -> QualityVerdict:
+    def _judged(self, window: QueryWindow, own: Indices) -> QualityVerdict:
         """Hold the adapted model to the source on queries that it has not learned from, with all earlier such ones."""
         scale = float(self.source.logit_scale.detach().exp())
         rows = slice(int(own[0]), int(own[-1]) + 1)
@@ -294,10 +295,10 @@ def _frozen(matcher: Any) -> Any:
     return copy.deepcopy(matcher).eval().requires_grad_(requires_grad=False)
 
 
-def _part(stream: QueryStream, rows: Rows) -> QueryWindow:
+def _part(stream: QueryStream, rows: Indices) -> QueryWindow:
     return QueryWindow(taken(stream.texts, rows), tuple(stream.sentences[row] for row in rows))
 
 
-def _chunks(rows: Rows, size: int) -> list[Rows]:
+def _chunks(rows: Indices, size: int) -> list[Indices]:
     """As few parts of at most this size as there can be, of nearly equal sizes."""
     return np.array_split(rows, -(-len(rows) // size)) if len(rows) else []

@@ -13,11 +13,11 @@ from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.quality import quality
 from evenreel.adaptation.report import AdaptReport
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import QueryStream, Rows, taken
+from evenreel.adaptation.stream import QueryStream, taken
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, over_attended
 from evenreel.evaluation.concentration import skewness
 from evenreel.language.tokens import Tagger
-from evenreel.types import FloatArray
+from evenreel.types import FloatArray, Indices
 
 FIRST = 10
 """Places of a ranking that hubs are counted in, and at most a fifth of all: every clip is among the first V."""
@@ -97,7 +97,7 @@ def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | Non
         tagger: finds over-attended words; None for none.
     """
     ids, places = stream.videos.ids, max(1, min(FIRST, len(stream.videos.ids) // 5))
-    firsts: tuple[list[Rows], list[Rows]] = ([], [])
+    firsts: tuple[list[Indices], list[Indices]] = ([], [])
     counts = np.zeros((2, len(ids)), np.int64)
     qualities: list[Mapping[str, float]] = []
     measured = 0
@@ -159,27 +159,27 @@ def record(
     return plain
 
 
-def _first(scores: FloatArray, count: int) -> Rows:
+def _first(scores: FloatArray, count: int) -> Indices:
     """(Q, count) columns of the best, in no order."""
-    found: Rows = np.argpartition(-scores, count - 1, axis=1)[:, :count]
+    found: Indices = np.argpartition(-scores, count - 1, axis=1)[:, :count]
     return found
 
 
-def _spread(rows: Rows) -> Rows:
+def _spread(rows: Indices) -> Indices:
     """At most `EXAMPLES` of them, evenly from first to last."""
     if len(rows) <= EXAMPLES:
         return rows
-    kept: Rows = rows[np.linspace(0, len(rows) - 1, EXAMPLES).round().astype(np.int64)]
+    kept: Indices = rows[np.linspace(0, len(rows) - 1, EXAMPLES).round().astype(np.int64)]
     return kept
 
 
-def _hubs(counts: Rows, ids: Sequence[str]) -> Iterator[HubChange]:
+def _hubs(counts: Indices, ids: Sequence[str]) -> Iterator[HubChange]:
     listed = {int(place) for row in counts for place in np.argsort(-row, kind="stable")[:LISTED]}
     for place in sorted(listed, key=lambda place: (-counts[0, place], -counts[1, place], place)):
         yield HubChange(ids[place], int(counts[0, place]), int(counts[1, place]))
 
 
-def _words(stream: QueryStream, firsts: Rows, tagger: Tagger, settings: AdaptSettings) -> tuple[HubWord, ...]:
+def _words(stream: QueryStream, firsts: Indices, tagger: Tagger, settings: AdaptSettings) -> tuple[HubWord, ...]:
     how = settings.counterfactuals or CounterfactualSettings()
     found = over_attended(tagger.tag(stream.sentences), firsts, how)
     most = sorted(found, key=lambda one: (-one.matched, one.video, -one.count, one.word))[:EXAMPLES]

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from evenreel.adaptation.settings import AdaptSettings, Learns, Objective
-from evenreel.adaptation.stream import Rows
 from evenreel.errors import UsageError
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, text_batch, to_device, video_batch
 from evenreel.matchers.contrastive import contrastive
 from evenreel.matchers.matcher import Matcher
 from evenreel.similarity.tiles import device_of, evaluating
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import Indices, TextFeatures, VideoFeatures
 
 
 class UnpairedLoss(Protocol):
@@ -103,7 +102,7 @@ class Learner:
         self._optimiser = torch.optim.Adam(self._weights, lr=settings.lr)
         self._rng = np.random.default_rng(settings.seed)
 
-    def paired(self, texts: TextFeatures, columns: Rows, videos: VideoFeatures) -> dict[str, float]:
+    def paired(self, texts: TextFeatures, columns: Indices, videos: VideoFeatures) -> dict[str, float]:
         """Symmetric InfoNCE of captions with their pseudo clips; captions of one clip are no negatives of each other.
 
         The paper does not say what it learns from the pairs with; this is what most matchers are trained with, and it
@@ -132,7 +131,7 @@ class Learner:
                 terms.append(self._stepped(found))
         return _means(terms)
 
-    def _rounds(self, count: int) -> Iterator[Rows]:
+    def _rounds(self, count: int) -> Iterator[Indices]:
         """Rows of batches, `steps` times all of them in another order."""
         size = self._settings.batch_size
         for _ in range(self._settings.steps):
@@ -141,17 +140,19 @@ class Learner:
                 if len(rows := order[start : start + size]) > 1:
                     yield rows
 
-    def _pair_step(self, texts: TextFeatures, columns: Rows, videos: VideoFeatures, rows: Rows) -> dict[str, float]:
+    def _pair_step(
+        self, texts: TextFeatures, columns: Indices, videos: VideoFeatures, rows: Indices
+    ) -> dict[str, float]:
         clips = columns[rows]
         same = torch.from_numpy(clips[:, None] == clips)
         batch = PairBatch(self._text(texts, rows), self._video(videos, clips), same.to(device_of(self._matcher)))
         with evaluating(self._matcher):
             return self._stepped(contrastive(self._matcher, batch))
 
-    def _text(self, texts: TextFeatures, rows: Rows) -> TextBatch:
+    def _text(self, texts: TextFeatures, rows: Indices) -> TextBatch:
         return to_device(text_batch(texts, rows), device_of(self._matcher))
 
-    def _video(self, videos: VideoFeatures, rows: Rows) -> VideoBatch:
+    def _video(self, videos: VideoFeatures, rows: Indices) -> VideoBatch:
         return to_device(video_batch(videos, rows), device_of(self._matcher))
 
     def _stepped(self, terms: dict[str, Tensor]) -> dict[str, float]:

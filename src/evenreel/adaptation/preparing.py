@@ -23,6 +23,7 @@ from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.matchers.batches import text_batch, to_device, video_batch
 from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
 from evenreel.matchers.matcher import Matcher
+from evenreel.progress import Progress
 from evenreel.settings_checks import MOST_BITS, check_settings, whole
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.training.data.pairs import Pairs
@@ -31,7 +32,7 @@ from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 AT_ONCE = 512
 """Captions, or clips, that become vectors at a time."""
 
-Bar = Callable[[str], AbstractContextManager[Callable[[float], None]]]
+Bar = Callable[[str], AbstractContextManager[Progress]]
 """What a stage is called -> a block in which the share that is done is told."""
 
 
@@ -97,7 +98,7 @@ class PrepareSettings:
 
 
 @contextlib.contextmanager
-def _silent(stage: str) -> Iterator[Callable[[float], None]]:
+def _silent(stage: str) -> Iterator[Progress]:
     yield lambda share: None
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
-Vector = NDArray[np.float64]
+from evenreel.types import Column
 
 LEAST = 10
 """Queries of which an interval is given: of two that rise alike Student's t would say that it is sure."""
@@ -31,9 +31,9 @@ class Quality:
         entropy: (Q,) of the softmax of the query's scores, in nats.
     """
 
-    agreement: Vector
-    coverage: Vector
-    entropy: Vector
+    agreement: Column
+    coverage: Column
+    entropy: Column
 
     @property
     def means(self) -> dict[str, float]:
@@ -98,7 +98,7 @@ def of_both(first: Quality, second: Quality) -> Quality:
     return Quality(*(np.concatenate([getattr(first, name), getattr(second, name)]) for name in vars(first)))
 
 
-def _change(values: Vector, confidence: float) -> MeanChange:
+def _change(values: Column, confidence: float) -> MeanChange:
     mean = float(values.mean())
     if len(values) < LEAST:
         return MeanChange(mean, -np.inf, np.inf)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from evenreel.adaptation.report import AdaptReport
 from evenreel.adaptation.stream import QueryStream, taken
 from evenreel.errors import UsageError
 from evenreel.language.tokens import Tagger
+from evenreel.progress import Progress
 from evenreel.types import FloatArray, Scores
 
 
@@ -39,7 +39,7 @@ class Adaptation(NamedTuple):
 def adapt(
     model: TestTimeMatcher,
     stream: QueryStream,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = lambda share: None,
     *,
     keep: bool = False,
     tagger: Tagger | None = None,

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import Indices, TextFeatures, VideoFeatures
 
-Rows = NDArray[np.int64]
 EncodeTexts = Callable[[Sequence[str]], TextFeatures]
 """Captions -> their features, with ids of any kind."""
 
@@ -43,7 +42,7 @@ class QueryStream:
                 "two of each or more."
             )
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[Indices]:
         """Rows of queries, `size` at a time; a last one alone goes with those before it."""
         starts = [*range(0, len(self.sentences), size), len(self.sentences)]
         if len(starts) > 2 and starts[-1] - starts[-2] == 1:
@@ -65,7 +64,7 @@ def check_sentences(texts: TextFeatures, sentences: Sequence[str]) -> None:
         )
 
 
-def taken(texts: TextFeatures, rows: Rows) -> TextFeatures:
+def taken(texts: TextFeatures, rows: Indices) -> TextFeatures:
     """Some captions."""
     return TextFeatures(
         tuple(texts.ids[row] for row in rows),

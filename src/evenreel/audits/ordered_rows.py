@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Marks = NDArray[np.bool_]
-Column = NDArray[np.float64]
+from evenreel.types import Column, Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +44,18 @@ class OrderedRows:
         ends = np.where(first[:, 1:], places + 1, values.shape[1])
         return cls(order, start, np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1], hidden, False)
 
-    def placed(self, marks: Marks) -> Marks:
+    def placed(self, marks: Flags) -> Flags:
         """(V,) or (b, V) marks of columns -> (b, V) of places."""
         return marks.take(self.order) if marks.ndim == 1 else _gathered(marks, self.order)
 
-    def beaten(self, placed: Marks) -> Column:
+    def beaten(self, placed: Flags) -> Column:
         """(b, V) marks of places -> (b, V) how many marked ones score less than each place, equal ones half."""
         before = _counted(placed)
         if self.distinct:
             return np.asarray((before[:, :-1] + before[:, 1:]) / 2)
         return np.asarray((_gathered(before, self.start) + _gathered(before, self.end)) / 2)
 
-    def among_first(self, placed: Marks, depths: Sequence[int]) -> Column:
+    def among_first(self, placed: Flags, depths: Sequence[int]) -> Column:
         """(b, V) marks of places -> (K, b), of each of K depths, how many of the best are marked.
 
         It is the mean over all orders of equals. Minus infinity is never among the best, see `shown`.
@@ -94,7 +93,7 @@ def candidates(block: NDArray[Any], depth: int) -> NDArray[np.intp]:
     return np.argpartition(block, block.shape[1] - width, axis=1)[:, block.shape[1] - width :]
 
 
-def _counted(placed: Marks) -> NDArray[np.int32]:
+def _counted(placed: Flags) -> NDArray[np.int32]:
     """(b, V) marks -> (b, V + 1), how many stand before each place."""
     before = np.zeros((len(placed), placed.shape[1] + 1), dtype=np.int32)
     np.cumsum(placed, axis=1, out=before[:, 1:])

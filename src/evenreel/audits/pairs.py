@@ -15,9 +15,7 @@ from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.evaluation.stats import numbered
 from evenreel.report.words import uses_sentence
-from evenreel.types import Corpus, ScoreBlocks
-
-Places = NDArray[np.int64]
+from evenreel.types import Corpus, Indices, ScoreBlocks
 
 _PIECE_BYTES = 8 * 2**20
 """Scores that are looked at several times over should stay in the processor's cache."""
@@ -42,16 +40,16 @@ class PairedScores:
     """
 
     scores: CheckedScores
-    rows: Places
-    pair: Places
-    drawn: Places
-    real: Places
-    generated: Places
-    cluster: Places
+    rows: Indices
+    pair: Indices
+    drawn: Indices
+    real: Indices
+    generated: Indices
+    cluster: Indices
     notices: tuple[str, ...] = ()
 
     @property
-    def drawn_with(self) -> Places:
+    def drawn_with(self) -> Indices:
         """(Q,) number of what each caption is drawn together with."""
         return self.cluster[self.pair]
 
@@ -64,7 +62,7 @@ class PairedScores:
 
 
 def row_bands(
-    scores: CheckedScores, band_bytes: int, wanted: Places | None = None
+    scores: CheckedScores, band_bytes: int, wanted: Indices | None = None
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Rows and (b, V) scores of some captions at a time; bands without a wanted row are not read."""
     count, width = len(scores.caption_ids), len(scores.video_ids)

@@ -10,6 +10,7 @@ from evenreel.errors import EncoderError, FeaturesError
 from evenreel.features import FoundClips, StoredClips
 from evenreel.features.sentences import Sentences
 from evenreel.features.word_changes import WordChanges, changed_windows, with_changed_words
+from evenreel.progress import Progress
 from evenreel.types import Encoder, VideoFeatures
 
 
@@ -17,7 +18,7 @@ def changed_words(
     found: FoundClips | StoredClips,
     videos: VideoFeatures,
     changes: WordChanges | None,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = lambda share: None,
     encoder: Callable[[], Encoder] | None = None,
 ) -> VideoFeatures:
     """The features with what is left of the words on screen; see `evenreel.features.word_changes.with_changed_words`.

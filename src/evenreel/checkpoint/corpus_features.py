@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from evenreel.features.seen import with_seen
 from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.batches import row_lengths
+from evenreel.progress import Progress
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
 
@@ -53,7 +54,7 @@ def load_features_for(
     pretrained: Pretrained,
     folder: str | Path,
     corpus: Corpus,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = lambda share: None,
     *,
     seen: str | Path | None = None,
 ) -> CorpusFeatures:

@@ -22,7 +22,8 @@ from rich.progress import (
 class Bars:
     """One line: files done of all, files a minute, frames a second, time left.
 
-    It has the methods of `evenreel.features.progress.Progress`, which it does not import: the command line stays light.
+    It has the methods of `evenreel.features.progress.StagedProgress`, which it does not import: the command line stays
+    light.
     """
 
     def __init__(self, progress: Progress) -> None:

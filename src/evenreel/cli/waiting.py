@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+
+from evenreel.progress import Progress
 
 PATIENCE_S = 2.0
 
 
 @contextlib.contextmanager
-def share_bar(words: str) -> Iterator[Callable[[float], None]]:
+def share_bar(words: str) -> Iterator[Progress]:
     """A function to call with the share that is done; a bar is drawn after `PATIENCE_S`, where someone is looking.
 
     Args:

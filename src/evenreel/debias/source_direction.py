@@ -27,15 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
-from evenreel.types import CAMERA, FloatArray
+from evenreel.types import CAMERA, FloatArray, Indices
 
 MIN_CLIPS = 20
 """Fewest clips of a side: the means of two times 20 stray, by chance, by a third of what single clips do."""
 
 DEPENDENT = 1e-4
 """A direction, of unit length, that has less than this outside the others adds none; vectors are float16."""
-
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +55,7 @@ class Contrast:
     weights: FloatArray
 
 
-def contrasts(sources: Sequence[str | None], mirrored: Rows) -> tuple[Contrast, ...]:
+def contrasts(sources: Sequence[str | None], mirrored: Indices) -> tuple[Contrast, ...]:
     """The comparisons that can be made: by pairs where a generator has enough, else of all its clips with all real.
 
     Args:
@@ -117,7 +115,7 @@ def _refuse(counts: Counter[str]) -> None:
         raise UsageError(f"All clips with a source are of a {CAMERA}, so none can be favoured over another; {wanted}.")
 
 
-def _by_pairs(source: str, named: NDArray[np.str_], mirrored: Rows) -> Contrast | None:
+def _by_pairs(source: str, named: NDArray[np.str_], mirrored: Indices) -> Contrast | None:
     generated = np.flatnonzero((named == source) & (mirrored >= 0))
     real = mirrored[generated]
     different = len(np.unique(real))

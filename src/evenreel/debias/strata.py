@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
+from evenreel.types import Indices
 
-Rows = NDArray[np.int64]
 
-
-def equal_strata(lengths: NDArray[np.float64], count: int) -> list[Rows]:
+def equal_strata(lengths: NDArray[np.float64], count: int) -> list[Indices]:
     """Strata with as many clips in each as goes, from short to long.
 
     Args:
@@ -39,7 +38,7 @@ def equal_strata(lengths: NDArray[np.float64], count: int) -> list[Rows]:
 
 def adjusted_strata(
     lengths: NDArray[np.float64], count: int, fraction: float, *, longest_first: bool = False
-) -> list[Rows]:
+) -> list[Indices]:
     """Strata of algorithm 2: the first half is cut off while more than two are left, these are divided at a fraction.
 
     Args:
@@ -69,7 +68,7 @@ def adjusted_strata(
     return _all_filled([*strata, rest] if count == 1 else [*strata, rest[:at], rest[at:]])
 
 
-def strata_at(lengths: NDArray[np.float64], thresholds: Sequence[float]) -> list[Rows]:
+def strata_at(lengths: NDArray[np.float64], thresholds: Sequence[float]) -> list[Indices]:
     """Strata between lengths: below the first threshold, from each up to the next, and from the last on.
 
     Args:
@@ -89,7 +88,7 @@ def strata_at(lengths: NDArray[np.float64], thresholds: Sequence[float]) -> list
     return _all_filled(np.split(order, edges))
 
 
-def random_strata(clips: int, count: int, seed: int, fraction: float | None = None) -> list[Rows]:
+def random_strata(clips: int, count: int, seed: int, fraction: float | None = None) -> list[Indices]:
     """Strata drawn at random, as large as `equal_strata` or, at a fraction, as `adjusted_strata`: a control of both.
 
     Args:
@@ -111,7 +110,7 @@ def random_strata(clips: int, count: int, seed: int, fraction: float | None = No
     return equal_strata(drawn, count) if fraction is None else adjusted_strata(drawn, count, fraction)
 
 
-def _by_length(lengths: NDArray[np.float64], count: int) -> Rows:
+def _by_length(lengths: NDArray[np.float64], count: int) -> Indices:
     if not 1 <= count <= len(lengths):
         raise UsageError(f"{len(lengths):,} clips cannot be divided into {count} strata; each needs at least one.")
     if not np.isfinite(lengths).all():
@@ -120,7 +119,7 @@ def _by_length(lengths: NDArray[np.float64], count: int) -> Rows:
     return np.argsort(lengths, kind="stable").astype(np.int64)
 
 
-def _all_filled(strata: Sequence[Rows]) -> list[Rows]:
+def _all_filled(strata: Sequence[Indices]) -> list[Indices]:
     if empty := [number for number, stratum in enumerate(strata, start=1) if not len(stratum)]:
         sizes = ", ".join(f"{len(stratum):,}" for stratum in strata)
         raise UsageError(f"Stratum {empty[0]} of {len(strata)} would be empty ({sizes} clips); divide otherwise.")

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
-
-Rows = NDArray[np.int64]
+from evenreel.types import Indices
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ says it left out (2,392 of 164 classes of EPIC-KITCHENS-100)."""
 
 def trimmed(
     lengths: NDArray[np.float64], classes: NDArray[np.int64], targets: Mapping[int, float], settings: Trimming
-) -> Rows:
+) -> Indices:
     """Clips that RmvAll leaves out: of each class the shortest where it is too short, the longest where too long.
 
     Args:
@@ -78,7 +77,7 @@ def trimmed(
     return np.sort(np.concatenate([*out, np.empty(0, np.int64)])).astype(np.int64)
 
 
-def trim_class(lengths: NDArray[np.float64], target: float) -> Rows:
+def trim_class(lengths: NDArray[np.float64], target: float) -> Indices:
     """Clips that RmvOne leaves out of a single class: the shortest of one that is too short, the longest of another.
 
     It goes on until one more clip would carry the mean past the target, even where the mean would then be nearer:
@@ -107,8 +106,8 @@ def trim_class(lengths: NDArray[np.float64], target: float) -> Rows:
 
 
 def trimmed_at_random(
-    classes: NDArray[np.int64], like: Rows, generator: np.random.Generator, *, by_class: bool = False
-) -> Rows:
+    classes: NDArray[np.int64], like: Indices, generator: np.random.Generator, *, by_class: bool = False
+) -> Indices:
     """Clips that RmvRand leaves out: as many as `trimmed` did, drawn without a look at their length.
 
     Args:
@@ -137,7 +136,7 @@ def _check_numbers(lengths: NDArray[np.float64]) -> None:
         raise UsageError(f"{unknown:,} of {len(lengths):,} lengths are not known; trimming needs all of them.")
 
 
-def _of_class(rows: Rows, lengths: NDArray[np.float64], target: float, settings: Trimming) -> Rows:
+def _of_class(rows: Indices, lengths: NDArray[np.float64], target: float, settings: Trimming) -> Indices:
     """Of a class whose clips ascend in length, those that are left out, from one end."""
     total, count, first, last = float(lengths.sum()), len(rows), 0, len(rows)
     short = target >= total / count + settings.margin

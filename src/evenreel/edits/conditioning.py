@@ -10,7 +10,7 @@ stopped; files are called as `evenreel.corpus.prompts.file_name` says:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from io import BytesIO
@@ -38,6 +38,7 @@ from evenreel.files import write_durably
 from evenreel.media.excerpts import Excerpt
 from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
+from evenreel.progress import Progress
 from evenreel.types import Corpus, Pixels
 
 READER = "evenreel.media.excerpts:ExcerptReader"
@@ -86,7 +87,7 @@ def prepare_requests(
     corpus: Corpus,
     out: str | Path,
     given: Conditioning | None = None,
-    progress: Callable[[float], object] = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> Prepared:
     """Write what a generator needs that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it.
 

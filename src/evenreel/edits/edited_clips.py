@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -26,6 +26,7 @@ from evenreel.files import write_durably
 from evenreel.media.content import stamp
 from evenreel.media.encode import clip_bytes
 from evenreel.media.workers import Worker
+from evenreel.progress import Progress
 from evenreel.types import Corpus, Pixels
 
 READER = "evenreel.media.moments:MomentReader"
@@ -102,7 +103,7 @@ def edit_clips(
     folder: str | Path,
     edit: ClipEdit,
     settings: ClipEditSettings,
-    progress: Callable[[float], object] = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> ClipEditReport:
     """Write the clips of a corpus after an edit, and the corpus of these clips; a clip that is there is left alone.
 

@@ -11,7 +11,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,8 @@ from evenreel.files import write_durably
 from evenreel.media.content import changed_while_reading, stamp, watched_digest
 from evenreel.media.same_form import Form
 from evenreel.media.workers import Worker
+from evenreel.progress import Progress
 from evenreel.types import Corpus
-
-Progress = Callable[[float], object]
 
 WRITER = "evenreel.media.same_form:FormWriter"
 PAGE, CLIPS = "equalised.json", "clips"

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
-from evenreel.types import VideoFeatures
+from evenreel.types import Indices, VideoFeatures
 
 FrameOrder = Literal["original", "random", "reversed"]
 OrderStage = Literal["sampled", "video"]
 OneFrame = Literal["middle", "first", "random"]
-Places = NDArray[np.int64]
 
 SAME = 1e-5
 """Cosines that differ by less are the same, but for rounding."""
@@ -97,7 +96,7 @@ def sees_order(score: Callable[[VideoFeatures], NDArray[Any]], videos: VideoFeat
     return not np.allclose(score(videos), score(reordered(videos, "reversed")), rtol=0, atol=SAME)
 
 
-def _one_of(real: Places, which: OneFrame, seed: int, clip_id: str) -> Places:
+def _one_of(real: Indices, which: OneFrame, seed: int, clip_id: str) -> Indices:
     numbers = {"first": 0, "middle": len(real) // 2}
     number = numbers[which] if which in numbers else int(_random_of(clip_id, seed).integers(len(real)))
     return real[number : number + 1]
@@ -126,7 +125,7 @@ def _taken(videos: VideoFeatures, take: int | None) -> VideoFeatures:
     )
 
 
-def _middles(count: int, parts: int) -> Places:
+def _middles(count: int, parts: int) -> Indices:
     """Numbers of the items in the middle of equal parts, as `evenreel.media.sampling.Midpoints` has them by time.
 
     >>> _middles(8, 4).tolist(), _middles(5, 2).tolist()
@@ -135,7 +134,7 @@ def _middles(count: int, parts: int) -> Places:
     return (2 * np.arange(parts) + 1) * count // (2 * parts)
 
 
-def _at(videos: VideoFeatures, places: Sequence[Places]) -> VideoFeatures:
+def _at(videos: VideoFeatures, places: Sequence[Indices]) -> VideoFeatures:
     """Only the frames at these places, one row of them a clip, with their times; padding is zero."""
     lengths = np.array([len(row) for row in places], np.int64)
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
@@ -146,7 +145,7 @@ def _at(videos: VideoFeatures, places: Sequence[Places]) -> VideoFeatures:
     return replace(videos, frames=frames, frame_mask=mask, times_s=times_s)
 
 
-def _real_places(videos: VideoFeatures) -> Iterator[tuple[str, Places]]:
+def _real_places(videos: VideoFeatures) -> Iterator[tuple[str, Indices]]:
     """The id of each clip, and where it has a frame."""
     return zip(videos.ids, map(np.flatnonzero, videos.frame_mask), strict=True)
 

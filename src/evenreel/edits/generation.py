@@ -16,6 +16,7 @@ from evenreel.errors import CorpusError, MediaError
 from evenreel.features.folder import remove_leftovers
 from evenreel.features.settings import ClipAside
 from evenreel.files import VIDEO_SUFFIXES, make_folder, replacing
+from evenreel.progress import Progress
 from evenreel.types import Corpus
 
 VIDEOS, UNFINISHED = "videos", "unfinished"
@@ -48,7 +49,7 @@ def generate_counterparts(
     out: str | Path,
     source: str,
     given: Conditioning | None = None,
-    progress: Callable[[float], object] = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> Generated:
     """Have a generator make a counterpart of each real clip, and pair those that are there.
 

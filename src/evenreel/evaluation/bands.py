@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -19,9 +19,8 @@ from evenreel.evaluation.metrics import Metric, mean_of
 from evenreel.evaluation.ordered import Tables, order_columns
 from evenreel.evaluation.places import Ties, best_items, find_places
 from evenreel.evaluation.results import EvaluationSettings
-
-Column = NDArray[np.float64]
-Progress = Callable[[float], None]
+from evenreel.progress import Progress
+from evenreel.types import Column
 
 _WIDEST = 8
 """Bytes of a score, at most, as far as memory is planned."""
@@ -105,11 +104,6 @@ def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, pr
             finished += len(done[-1].found)
             progress(finished / len(search.query_ids))
     return Ranked.joined(done)
-
-
-def part_of(progress: Progress | None, number: int, parts: int) -> Progress:
-    """What one of several equal parts reports its own share to."""
-    return lambda share: progress((number + share) / parts) if progress else None
 
 
 def _pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Items]]:

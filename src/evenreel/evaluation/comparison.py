@@ -10,13 +10,11 @@ import numpy as np
 
 from evenreel.arguments import check_kind, check_named, check_progress, check_settings_kind
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.bands import Progress, part_of
 from evenreel.evaluation.intervals import difference_interval
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings, Interval
 from evenreel.evaluation.stats import (
     Columns,
-    Vector,
     holm,
     percentile_ends,
     randomisation_test,
@@ -24,6 +22,8 @@ from evenreel.evaluation.stats import (
     sampled_figures,
     wilcoxon_test,
 )
+from evenreel.progress import Progress, part_of
+from evenreel.types import Column
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _difference(
     values = [float(metric.summary(columns)[0]) for columns in (before, after)]
     totals = [np.sum([columns[word] for word in metric.columns], axis=0) for columns in (before, after)]
     tied = same(totals[0], totals[1])
-    gains: Vector = np.where(tied, 0.0, totals[1] - totals[0]) * (1 if metric.higher_is_better else -1)
+    gains: Column = np.where(tied, 0.0, totals[1] - totals[0]) * (1 if metric.higher_is_better else -1)
     p = randomisation_test(metric, before, after, base.groups, settings)
     return Difference(
         "",

@@ -14,7 +14,7 @@ from evenreel.arguments import check_corpus, check_progress, check_settings_kind
 from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text
 from evenreel.corpus.splits import splits_of
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.bands import Progress, Ranked, RankingPlan, part_of, rank_all
+from evenreel.evaluation.bands import Ranked, RankingPlan, rank_all
 from evenreel.evaluation.blocks import (
     CaptionGroups,
     CheckedScores,
@@ -30,6 +30,7 @@ from evenreel.evaluation.metrics import mean_of
 from evenreel.evaluation.notices import beyond_gallery, infinite_scores, too_few
 from evenreel.evaluation.ordered import Tables
 from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
+from evenreel.progress import Progress, part_of
 from evenreel.types import Corpus, ScoreBlocks
 
 RelevanceName = Literal["clip", "text", "classes", "classes-iou"]

@@ -16,9 +16,7 @@ from scipy.special import digamma
 
 from evenreel.evaluation.metrics import FIRST_RANK, Metric
 from evenreel.evaluation.places import Places
-
-Column = NDArray[np.float64]
-Whole = NDArray[np.int64]
+from evenreel.types import Column, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +29,17 @@ class Hits:
         retrieved: (h,) False where the best relevant score is minus infinity: a rank exists, but nothing is found.
     """
 
-    query: Whole
-    above: Whole
-    others: Whole
-    relevant: Whole
+    query: Indices
+    above: Indices
+    others: Indices
+    relevant: Indices
     retrieved: NDArray[np.bool_]
 
     def chance(self, k: int) -> Column:
         """(h,) chance that a relevant item is retrieved among the first k."""
         return self.retrieved * hit_chance(self.above, self.others, self.relevant, k)
 
-    def renumbered(self, numbers: Whole) -> Hits:
+    def renumbered(self, numbers: Indices) -> Hits:
         """The hits of query i as those of query `numbers[i]`."""
         return replace(self, query=numbers[self.query])
 
@@ -83,7 +81,7 @@ def hit_columns(hits: Hits, metrics: tuple[Metric, ...]) -> dict[str, Column]:
     return columns
 
 
-def expected_rank(above: Whole, others: Whole, relevant: Whole) -> Column:
+def expected_rank(above: Indices, others: Indices, relevant: Indices) -> Column:
     """Mean place of the first relevant item, from 1: above + 1 + others / (relevant + 1).
 
     Two items that tie with the relevant one, none above:
@@ -94,7 +92,7 @@ def expected_rank(above: Whole, others: Whole, relevant: Whole) -> Column:
     return np.asarray(above + 1 + others / (relevant + 1), dtype=np.float64)
 
 
-def hit_chance(above: Whole, others: Whole, relevant: Whole, k: int) -> Column:
+def hit_chance(above: Indices, others: Indices, relevant: Indices, k: int) -> Column:
     """Chance that a relevant item is among the first k: 1 - C(others, m) / C(others + relevant, m), m = k - above.
 
     >>> hit_chance(np.array([0, 3]), np.array([2, 0]), np.array([1, 1]), 1).round(4).tolist()
@@ -110,7 +108,7 @@ def hit_chance(above: Whole, others: Whole, relevant: Whole, k: int) -> Column:
     return 1 - miss
 
 
-def expected_reciprocal(above: Whole, others: Whole, relevant: Whole) -> Column:
+def expected_reciprocal(above: Indices, others: Indices, relevant: Indices) -> Column:
     """Mean of 1 / place of the first relevant item.
 
     >>> expected_reciprocal(np.array([0]), np.array([2]), np.array([1])).round(4)

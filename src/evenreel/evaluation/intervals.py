@@ -31,8 +31,7 @@ from scipy.special import stdtrit
 from evenreel.evaluation.metrics import FIRST_RANK, Metric, PerQuery
 from evenreel.evaluation.results import EvaluationSettings, Interval
 from evenreel.evaluation.stats import Columns, numbered, percentile_ends, sampled_figures
-
-Vector = NDArray[np.float64]
+from evenreel.types import Column
 
 _WORSE = 1.5
 """How many times as bad as the worst group seen one more may be, for the upper end of a mean rank."""
@@ -52,11 +51,11 @@ class GroupedMean:
     """
 
     value: float
-    sums: Vector
-    sizes: Vector
+    sums: Column
+    sizes: Column
 
     @classmethod
-    def of(cls, values: Vector, groups: NDArray[np.int64]) -> GroupedMean:
+    def of(cls, values: Column, groups: NDArray[np.int64]) -> GroupedMean:
         """The mean of (n,) values, of those that are known (not NaN).
 
         Args:
@@ -70,7 +69,7 @@ class GroupedMean:
         return cls(float(values.mean()), sums, np.bincount(member, minlength=count).astype(np.float64))
 
     @property
-    def parts(self) -> Vector:
+    def parts(self) -> Column:
         """(G,) what each group adds to the mean less its expectation; they sum to 0."""
         return np.asarray((self.sums - self.value * self.sizes) / self.sizes.sum())
 
@@ -176,7 +175,7 @@ def mean_interval(mean: GroupedMean, confidence: float) -> Interval:
     return t_interval(mean.value, mean.parts, mean.sizes, confidence)
 
 
-def t_interval(value: float, parts: Vector, sizes: Vector, confidence: float) -> Interval:
+def t_interval(value: float, parts: Column, sizes: Column, confidence: float) -> Interval:
     """A figure with Student's interval.
 
     Args:
@@ -273,7 +272,7 @@ def around(
     return Interval(value, float(min(max(low, ends[0]), value)), float(max(min(high, ends[1]), value)))
 
 
-def effective(sizes: Vector) -> float:
+def effective(sizes: Column) -> float:
     """How many groups of equal size have a mean as sure as those of (G,) unequal sizes (Kish 1965).
 
     >>> effective(np.array([1.0, 1.0, 2.0]))
@@ -349,15 +348,15 @@ def _hall(mean: GroupedMean, confidence: float) -> tuple[float, float]:
     return low, high
 
 
-def _levered(parts: Vector, sizes: Vector) -> Vector:
+def _levered(parts: Column, sizes: Column) -> Column:
     """(G,) parts as far as each would be from the mean of the others; parts of groups of equal size stay."""
     return np.asarray(parts * (1 - 1 / len(sizes)) / (1 - sizes / sizes.sum()))
 
 
-def _error(parts: Vector, sizes: Vector) -> float:
+def _error(parts: Column, sizes: Column) -> float:
     """Standard error from what each group adds."""
     return float(np.sqrt((_levered(parts, sizes) ** 2).sum() * len(parts) / (len(parts) - 1)))
 
 
-def _quantile(sizes: Vector, confidence: float) -> float:
+def _quantile(sizes: Column, confidence: float) -> float:
     return float(stdtrit(max(effective(sizes) - 1, 1.0), (1 + confidence) / 2))

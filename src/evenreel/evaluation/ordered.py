@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from evenreel.evaluation.blocks import Items
 from evenreel.evaluation.metrics import Cutoff, Metric
 from evenreel.evaluation.places import Places
-
-Column = NDArray[np.float64]
-Whole = NDArray[np.int64]
+from evenreel.types import Column, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +34,7 @@ class Discounts:
         """From the value of each place."""
         return cls(np.append(values, 0.0), np.append(0.0, np.cumsum(values)))
 
-    def between(self, above: Whole, stop: Whole) -> Column:
+    def between(self, above: Indices, stop: Indices) -> Column:
         """Sum over the places above + 1 to stop."""
         # A single place needs no difference of sums, which would cost it digits.
         found = self.each[above]
@@ -117,7 +115,7 @@ def average_precision(places: Places, tables: Tables, *, graded: bool = False) -
         return _sums(terms, places.query, places.queries) / _sums(places.strict, places.query, places.queries)
 
 
-def _best_gain(items: Items, found: Whole, cuts: Whole, tables: Tables) -> Column:
+def _best_gain(items: Items, found: Indices, cuts: Indices, tables: Tables) -> Column:
     """Gain of the order in which no lower degree stands before a higher one."""
     starts = np.cumsum(found) - found
     best = np.empty_like(items.degree)
@@ -128,5 +126,5 @@ def _best_gain(items: Items, found: Whole, cuts: Whole, tables: Tables) -> Colum
     return _sums(best * tables.gain.each[place] * counted, items.query, len(found))
 
 
-def _sums(values: NDArray[np.float64] | Whole, query: Whole, queries: int) -> Column:
+def _sums(values: NDArray[np.float64] | Indices, query: Indices, queries: int) -> Column:
     return np.bincount(query, values, minlength=queries).astype(np.float64)

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from evenreel.corpus.splits import splits_of
 from evenreel.errors import ScoresError
 from evenreel.evaluation.listed import ListedScores
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, Indices, Scores
 from evenreel.wording import count
-
-Places = NDArray[np.int64]
 
 
 def cut_to(
@@ -47,17 +44,17 @@ def cut_to(
     return _cut_lists(scores, rows, columns) if isinstance(scores, ListedScores) else _cut_table(scores, rows, columns)
 
 
-def _places(ids: Sequence[str], kept: pl.Series) -> Places:
+def _places(ids: Sequence[str], kept: pl.Series) -> Indices:
     """Where those that are kept are among the ids, ascending."""
     return np.flatnonzero(pl.Series(ids, dtype=pl.String).is_in(kept.implode()).to_numpy())
 
 
-def _cut_table(scores: Scores, rows: Places, columns: Places) -> Scores:
+def _cut_table(scores: Scores, rows: Indices, columns: Indices) -> Scores:
     values = scores.values[_together(rows)][:, _together(columns)]
     return Scores(values, _chosen(scores.caption_ids, rows), _chosen(scores.video_ids, columns), scores.about)
 
 
-def _cut_lists(scores: ListedScores, rows: Places, columns: Places) -> ListedScores:
+def _cut_lists(scores: ListedScores, rows: Indices, columns: Indices) -> ListedScores:
     row, column = (
         _new_places(kept, len(ids))[listed]
         for kept, ids, listed in (
@@ -76,20 +73,20 @@ def _cut_lists(scores: ListedScores, rows: Places, columns: Places) -> ListedSco
     )
 
 
-def _together(places: Places) -> slice | Places:
+def _together(places: Indices) -> slice | Indices:
     """The places as a slice where they have no gap, so that numpy makes a view."""
     first, last = int(places[0]), int(places[-1])
     return slice(first, last + 1) if last - first + 1 == len(places) else places
 
 
-def _new_places(kept: Places, size: int) -> Places:
+def _new_places(kept: Indices, size: int) -> Indices:
     """(size,) the place of each one among those that are kept, -1 for the others."""
     found = np.full(size, -1, dtype=np.int64)
     found[kept] = np.arange(len(kept))
     return found
 
 
-def _chosen(ids: Sequence[str], places: Places) -> list[str]:
+def _chosen(ids: Sequence[str], places: Indices) -> list[str]:
     return [ids[place] for place in places]
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.evaluation.blocks import Items
+from evenreel.types import Indices
 
 Ties = Literal["expected", "optimistic", "pessimistic"]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,15 +34,15 @@ class Places:
     """
 
     queries: int
-    query: Whole
-    above: Whole
-    size: Whole
-    strict: Whole
+    query: Indices
+    above: Indices
+    size: Indices
+    strict: Indices
     degrees: NDArray[np.float64]
     retrieved: NDArray[np.bool_]
 
     @property
-    def starts(self) -> Whole:
+    def starts(self) -> Indices:
         """(b + 1,) where each query's stretches begin and end."""
         return np.searchsorted(self.query, np.arange(self.queries + 1))
 
@@ -95,21 +95,21 @@ def _best_first(scores: NDArray[Any], items: Items) -> tuple[NDArray[Any], NDArr
     return values[order], items.degree[order]
 
 
-def _above_and_equal(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[Whole, Whole]:
+def _above_and_equal(scores: NDArray[Any], query: Indices, values: NDArray[Any]) -> tuple[Indices, Indices]:
     """For each item, how many of the gallery score higher than it, and how many the same, itself among them."""
     if ((query[1:] == query[:-1]) & (values[1:] != values[:-1])).any():
         return _looked_up(scores, query, values)
     return _counted(scores, query, values)
 
 
-def _counted(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[Whole, Whole]:
+def _counted(scores: NDArray[Any], query: Indices, values: NDArray[Any]) -> tuple[Indices, Indices]:
     """One score a query: comparing it with all is cheaper than any sort."""
     level = np.zeros((len(scores), 1), scores.dtype)
     level[query, 0] = values
     return (scores > level).sum(axis=1)[query], (scores == level).sum(axis=1)[query]
 
 
-def _looked_up(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[Whole, Whole]:
+def _looked_up(scores: NDArray[Any], query: Indices, values: NDArray[Any]) -> tuple[Indices, Indices]:
     """Many scores a query: sort its row once, without any index, and look each of them up."""
     ordered = np.sort(scores, axis=1)
     stop = _search(ordered, query, values, "right")
@@ -119,7 +119,7 @@ def _looked_up(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tupl
     return scores.shape[1] - stop, stop - begin
 
 
-def _search(ordered: NDArray[Any], query: Whole, values: NDArray[Any], side: Literal["left", "right"]) -> Whole:
+def _search(ordered: NDArray[Any], query: Indices, values: NDArray[Any], side: Literal["left", "right"]) -> Indices:
     places = np.empty(len(query), np.int64)
     ends = np.searchsorted(query, np.arange(len(ordered) + 1))
     for row, start, stop in zip(ordered, ends, ends[1:], strict=False):

@@ -26,10 +26,9 @@ from numpy.typing import NDArray
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.results import Direction
-from evenreel.types import ScoreBlocks, Scores
+from evenreel.types import Column, ScoreBlocks, Scores
 
 Matrix = NDArray[Any]
-Vector = NDArray[np.float64]
 
 OTHER_QUERIES = "other queries"
 
@@ -240,7 +239,7 @@ def _equal_rows(bank: Matrix, values: Matrix) -> int:
     return sum(_digest(row) in rows for row in bank)
 
 
-def _digest(row: Vector) -> bytes:
+def _digest(row: Column) -> bytes:
     return blake2b(row.astype(np.float32).tobytes(), digest_size=16).digest()
 
 
@@ -282,13 +281,13 @@ def _checked_bank(bank: Matrix, items: int, top: int, most: int) -> Matrix:
     return bank if bank.dtype.itemsize >= 4 and np.issubdtype(bank.dtype, np.floating) else bank.astype(np.float64)
 
 
-def _lowered(values: Matrix, totals: Vector) -> Matrix:
+def _lowered(values: Matrix, totals: Column) -> Matrix:
     """(n, m) less (m,), in the type of the values; minus infinity stays."""
     finite = np.where(np.isneginf(totals), 0.0, totals)
     return np.asarray(values - finite.astype(values.dtype))
 
 
-def _log_sum_exp(values: Matrix, scale: float) -> Vector:
+def _log_sum_exp(values: Matrix, scale: float) -> Column:
     """(n, m) -> (m,) log of the sum of exp(scale x) down the columns."""
     totals = np.empty(values.shape[1])
     for columns in _slabs(values.shape[1], values.shape[0]):
@@ -300,7 +299,7 @@ def _log_sum_exp(values: Matrix, scale: float) -> Vector:
     return totals
 
 
-def _mean_of_best(values: Matrix, count: int) -> Vector:
+def _mean_of_best(values: Matrix, count: int) -> Column:
     """(n, m) -> (m,) mean of the `count` largest of each column, of those that are finite; 0 where none is."""
     means = np.empty(values.shape[1])
     for columns in _slabs(values.shape[1], values.shape[0]):

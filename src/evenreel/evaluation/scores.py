@@ -21,8 +21,9 @@ from evenreel.evaluation.listed import WHAT_WAS_SCORED, ListedScores, make_liste
 from evenreel.evaluation.parts import cut_to
 from evenreel.evaluation.results import Direction
 from evenreel.evaluation.trec import check_numbers, read_run, row_bands
-from evenreel.evaluation.writing import replacing
+from evenreel.files import output_file
 from evenreel.parquet_files import read_table
+from evenreel.progress import Progress
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 
 Notice = Callable[[str], object]
@@ -93,9 +94,7 @@ def load_scores(
     return found
 
 
-def save_scores(
-    scores: ScoreBlocks, path: str | Path, progress: Callable[[float], object] = lambda share: None
-) -> None:
+def save_scores(scores: ScoreBlocks, path: str | Path, progress: Progress = lambda share: None) -> None:
     """Write values, ids and what the scores use to an `.npz`, or the values alone to an `.npy`.
 
     They are asked for and written a band of captions at a time, so the table may be larger than memory. A file that
@@ -107,7 +106,8 @@ def save_scores(
         progress: called now and then with the share that is done.
 
     Raises:
-        ScoresError: a score is NaN, or the file cannot be written.
+        ScoresError: a score is NaN.
+        OutputError: the file cannot be written.
         UsageError: an argument is of the wrong kind; the name ends neither in `.npz` nor in `.npy`, or in `.npy` though
             the scores use something.
     """
@@ -120,14 +120,14 @@ def save_scores(
         raise UsageError(
             f"The scores use {' and '.join(uses)}, which an .npy cannot say; save them as .npz, not {path}."
         )
-    with replacing(path) as part, part.open("wb") as file:
+    with output_file(path) as part, part.open("wb") as file:
         if path.suffix == ".npy":
             _write_values(file, scores, progress)
         else:
             _write_arrays(file, scores, progress)
 
 
-def _write_arrays(file: IO[bytes], scores: ScoreBlocks, progress: Callable[[float], object]) -> None:
+def _write_arrays(file: IO[bytes], scores: ScoreBlocks, progress: Progress) -> None:
     """What `np.savez` writes, which would need all values at once."""
     words = (scores.caption_ids, scores.video_ids, scores.about.uses)
     with zipfile.ZipFile(file, "w") as archive:
@@ -138,7 +138,7 @@ def _write_arrays(file: IO[bytes], scores: ScoreBlocks, progress: Callable[[floa
                 np.lib.format.write_array(member, np.array(row, dtype=np.str_), allow_pickle=False)
 
 
-def _write_values(file: IO[bytes], scores: ScoreBlocks, progress: Callable[[float], object]) -> None:
+def _write_values(file: IO[bytes], scores: ScoreBlocks, progress: Progress) -> None:
     queries, items = scores.caption_ids, scores.video_ids
     kind = scores.block(slice(0, 0), slice(0, len(items))).dtype
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (len(queries), len(items))}

@@ -18,8 +18,7 @@ from scipy import sparse
 from evenreel.errors import UsageError
 from evenreel.evaluation.metrics import Metric, PerQuery
 from evenreel.evaluation.results import EvaluationSettings
-
-Vector = NDArray[np.float64]
+from evenreel.types import Column
 
 _CHUNK_BYTES = 32 * 2**20
 _ROUNDING, _DECIMALS = 1e-9, 9
@@ -35,10 +34,10 @@ class Columns:
     def __init__(self, per_query: PerQuery, groups: NDArray[np.int64]) -> None:
         self.member, self.count = numbered(groups)
         self._per_query = per_query
-        self._sums: dict[str, tuple[Vector, Vector]] = {}
-        self._values: dict[str, tuple[Vector, sparse.csr_array]] = {}
+        self._sums: dict[str, tuple[Column, Column]] = {}
+        self._values: dict[str, tuple[Column, sparse.csr_array]] = {}
 
-    def figure(self, metric: Metric, times: Vector) -> Vector:
+    def figure(self, metric: Metric, times: Column) -> Column:
         """(B, G) times that each group counts -> (B,)."""
         if metric.is_of_means:
             return metric.of_means([self._mean(column, times) for column in metric.columns])
@@ -46,7 +45,7 @@ class Columns:
         values, held = self._distinct(column)
         return metric.summary({column: values}, times @ held)
 
-    def _mean(self, name: str, times: Vector) -> Vector:
+    def _mean(self, name: str, times: Column) -> Column:
         """A group's sum and number of known queries are all that a mean needs of it."""
         if name not in self._sums:
             member, values = self._known(name)
@@ -56,7 +55,7 @@ class Columns:
         with np.errstate(invalid="ignore"):  # a sample without any known query has no mean
             return np.asarray(times @ total / (times @ known), dtype=np.float64)
 
-    def _distinct(self, name: str) -> tuple[Vector, sparse.csr_array]:
+    def _distinct(self, name: str) -> tuple[Column, sparse.csr_array]:
         """(U,) distinct values, and how many times each group has each: (G, U)."""
         if name not in self._values:
             member, every = self._known(name)
@@ -65,7 +64,7 @@ class Columns:
             self._values[name] = values, held
         return self._values[name]
 
-    def _known(self, name: str) -> tuple[NDArray[np.intp], Vector]:
+    def _known(self, name: str) -> tuple[NDArray[np.intp], Column]:
         values = self._per_query[name]
         known = ~np.isnan(values)
         return self.member[known], values[known]
@@ -83,7 +82,7 @@ def sampled_figures(
     return {word: np.concatenate(parts, axis=1) for word, parts in drawn.items()}
 
 
-def percentile_ends(drawn: Vector, confidence: float) -> tuple[float, float] | tuple[None, None]:
+def percentile_ends(drawn: Column, confidence: float) -> tuple[float, float] | tuple[None, None]:
     """Ends of the middle `confidence` of the drawn figures, of those that a sample had; None if none had one.
 
     >>> percentile_ends(np.arange(101.0), 0.5)
@@ -97,7 +96,7 @@ def percentile_ends(drawn: Vector, confidence: float) -> tuple[float, float] | t
     return float(low), float(high)
 
 
-def resampled_weights(groups: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Vector]:
+def resampled_weights(groups: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Column]:
     """How many times each of n queries is drawn when its group is: (b, n) at a time, `resamples` rows in all.
 
     As many groups are drawn as there are, so samples of unequal groups differ in their number of queries.
@@ -107,7 +106,7 @@ def resampled_weights(groups: NDArray[np.int64], resamples: int, seed: int) -> I
         yield times[:, member]
 
 
-def _resampled_groups(count: int, queries: int, resamples: int, seed: int) -> Iterator[Vector]:
+def _resampled_groups(count: int, queries: int, resamples: int, seed: int) -> Iterator[Column]:
     """How many times each of `count` groups is drawn, (b, count) at a time, so few that (b, queries) fits too."""
     generator = np.random.default_rng(seed)
     for rows in _chunks(resamples, max(queries, count)):
@@ -155,12 +154,12 @@ def randomisation_test(
     return hits / total if exact else (1 + hits) / (1 + total)
 
 
-def same(first: Vector, second: Vector) -> NDArray[np.bool_]:
+def same(first: Column, second: Column) -> NDArray[np.bool_]:
     """(n,) where two systems' values are equal but for rounding, or both unknown."""
     return np.isclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
-def _difference(metric: Metric, both: Columns, swapped: Vector) -> Vector:
+def _difference(metric: Metric, both: Columns, swapped: Column) -> Column:
     """(2n,) columns of two systems, one after the other, and (b, G) swaps, 0 or 1 -> (b,) differences."""
     kept = 1 - swapped
     ones, others = np.hstack([kept, swapped]), np.hstack([swapped, kept])
@@ -180,7 +179,7 @@ def _arrangements(count: int, queries: int, settings: EvaluationSettings) -> Ite
         done += rows
 
 
-def wilcoxon_test(differences: Vector, groups: NDArray[np.int64]) -> float:
+def wilcoxon_test(differences: Column, groups: NDArray[np.int64]) -> float:
     """Two-sided p of Wilcoxon's signed ranks over the groups' mean differences; 1 where none differs.
 
     Differences that are unknown (NaN) do not count, nor do groups that do not differ. Equal sizes share their mean
@@ -205,7 +204,7 @@ def wilcoxon_test(differences: Vector, groups: NDArray[np.int64]) -> float:
     return float(wilcoxon(means, method="asymptotic").pvalue)
 
 
-def _signed_ranks(differences: Vector) -> float:
+def _signed_ranks(differences: Column) -> float:
     """Exact two-sided p: the chances of all rank sums are the coefficients of the product of (1 + x^rank) / 2."""
     _, place, times = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(times) - times + 1)[place]  # twice the mean rank of equals, which may be a half

@@ -21,7 +21,7 @@ from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.listed import ListedScores, make_listed
 from evenreel.evaluation.results import Direction
-from evenreel.evaluation.writing import replacing
+from evenreel.files import output_file
 from evenreel.types import Corpus, ScoreBlocks
 
 GRADES = 100
@@ -87,14 +87,15 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
         direction: `t2v` with captions as queries, `v2t` with videos.
 
     Raises:
-        ScoresError: a score is NaN, or the file cannot be written.
+        ScoresError: a score is NaN.
+        OutputError: the file cannot be written.
         UsageError: an id has spaces in it, which a run cannot hold, or the depth is not positive.
     """
     if depth < 1:
         raise UsageError(f"The depth is {depth}; a run lists at least 1 item a query.")
     queries, gallery = _sides(scores.caption_ids, scores.video_ids, direction)
     tag = _tag_of(scores.about.uses)
-    with replacing(path) as part, _opened(part, path) as file:
+    with output_file(path) as part, _opened(part, path) as file:
         for start, band in row_bands(scores.block, (len(queries), len(gallery)), direction):
             check_numbers(band, start, queries, gallery)
             _table(_best(band, depth), start, queries, gallery, tag).write_csv(
@@ -127,7 +128,8 @@ def write_qrels(
         The grade that stands for full relevance: 1 or `GRADES`.
 
     Raises:
-        ScoresError: the file cannot be written, or the ids are not as many as the relevance has.
+        ScoresError: the ids are not as many as the relevance has.
+        OutputError: the file cannot be written.
         UsageError: an id has spaces in it.
     """
     if relevance.shape != (len(caption_ids), len(video_ids)):
@@ -137,7 +139,7 @@ def write_qrels(
         )
     full = 1 if isinstance(relevance, RelevantPairs) else GRADES
     queries, gallery = _sides(caption_ids, video_ids, direction)
-    with replacing(path) as part, _opened(part, path) as file:
+    with output_file(path) as part, _opened(part, path) as file:
         for start, band in row_bands(relevance.block, (len(queries), len(gallery)), direction):
             rows, columns = np.nonzero(band > 0)
             grades = np.maximum(np.rint(band[rows, columns] * full), 1).astype(np.int64)

@@ -34,7 +34,7 @@ from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remov
 from evenreel.features.lock import writer_lock
 from evenreel.features.manifest import FeatureSet, Manifest, write_manifest
 from evenreel.features.pool import ReaderPool
-from evenreel.features.progress import TRANSIENT, NoProgress, Progress
+from evenreel.features.progress import TRANSIENT, NoProgress, StagedProgress
 from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings, precision_of
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
 from evenreel.features.texts import (
@@ -58,7 +58,7 @@ def compute_features(
     folder: str | Path,
     encoder: Encoder,
     settings: FeatureSettings | None = None,
-    progress: Progress | None = None,
+    progress: StagedProgress | None = None,
 ) -> FeatureReport:
     """Bring the features of a corpus up to date: frames and on-screen text of its clips, words of its captions.
 
@@ -127,7 +127,12 @@ class FeatureJob:
     """
 
     def __init__(
-        self, folder: Path, model: SharedEncoder, settings: FeatureSettings, progress: Progress, reader: str = READER
+        self,
+        folder: Path,
+        model: SharedEncoder,
+        settings: FeatureSettings,
+        progress: StagedProgress,
+        reader: str = READER,
     ) -> None:
         self._folder, self._model, self._settings, self._progress = folder, model, settings, progress
         self._target = reader

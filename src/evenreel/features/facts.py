@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from evenreel.files import replacing
 from evenreel.media.content import FileStamp, stamp
 from evenreel.media.parts import WHOLE
 from evenreel.media.workers import Worker
+from evenreel.progress import Progress
 from evenreel.types import Corpus
 
 FACTS = "video_facts.parquet"
@@ -76,9 +77,7 @@ class FactSettings:
     limits: MediaLimits = field(default_factory=MediaLimits)
 
 
-def clip_facts(
-    corpus: Corpus, settings: FactSettings, progress: Callable[[float], object] = lambda share: None
-) -> ClipFacts:
+def clip_facts(corpus: Corpus, settings: FactSettings, progress: Progress = lambda share: None) -> ClipFacts:
     """Look at each video of a corpus once, in processes that can be killed.
 
     A file that is in the cache as it is now is not opened again; one that could not be read is tried each time.
@@ -135,9 +134,7 @@ class _Reading:
         found: a row a path, by `_FILE_COLUMNS`, or with the `reason` and `sentence` of why it cannot be read.
     """
 
-    def __init__(
-        self, settings: FactSettings, known: Mapping[str, dict[str, Any]], progress: Callable[[float], object]
-    ) -> None:
+    def __init__(self, settings: FactSettings, known: Mapping[str, dict[str, Any]], progress: Progress) -> None:
         self._settings, self._progress = settings, progress
         self.found = dict(known)
         self._pool = ReaderPool(self._new_reader, self._read, settings.workers or usable_cores())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -10,6 +10,7 @@ import polars as pl
 from evenreel.errors import CorpusError, FeaturesError
 from evenreel.language.role_graphs import role_graph, role_graph_of_json
 from evenreel.language.taggers import TaggerName, load_tagger
+from evenreel.progress import Progress
 from evenreel.types import Corpus, RoleGraph, TextFeatures
 
 COLUMN = "role_graph"
@@ -20,10 +21,8 @@ _TAGGER: TaggerName = "pattern"
 
 _BATCH = 256
 
-Share = Callable[[float], None]
 
-
-def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Share = lambda share: None) -> TextFeatures:
+def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Progress = lambda share: None) -> TextFeatures:
     """The features with the role graph of each caption: the corpus's own where it has one, else one made by rules.
 
     Each distinct text is read once: 70,000 take half a minute.
@@ -50,7 +49,7 @@ def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Share = lambda sh
     return replace(texts, graphs=tuple(graphs))
 
 
-def graphs_of(captions: Sequence[str], progress: Share = lambda share: None) -> list[RoleGraph]:
+def graphs_of(captions: Sequence[str], progress: Progress = lambda share: None) -> list[RoleGraph]:
     """The role graphs of captions, made by rules.
 
     Args:

@@ -18,7 +18,7 @@ class SetAside:
     sentence: str
 
 
-class Progress(Protocol):
+class StagedProgress(Protocol):
     """Told how a run goes. Calls come from several threads."""
 
     def begin(self, files: int) -> None:
@@ -38,7 +38,7 @@ class Progress(Protocol):
 
 
 class NoProgress:
-    """A `Progress` that says nothing."""
+    """A `StagedProgress` that says nothing."""
 
     def begin(self, files: int) -> None:
         """So many files are to be read."""

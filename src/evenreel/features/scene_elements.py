@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ from evenreel.features.folder import store
 from evenreel.features.sealed import seal, unseal
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.parquet_files import read_table
+from evenreel.progress import Progress
 from evenreel.types import Encoder, FloatArray, VideoFeatures
 
-Share = Callable[[float], None]
 Places = NDArray[np.int32]
 
 FORMAT = 1
@@ -87,7 +87,7 @@ class TopElements:
     activity_scores: FloatArray
 
 
-def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Share = lambda share: None) -> EmbeddedDictionary:
+def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Progress = lambda share: None) -> EmbeddedDictionary:
     """Each phrase by itself through the text tower, its sentence feature kept.
 
     Args:
@@ -110,7 +110,7 @@ def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Share = lambd
 
 
 def top_elements(
-    videos: VideoFeatures, embedded: EmbeddedDictionary, count: int, progress: Share = lambda share: None
+    videos: VideoFeatures, embedded: EmbeddedDictionary, count: int, progress: Progress = lambda share: None
 ) -> TopElements:
     """The phrases nearest to each clip: by the cosine of the mean of its frames with each phrase.
 
@@ -143,7 +143,7 @@ def top_of_means(
     embedded: EmbeddedDictionary,
     count: int,
     clip_ids: tuple[str, ...] = (),
-    progress: Share = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> TopElements:
     """As `top_elements`, of means (V, D) of frames; without ids, clips are called by their row."""
     names = clip_ids or tuple(map(str, range(len(means))))
@@ -160,7 +160,7 @@ def top_of_means(
     return TopElements(names, entities, entity_scores, activities, activity_scores)
 
 
-def _nearest(rows: FloatArray, phrases: FloatArray, count: int, progress: Share) -> tuple[Places, FloatArray]:
+def _nearest(rows: FloatArray, phrases: FloatArray, count: int, progress: Progress) -> tuple[Places, FloatArray]:
     """Places and cosines of the nearest phrases, some rows at a time."""
     kept = min(count, len(phrases))
     places, scores = np.empty((len(rows), kept), np.int32), np.empty((len(rows), kept), np.float32)

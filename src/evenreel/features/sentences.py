@@ -24,6 +24,7 @@ from evenreel.features.folder import store
 from evenreel.features.manifest import Manifest
 from evenreel.features.sealed import glance, seal, unseal
 from evenreel.features.texts import BATCH_TEXTS, BLOCK_TEXTS, halves
+from evenreel.progress import Progress
 from evenreel.types import Encoder
 
 log = logging.getLogger("evenreel")
@@ -32,7 +33,6 @@ SENTENCES = "sentences"
 FORMAT = 1
 
 Vectors = dict[str, NDArray[np.float16]]
-Progress = Callable[[float], None]
 
 
 class Sentences:

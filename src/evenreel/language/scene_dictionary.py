@@ -19,11 +19,11 @@ from evenreel.language.scene_elements import (
     Elements,
     Extractor,
     MiningSettings,
-    Share,
     read_elements,
     words_of_list,
 )
 from evenreel.language.taggers import load_tagger
+from evenreel.progress import Progress
 
 GIVEN, PACKAGED = "given as lists", "packaged with evenreel"
 TRAIN = "train"
@@ -106,7 +106,7 @@ def mine(
     captions: Sequence[str],
     extract: Extractor | None = None,
     settings: MiningSettings | None = None,
-    progress: Share = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> SceneDictionary:
     """The entities and activities that captions name, with the number of captions that name each.
 

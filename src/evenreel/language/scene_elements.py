@@ -26,6 +26,7 @@ from evenreel.language.synonyms import (
 )
 from evenreel.language.taggers import TaggerName, load_tagger
 from evenreel.language.tokens import Tagged, Token
+from evenreel.progress import Progress
 
 Forms = Literal["all", "whole", "bare"]
 """What is noted of a phrase with words that may be left away: the whole phrase and all shorter ones, or one of them."""
@@ -35,7 +36,6 @@ ENTITIES, ACTIVITIES = "entities", "activities"
 Extractor = Callable[[Sequence[str]], Sequence[Mapping[str, Sequence[str]]]]
 """Captions -> for each of them `{"entities": [...], "activities": [...]}`, from a language model for example."""
 
-Share = Callable[[float], None]
 
 _BATCH = 256
 _SHOWN = 80
@@ -89,7 +89,7 @@ def read_elements(
     captions: Sequence[str],
     extract: Extractor | None = None,
     settings: MiningSettings | None = None,
-    progress: Share = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> list[Elements]:
     """What each caption names; equal captions are read once.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenreel.features.progress import NoProgress, Progress, SetAside
+    from evenreel.features.progress import NoProgress, SetAside, StagedProgress
     from evenreel.library.index.ingest import index_folders
     from evenreel.library.index.integrity import LibraryProblem, verify
     from evenreel.library.index.rebuild import repair
@@ -21,8 +21,8 @@ __all__ = [
     "LibraryProblem",
     "LibraryStats",
     "NoProgress",
-    "Progress",
     "SetAside",
+    "StagedProgress",
     "TagReport",
     "UnfinishedText",
     "index_folders",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "features.progress": ("NoProgress", "Progress", "SetAside"),
+    "features.progress": ("NoProgress", "StagedProgress", "SetAside"),
     "library.index.ingest": ("index_folders",),
     "library.index.report": ("IndexReport",),
     "library.library": ("Library", "open_library"),

@@ -18,8 +18,8 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.library.search.gallery import DECIMALS, Opened
 from evenreel.library.search.query import MAX_CHARACTERS, readable, unit
 from evenreel.library.sources import ClipSources, read_sources
-from evenreel.library.store.vectors import Rows, VectorIndex
-from evenreel.types import NO_NOTES, Corpus, Encoder, FloatArray, ScoreNotes
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.types import NO_NOTES, Corpus, Encoder, FloatArray, Indices, ScoreNotes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,8 +46,8 @@ class BestFrames:
     video_ids: Sequence[str]
     queries: FloatArray
     vectors: VectorIndex
-    first_rows: Rows
-    counts: Rows
+    first_rows: Indices
+    counts: Indices
     about: ScoreNotes = NO_NOTES
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
@@ -124,13 +124,13 @@ def audited(library: Opened, asked: EncodedQueries, *, neutral: bool, every_clip
     return _corpus(library, sources, rows), scores
 
 
-def _with_frames(sources: ClipSources) -> Rows:
+def _with_frames(sources: ClipSources) -> Indices:
     if not sources.names:
         raise UsageError("No clip of the library has frames, so there is nothing to audit; index some videos first.")
     return np.arange(len(sources.names), dtype=np.int64)
 
 
-def _of_known_source(sources: ClipSources) -> Rows:
+def _of_known_source(sources: ClipSources) -> Indices:
     rows = np.array([row for row, name in enumerate(sources.names) if name is not None], np.int64)
     if not len(rows):
         raise CorpusError(
@@ -147,7 +147,7 @@ def _left_out(library: Opened, audited: int, lacking: str) -> tuple[str, ...]:
     return (f"{held - audited:,} of {held:,} clips have {lacking} frames, and are left out.",)
 
 
-def _corpus(library: Opened, sources: ClipSources, rows: Rows) -> Corpus:
+def _corpus(library: Opened, sources: ClipSources, rows: Indices) -> Corpus:
     import polars as pl
 
     from evenreel.corpus import make_corpus
@@ -156,7 +156,7 @@ def _corpus(library: Opened, sources: ClipSources, rows: Rows) -> Corpus:
     return make_corpus(_clips(library, sources, rows), captions)
 
 
-def _clips(library: Opened, sources: ClipSources, rows: Rows) -> pl.DataFrame:
+def _clips(library: Opened, sources: ClipSources, rows: Indices) -> pl.DataFrame:
     """One row a clip, in the order of `rows`, with its format: sources may differ in that as well."""
     import polars as pl
 

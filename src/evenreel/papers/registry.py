@@ -7,13 +7,14 @@ from dataclasses import replace
 from evenreel.errors import UsageError
 from evenreel.papers.bima.studies import BIMA
 from evenreel.papers.engine.fine_tuning import begun
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.study import Study
 from evenreel.papers.frame_length.studies import LENGTH
 from evenreel.papers.ghost.studies import GHOST
 from evenreel.papers.rerank_depth import RERANK
 from evenreel.papers.tcd.studies import TCD
 from evenreel.papers.titan.studies import TITAN
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditResult
 
 STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA, **TCD, **TITAN, **RERANK}

@@ -26,8 +26,9 @@ from evenreel.matchers.mean_pool import MeanPool
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
 from evenreel.matchers.shortlists import coarse_scorer, score_shortlists
 from evenreel.papers.engine.findings import Findings, interval_cells, shown
-from evenreel.papers.engine.material import Model, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import Model, StudyMaterial, StudySettings
 from evenreel.papers.engine.study import Study
+from evenreel.progress import Progress
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, Effect
 from evenreel.similarity.states import Encoded, take_rows
 from evenreel.similarity.tiles import MatcherScores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, takewhile
 from typing import Any, TypeVar
 
@@ -15,10 +15,10 @@ from evenreel.media.sampling import TimeRule, parse_rule
 from evenreel.planted.draw import Renderer
 from evenreel.planted.plan import PlantedClip
 from evenreel.planted.scenes import Scene
+from evenreel.progress import Progress
 from evenreel.types import Encoder, FloatArray, Pixels, TextFeatures, VideoFeatures
 
 Item = TypeVar("Item")
-Progress = Callable[[float], None]
 BATCH_FRAMES = 128
 BATCH_CAPTIONS = 256
 

@@ -36,7 +36,7 @@ from evenreel.planted.vocabulary import data_text
 if TYPE_CHECKING:
     from polars import DataFrame
 
-Progress = Callable[[int, int], None]
+ClipsDone = Callable[[int, int], object]
 PAGE = "planted.json"
 CONTENT = ("clips.parquet", "captions.parquet", "texts.parquet", CLIPS_FOLDER)
 RENDERER = 1
@@ -47,7 +47,7 @@ def write_corpus(
     plan: PlantedCorpus,
     folder: str | Path,
     workers: int = 0,
-    progress: Progress | None = None,
+    progress: ClipsDone | None = None,
     edit: str | None = None,
 ) -> int:
     """Render a planned corpus into a folder; a clip that is there already is not rendered again.
@@ -134,7 +134,7 @@ def _check_page(page: Path, content: dict[str, Any]) -> None:
         )
 
 
-def _counting(progress: Progress | None, total: int, missing: int) -> Callable[[int], None]:
+def _counting(progress: ClipsDone | None, total: int, missing: int) -> Callable[[int], object]:
     there = total - missing
     if progress is None:
         return lambda rendered: None
@@ -142,7 +142,7 @@ def _counting(progress: Progress | None, total: int, missing: int) -> Callable[[
     return lambda rendered: progress(there + rendered, total)
 
 
-def _render(clips: Sequence[PlantedClip], folder: Path, workers: int, done: Callable[[int], None]) -> None:
+def _render(clips: Sequence[PlantedClip], folder: Path, workers: int, done: Callable[[int], object]) -> None:
     """Render clips in processes; the first that fails stops the rest."""
     if not clips:
         return

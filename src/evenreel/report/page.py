@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Literal
 
-from evenreel.evaluation.writing import replacing
+from evenreel.files import output_file
 from evenreel.provenance import Provenance, provenance_of
 from evenreel.wording import printable
 
@@ -93,9 +93,9 @@ def write_page(page: Page, path: Path, made: Provenance | None = None) -> None:
         made: what the page was made of, told at its end; None: made now, of nothing that is named.
 
     Raises:
-        ScoresError: the file cannot be written.
+        OutputError: the file cannot be written.
     """
-    with replacing(path) as part:
+    with output_file(path) as part:
         part.write_text(render(page, made), encoding="utf-8", errors="backslashreplace")
 
 

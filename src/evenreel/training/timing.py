@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +11,7 @@ from statistics import median
 
 import torch
 
+from evenreel.progress import Progress
 from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.runs import seeded_runs, stratum_runs, whole_run
@@ -62,7 +63,7 @@ class Times:
 
 
 def measured_times(
-    recipe: Recipe, material: TrainingInputs, folder: Path, progress: Callable[[float], None] = lambda share: None
+    recipe: Recipe, material: TrainingInputs, folder: Path, progress: Progress = lambda share: None
 ) -> Times:
     """Train for a few steps each, as `evenreel train` does, and see how long they take.
 

@@ -9,7 +9,7 @@ candidates, drawn anew each time, is none.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +22,9 @@ from torch.nn import functional as F
 from evenreel.adaptation.settings import Decides, FitSettings
 from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings
 from evenreel.errors import UsageError
+from evenreel.progress import Progress
 from evenreel.training.data.pairs import Pairs
-
-Rows = NDArray[np.int64]
-Share = Callable[[float], None]
+from evenreel.types import Indices
 
 CHUNK_BYTES = 64 * 2**20
 """About what judging pairs takes at a time, beside the vectors."""
@@ -56,7 +55,7 @@ class Chosen(NamedTuple):
         probabilities: (N,) `S_t` of it.
     """
 
-    columns: Rows
+    columns: Indices
     probabilities: NDArray[np.float64]
 
 
@@ -87,7 +86,7 @@ def fit_source(
     v: Tensor,
     pairs: Pairs,
     settings: FitSettings,
-    progress: Share = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> dict[str, float]:
     """The source stage: learn to tell a caption's clip from others (equations 8 to 11), in place.
 
@@ -136,7 +135,7 @@ class TargetStage:
         self._optimiser = torch.optim.Adam(self.correction.parameters(), settings.lr)
         self._generator = torch.Generator().manual_seed(settings.seed)
 
-    def learn(self, q: Tensor, v: Tensor, candidates: Rows) -> dict[str, float]:
+    def learn(self, q: Tensor, v: Tensor, candidates: Indices) -> dict[str, float]:
         """Learn from pseudo-labels, and with the target's confounders (equations 12 to 14).
 
         Args:
@@ -166,7 +165,7 @@ class TargetStage:
 
 
 def choose(
-    correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows, decides: Decides = "correction"
+    correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Indices, decides: Decides = "correction"
 ) -> Chosen:
     """One candidate of each query, of equal ones the first.
 
@@ -181,7 +180,7 @@ def choose(
     return chosen(judged(correction, q, v, candidates), candidates, decides)
 
 
-def chosen(logits: NDArray[np.float64], candidates: Rows, decides: Decides) -> Chosen:
+def chosen(logits: NDArray[np.float64], candidates: Indices, decides: Decides) -> Chosen:
     """One candidate of each query by (N, eta) logits; other arguments as `choose` has."""
     if decides == "ranks":
         first = (rankdata(-logits, axis=1) + np.arange(candidates.shape[1])).argmin(1)
@@ -200,7 +199,7 @@ def label_rank(logits: NDArray[np.float64]) -> float:
     return float(rankdata(-logits, axis=1)[:, 0].mean())
 
 
-def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows) -> NDArray[np.float64]:
+def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Indices) -> NDArray[np.float64]:
     """(N, eta) logits of each query with each of its candidates, some pairs at a time; arguments as `choose` has."""
     eta = candidates.shape[1]
     numbers = len(correction.source) + 8 * correction.dimension + correction.hidden

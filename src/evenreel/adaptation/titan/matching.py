@@ -22,9 +22,9 @@ from scipy.special import logsumexp
 from scipy.stats import rankdata
 
 from evenreel.errors import ScoresError, UsageError
+from evenreel.types import Indices
 
 Match = Literal["one_way", "rank_sum", "mutual_nn", "hungarian", "sinkhorn"]
-Places = NDArray[np.int64]
 Table = NDArray[np.float64]
 
 UNMATCHED = -1
@@ -76,7 +76,7 @@ def _is_finite(value: object) -> bool:
     return isinstance(value, Real) and isfinite(value)
 
 
-def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Places:
+def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Indices:
     """The pseudo video of each query.
 
     Of equal rank sums the one with the higher score wins, and of equal scores the earlier video; the latter goes for
@@ -115,7 +115,7 @@ def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Plac
     return one_way(transport_plan(table, settings.temperature, settings.iterations), least=0.0)
 
 
-def one_way(scores: NDArray[Any], *, least: float = -np.inf) -> Places:
+def one_way(scores: NDArray[Any], *, least: float = -np.inf) -> Indices:
     """Each query's best video, the earlier of equal ones; -1 where none is above `least`.
 
     Args:
@@ -215,13 +215,13 @@ def _plan(kernel: Table, iterations: int) -> Table:
     return np.asarray(np.exp(kernel + of_columns + of_rows[:, None]))
 
 
-def _least_sums(table: Table, sums: Table) -> Places:
+def _least_sums(table: Table, sums: Table) -> Indices:
     """The least sum of each row; of equal ones the highest score, then the earliest."""
     near = sums <= sums.min(axis=1, keepdims=True) * (1 + _ROUNDING)
     return one_way(np.where(near, table, -np.inf))
 
 
-def _mutual(table: Table) -> Places:
+def _mutual(table: Table) -> Indices:
     """Each video's best query, where that video is also its best."""
     asked = table.argmax(axis=0)
     own = table[asked, np.arange(table.shape[1])]
@@ -231,7 +231,7 @@ def _mutual(table: Table) -> Places:
     return matches
 
 
-def _assigned(table: Table, capacity: int | None) -> Places:
+def _assigned(table: Table, capacity: int | None) -> Indices:
     """The most pairs that can match, and of all ways to have these the one with the largest sum of scores."""
     queries, videos = table.shape
     each = min(capacity or -(-queries // videos), queries)

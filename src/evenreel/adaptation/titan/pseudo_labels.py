@@ -21,7 +21,7 @@ from evenreel.adaptation.baselines.ttt import SourceStatistics
 from evenreel.adaptation.learning import UnpairedLoss
 from evenreel.adaptation.report import LabelRank
 from evenreel.adaptation.settings import AdaptSettings, Decides
-from evenreel.adaptation.stream import EncodeTexts, Rows, joined, taken
+from evenreel.adaptation.stream import EncodeTexts, joined, taken
 from evenreel.adaptation.titan.causal import CausalCorrection
 from evenreel.adaptation.titan.causal_training import TargetStage, chosen, judged, label_rank
 from evenreel.adaptation.titan.counterfactuals import Counterfactual, counterfactuals
@@ -34,7 +34,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
 from evenreel.similarity.states import Encoded
 from evenreel.similarity.tiles import MatcherScores, device_of, evaluating
-from evenreel.types import FloatArray, TextFeatures
+from evenreel.types import FloatArray, Indices, TextFeatures
 
 AT_ONCE = 1024
 """Queries that become vectors at a time."""
@@ -131,7 +131,7 @@ class PseudoPairs(NamedTuple):
     """
 
     texts: TextFeatures
-    columns: Rows
+    columns: Indices
     doubt: NDArray[np.float64]
     queries: int
     counterfactual: tuple[Counterfactual, ...] = ()
@@ -151,7 +151,7 @@ class PseudoPairs(NamedTuple):
 def pseudo_pairs(
     matcher: Matcher,
     window: QueryWindow,
-    own: Rows,
+    own: Indices,
     gallery: ClipGallery,
     settings: AdaptSettings,
     resources: StreamResources,
@@ -207,21 +207,21 @@ def vectors_of(matcher: Matcher, texts: TextFeatures) -> Tensor:
         return torch.cat([text_vectors(matcher, to_device(text_batch(texts, rows), device)).cpu() for rows in parts])
 
 
-def _labels(scores: FloatArray, own: Rows, settings: AdaptSettings) -> Rows:
+def _labels(scores: FloatArray, own: Indices, settings: AdaptSettings) -> Indices:
     """(own,) columns, ranked among all, or among themselves."""
     if settings.ranks == "batch":
         return rematch(scores[own], settings.matching)
     return rematch(scores, settings.matching)[own]
 
 
-def _doubt(scores: FloatArray, own: Rows, columns: Rows) -> NDArray[np.float64]:
+def _doubt(scores: FloatArray, own: Indices, columns: Indices) -> NDArray[np.float64]:
     sums = rank_sums(scores, 1.0)[own]
     doubt: NDArray[np.float64] = sums[np.arange(len(own)), columns]
     return doubt
 
 
 def _counterfactuals(
-    scores: FloatArray, window: QueryWindow, own: Rows, settings: AdaptSettings, resources: StreamResources
+    scores: FloatArray, window: QueryWindow, own: Indices, settings: AdaptSettings, resources: StreamResources
 ) -> tuple[Counterfactual, ...]:
     """Those of the queries that are labelled; how often a clip is named is counted among all."""
     if settings.counterfactuals is None or resources.tagger is None:
@@ -238,7 +238,9 @@ def _encoded(made: tuple[Counterfactual, ...], resources: StreamResources) -> Te
     return TextFeatures(ids, found.words, found.word_mask, found.sentence, found.graphs)
 
 
-def _corrected(q: Tensor, v: Tensor, candidates: Rows, stage: TargetStage, decides: Decides) -> tuple[Rows, LabelRank]:
+def _corrected(
+    q: Tensor, v: Tensor, candidates: Indices, stage: TargetStage, decides: Decides
+) -> tuple[Indices, LabelRank]:
     """(N,) the candidate of each caption that the trained correction prefers (section 3.3), and the labels' ranks."""
     before = label_rank(judged(stage.correction, q, v, candidates))
     stage.learn(q, v, candidates)
@@ -248,7 +250,7 @@ def _corrected(q: Tensor, v: Tensor, candidates: Rows, stage: TargetStage, decid
     return columns, LabelRank(before, label_rank(logits), candidates.shape[1], relabelled)
 
 
-def likeliest(scores: FloatArray, columns: Rows, count: int) -> Rows:
+def likeliest(scores: FloatArray, columns: Indices, count: int) -> Indices:
     """(N, count) columns: the pseudo clip of each caption, then the others by their scores, of equal ones the first.
 
     >>> likeliest(np.array([[0.9, 0.5, 0.7]], np.float32), np.array([1]), 2).tolist()
@@ -257,5 +259,5 @@ def likeliest(scores: FloatArray, columns: Rows, count: int) -> Rows:
     count = min(count, scores.shape[1])
     raised = scores.astype(np.float64)
     raised[np.arange(len(columns)), columns] = np.inf
-    order: Rows = np.argsort(-raised, axis=1, kind="stable")[:, :count]
+    order: Indices = np.argsort(-raised, axis=1, kind="stable")[:, :count]
     return order

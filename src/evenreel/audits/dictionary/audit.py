@@ -11,19 +11,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenreel.audits.dictionary.measures import (
-    ChosenElements,
-    KindMeasures,
-    NamedCaptions,
-    Share,
-    gain_of_named,
-    measure,
-)
+from evenreel.audits.dictionary.measures import ChosenElements, KindMeasures, NamedCaptions, gain_of_named, measure
 from evenreel.audits.dictionary.tables import NAMES, coverage_of, dictionary_tables, hubs_of, named_share
 from evenreel.audits.settings import AuditSettings
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.progress import Progress
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditResult, Effect
 from evenreel.report.result.words import figure_words
 
@@ -54,7 +48,7 @@ def audit_dictionary(
     chosen: ChosenElements | None = None,
     settings: AuditSettings | None = None,
     *,
-    progress: Share = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> AuditResult:
     """What captions and clips say of a dictionary; the effect is the gain of the phrases that captions name.
 

@@ -9,8 +9,9 @@ import plotly.graph_objects as go
 
 from evenreel.audits.dictionary.measures import KindMeasures
 from evenreel.audits.dictionary.tables import NAMES
-from evenreel.audits.statistics.counts import Column, lorenz
+from evenreel.audits.statistics.counts import lorenz
 from evenreel.report.figures import COLOURS, MOST_POINTS, panels, wrapped
+from evenreel.types import Column
 
 
 def count_curves(found: Sequence[KindMeasures]) -> go.Figure:

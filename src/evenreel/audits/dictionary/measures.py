@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.counts import Column, difference_ends, share
+from evenreel.audits.statistics.counts import difference_ends, share
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.evaluation import EvaluationSettings, evaluate
 from evenreel.evaluation.metrics import parse_metrics
@@ -22,11 +22,10 @@ from evenreel.evaluation.stats import percentile_ends, resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.language.scene_elements import Elements, plain_activity, plain_entity
-from evenreel.types import NO_NOTES, Corpus, FloatArray, ScoreNotes
+from evenreel.progress import Progress
+from evenreel.types import NO_NOTES, Column, Corpus, FloatArray, Indices, ScoreNotes
 
 Kind = Literal["entity", "activity"]
-Whole = NDArray[np.int64]
-Share = Callable[[float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +96,9 @@ class Gains:
     """
 
     clips: int
-    named: Whole
-    hits: Whole
-    other_hits: Whole
+    named: Indices
+    hits: Indices
+    other_hits: Indices
     low: Column
     high: Column
     precision: Column
@@ -140,9 +139,9 @@ class KindMeasures:
     kind: Kind
     phrases: tuple[str, ...]
     coverage: tuple[Coverage, ...] = ()
-    mentions: Whole | None = None
+    mentions: Indices | None = None
     clips: int = 0
-    chosen: Whole | None = None
+    chosen: Indices | None = None
     gains: Gains | None = None
 
 
@@ -151,7 +150,7 @@ def measure(
     captions: NamedCaptions | None,
     chosen: ChosenElements | None,
     settings: AuditSettings,
-    progress: Share = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> tuple[KindMeasures, ...]:
     """The measures of the kinds that the dictionary has phrases of, entities first."""
     found: list[KindMeasures] = []
@@ -322,5 +321,5 @@ def _average_precision(named: sparse.csr_array, means: FloatArray, vectors: Floa
     return found
 
 
-def _sums(matrix: sparse.csr_array) -> Whole:
+def _sums(matrix: sparse.csr_array) -> Indices:
     return np.asarray(matrix.sum(axis=0)).ravel().astype(np.int64)

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenreel.audits.dictionary.measures import Gains, Kind, KindMeasures, Whole, gain_of_named
+from evenreel.audits.dictionary.measures import Gains, Kind, KindMeasures, gain_of_named
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.counts import FIRST, Column, first_share, share
+from evenreel.audits.statistics.counts import FIRST, first_share, share
 from evenreel.evaluation.concentration import gini, skewness
 from evenreel.report.result.record import AuditTable, Cell
 from evenreel.report.result.words import figure_words
+from evenreel.types import Column, Indices
 
 Row = tuple[Cell, ...]
 
@@ -162,11 +163,11 @@ def _percent(part: int, whole: int) -> float | None:
     return 100 * part / whole if whole else None
 
 
-def _never(counts: Whole | None) -> float | None:
+def _never(counts: Indices | None) -> float | None:
     return None if counts is None else float(100 * (counts == 0).mean())
 
 
-def _of(figure: Callable[[Whole], float], counts: Whole | None) -> float | None:
+def _of(figure: Callable[[Indices], float], counts: Indices | None) -> float | None:
     return None if counts is None else figure(counts)
 
 

@@ -14,7 +14,7 @@ from math import isnan
 import numpy as np
 
 from evenreel.audits.edits.exchanged import DEPTHS, lost_recall
-from evenreel.audits.edits.perturbed import AS_IS, CLIP_PLACINGS, Column, Perturbed, Places, Standings
+from evenreel.audits.edits.perturbed import AS_IS, CLIP_PLACINGS, Perturbed, Standings
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.audits.statistics.means import hits_interval, mean_interval
@@ -24,7 +24,7 @@ from evenreel.evaluation.metrics import parse_metrics
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Column, Corpus, Indices, ScoreBlocks
 
 CONTROL = "control"
 """The edit that the others are held against."""
@@ -200,7 +200,7 @@ def _change(edit: str, placing: str, found: Mapping[str, Interval]) -> EditChang
     )
 
 
-def _effect(change: EditChange, kind: str, values: Column, groups: Places) -> Effect:
+def _effect(change: EditChange, kind: str, values: Column, groups: Indices) -> Effect:
     name, figure = ("movement beyond the control", change.beyond) if kind == BEYOND else ("fall", change.fell)
     p = None if isnan(figure.value) else wilcoxon_test(values, groups)
     enough = len(np.unique(groups[~np.isnan(values)])) >= ENOUGH

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
-from evenreel.audits.edits.perturbed import AS_IS, Column, Perturbed, Places, Standings
+from evenreel.audits.edits.perturbed import AS_IS, Perturbed, Standings
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval, mean_interval
 from evenreel.corpus.lenders import OVERLAY_OF
@@ -24,7 +24,7 @@ from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Column, Corpus, Indices, ScoreBlocks
 
 WRONG, OWN = "the wrong clip", "its clip"
 """Whose change it is: of a clip that carries words of the caption's clip; of that clip, which carries another's."""
@@ -143,7 +143,7 @@ def _carried(corpus: Corpus) -> dict[str, str]:
     return {clip: lender for clip, lender in rows if clip != lender}
 
 
-def _pairs(every: Perturbed, carried: Mapping[str, str]) -> tuple[Places, Places]:
+def _pairs(every: Perturbed, carried: Mapping[str, str]) -> tuple[Indices, Indices]:
     """(P,) places of captions and of the wrong clips that carry the words of their clips."""
     place = {clip: number for number, clip in enumerate(every.clip_ids)}
     carriers: dict[int, list[int]] = defaultdict(list)
@@ -183,7 +183,7 @@ def _share(one: Standings) -> float:
 
 
 def _shifts(
-    columns: Mapping[str, Mapping[str, Column]], groups: Places, settings: AuditSettings
+    columns: Mapping[str, Mapping[str, Column]], groups: Indices, settings: AuditSettings
 ) -> dict[str, OverlayShift]:
     """Means of changes and of what is beyond the control, by edit, all on the same samples."""
     unknown = np.full(len(groups), np.nan)
@@ -205,7 +205,7 @@ def _effect(
     unit: Unit,
     shifts: Mapping[tuple[str, str], OverlayShift],
     standings: Mapping[str, Standings],
-    groups: Places,
+    groups: Indices,
 ) -> Effect:
     values = _columns(standings, _WORSE[WRONG])
     shift, column, beyond = shifts[WRONG, edit], values[edit][unit], ""

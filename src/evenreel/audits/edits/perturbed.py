@@ -20,11 +20,9 @@ from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.stats import numbered
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Column, Corpus, Indices, ScoreBlocks
 
 Block = NDArray[Any]
-Column = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 AS_IS = ""
 """The name of the edit that changes nothing."""
@@ -104,8 +102,8 @@ class Version:
     """The scores of one edit, in the order of the captions and clips that all versions have."""
 
     scores: CheckedScores
-    rows: Places
-    columns: Places
+    rows: Indices
+    columns: Indices
 
     def block(self, held: slice) -> Block:
         """(b, V) scores of some of the Q captions."""
@@ -130,13 +128,13 @@ class Perturbed:
 
     versions: dict[str, Version]
     clip_ids: tuple[str, ...]
-    own: Places
-    cluster: Places
+    own: Indices
+    cluster: Indices
     caption_ids: tuple[str, ...]
     notices: tuple[str, ...]
 
     @property
-    def drawn_with(self) -> Places:
+    def drawn_with(self) -> Indices:
         """(Q,) number of what each caption is drawn together with: its clip, or its clip's video."""
         return self.cluster[self.own]
 
@@ -187,7 +185,7 @@ class Perturbed:
         together, _ = numbered(clusters_of(corpus, cluster).of(clips))
         return cls(versions, clips, own, together, asked, _left_out(checked, len(clips), len(asked)))
 
-    def aimed(self, captions: Places, clips: Places) -> Perturbed:
+    def aimed(self, captions: Indices, clips: Indices) -> Perturbed:
         """The same of P captions, which may recur, each looking for another clip than its own.
 
         Args:
@@ -242,7 +240,7 @@ def _places(ids: Sequence[str]) -> dict[str, int]:
     return {one: place for place, one in enumerate(ids)}
 
 
-def _found(ids: Sequence[str], wanted: Sequence[str]) -> Places:
+def _found(ids: Sequence[str], wanted: Sequence[str]) -> Indices:
     place = _places(ids)
     return np.array([place[one] for one in wanted], dtype=np.int64)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
-from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Column, Places, Standings
+from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Standings
 from evenreel.audits.edits.tables import ends, movement_table, perturbed_figures, standing_table
 from evenreel.audits.edits.words import (
     DISTANCE_METHOD,
@@ -29,7 +29,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.record import AuditResult, AuditTable
 from evenreel.report.result.words import figure_words
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Column, Corpus, Indices, ScoreBlocks
 
 OF_CONTENT = "content-"
 """How the names of edits begin that take the content away and leave the style."""
@@ -155,7 +155,7 @@ def _standings(measured: PerturbedMeasures, edit: str) -> Standings:
     return measured.standings[edit, AS_IS if edit == AS_IS else measured.main[1]]
 
 
-def _squares(before: Column, after: Column, groups: Places) -> Column:
+def _squares(before: Column, after: Column, groups: Indices) -> Column:
     """(3, Q) squared differences from the mean of their group before and after, and what is counted; 0 where not."""
     known = ~np.isnan(before + after)
     sizes = np.bincount(groups, known)

@@ -17,9 +17,7 @@ from scipy.special import ndtri
 
 from evenreel.evaluation.stats import numbered
 from evenreel.language import Tagged, load_tagger, unknown_share
-from evenreel.types import Corpus, ScoreBlocks
-
-Column = NDArray[np.float64]
+from evenreel.types import Column, Corpus, ScoreBlocks
 
 PARTS = ("noun", "verb", "adjective")
 """Of speech, those that TITAN counts."""

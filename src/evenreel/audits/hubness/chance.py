@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Column = NDArray[np.float64]
+from evenreel.types import Column
+
 Figure = Callable[[Column], float]
 
 DRAWS = 100

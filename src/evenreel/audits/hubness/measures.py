@@ -28,10 +28,8 @@ from evenreel.evaluation.intervals import around
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Column, Corpus, Indices, ScoreBlocks
 
-Column = NDArray[np.float64]
-Places = NDArray[np.int64]
 First = list[tuple[NDArray[np.intp], Column]]
 """For each depth, (b, W) columns of clips and the chance of each to be among the first."""
 
@@ -106,9 +104,9 @@ class HubnessMeasures:
 
     clip_ids: Sequence[str]
     names: Sequence[str]
-    clusters: Places
+    clusters: Indices
     occurrences: tuple[Occurrence, ...]
-    asked: Places | None
+    asked: Indices | None
     hubs: NDArray[np.intp]
     hub_places: Column
 
@@ -184,7 +182,7 @@ class _Rankings:
             yield rows, found
 
 
-def _counts(rankings: _Rankings, own: Places, clusters: Places) -> tuple[Column, Column, list[EntryCounts]]:
+def _counts(rankings: _Rankings, own: Indices, clusters: Indices) -> tuple[Column, Column, list[EntryCounts]]:
     """(K, V) how often each clip is shown at each depth, for how many of its own queries, and by which captions."""
     videos = len(rankings.scores.video_ids)
     counts, owned = np.zeros((2, len(rankings.depths), videos))
@@ -204,9 +202,9 @@ class _Entries:
     def __init__(self, videos: int) -> None:
         self._videos = videos
         self._spread = 0.0
-        self._parts: list[tuple[Places, NDArray[np.intp], Column]] = []
+        self._parts: list[tuple[Indices, NDArray[np.intp], Column]] = []
 
-    def add(self, clusters: Places, columns: NDArray[np.intp], shares: Column) -> None:
+    def add(self, clusters: Indices, columns: NDArray[np.intp], shares: Column) -> None:
         """(b,) clusters of some captions, (b, W) clips, and the chance of each to be among the first."""
         held = shares > 0
         wide = held.sum(axis=1) > _WIDE
@@ -236,7 +234,7 @@ def _influences(rankings: _Rankings, counts: Column, hubs: NDArray[np.intp]) -> 
     return influences, hub_places
 
 
-def _answers(scores: CheckedScores, corpus: Corpus, cluster: str) -> tuple[Places, Places]:
+def _answers(scores: CheckedScores, corpus: Corpus, cluster: str) -> tuple[Indices, Indices]:
     """(Q,) column of the clip that each caption describes, -1 where it is unknown or not ranked; and (Q,) clusters."""
     clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
     column = {clip: place for place, clip in enumerate(scores.video_ids)}
@@ -284,7 +282,7 @@ _ENDS = {"skewness": (-np.inf, np.inf), "gini": (0.0, 1.0)}
 
 
 def _interval(
-    value: float, influence: Column, clusters: Places, chance: Chance, confidence: float, ends: tuple[float, float]
+    value: float, influence: Column, clusters: Indices, chance: Chance, confidence: float, ends: tuple[float, float]
 ) -> Interval:
     """A figure that does not depend on the scale of the counts, from (Q,) what each query adds to it at the margin.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Column = NDArray[np.float64]
+from evenreel.types import Column
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,7 @@ from evenreel.corpus.actions import Actions, Unit, action_names, actions_of, cli
 from evenreel.corpus.relevance import Relevance, class_relevance, same_text
 from evenreel.errors import CorpusError
 from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.types import Corpus, ScoreBlocks
-
-Column = NDArray[np.float64]
+from evenreel.types import Column, Corpus, ScoreBlocks
 
 _FPS = 60.0
 """Of EPIC-KITCHENS-100, for frames whose rate nobody says."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenreel.audits.length.data import TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN
@@ -15,8 +14,8 @@ from evenreel.audits.length.tables import most_affected
 from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.corpus.relevance import Relevance
 from evenreel.evaluation.blocks import CheckedScores
+from evenreel.types import Column
 
-Column = NDArray[np.float64]
 Groups = dict[str, "Weighted"]
 
 STRIP_DEPTH = 50

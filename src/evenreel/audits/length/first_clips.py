@@ -22,8 +22,7 @@ from evenreel.evaluation.blocks import CheckedScores, Items, Search
 from evenreel.evaluation.first_hit import first_hits, hit_columns
 from evenreel.evaluation.metrics import FIRST_RANK, parse_metric
 from evenreel.evaluation.places import best_items, find_places
-
-Column = NDArray[np.float64]
+from evenreel.types import Column
 
 DEPTHS = (1, 5, 10, 20, 50)
 MAIN = 20

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenreel.arguments import check_corpus
 from evenreel.audits.length.data import LengthData, TrainTestClasses
@@ -22,10 +21,7 @@ from evenreel.audits.statistics.inversion import exchange_test, inverted_interva
 from evenreel.audits.statistics.permuted import BOTH, queries_part, widened
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Corpus, ScoreBlocks
-
-Column = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from evenreel.types import Column, Corpus, Indices, ScoreBlocks
 
 FAILED = 10
 """A caption fails where the first clip that answers stands behind this rank."""
@@ -53,7 +49,7 @@ class Failures:
     captions: int
     failed: int
     left: tuple[int, int, int]
-    suspected: Rows
+    suspected: Indices
     tail: TailClasses
 
 

@@ -15,8 +15,7 @@ from scipy import sparse
 from evenreel.audits.settings import AuditSettings
 from evenreel.evaluation.stats import percentile_ends, resampled_weights
 from evenreel.report.result.record import Effect
-
-Column = NDArray[np.float64]
+from evenreel.types import Column
 
 _ROUNDING = 1e-9
 """Less than this share of a column's variance is rounding."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenreel.audits.length.data import LengthData
-from evenreel.debias.strata import Rows, adjusted_strata, equal_strata, strata_at
+from evenreel.debias.strata import adjusted_strata, equal_strata, strata_at
 from evenreel.debias.trimming import PRESETS, Trimming, trimmed
 from evenreel.errors import UsageError
+from evenreel.types import Indices
 
 SHARE = 50_282.5 / 67_217
 """Of the clips in the first of two strata: the paper's division of EPIC-KITCHENS-100 (0.748)."""
@@ -44,7 +45,7 @@ def divisions(data: LengthData) -> list[Division]:
     """Two strata in halves, by the paper's share, and at the mean lengths of training and of test clips."""
     lengths = data.train_lengths[~np.isnan(data.train_lengths)]
     trained, tested = float(lengths.mean()), float(np.nanmean(data.whole))
-    rules: dict[str, Callable[[], list[Rows]]] = {
+    rules: dict[str, Callable[[], list[Indices]]] = {
         "equal halves": lambda: equal_strata(lengths, 2),
         f"a share of {SHARE:.3f} in the first": lambda: adjusted_strata(lengths, 2, SHARE),
         "below the mean length of training clips": lambda: strata_at(lengths, [trained]),

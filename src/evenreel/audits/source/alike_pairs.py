@@ -25,10 +25,7 @@ from evenreel.audits.source.outward import (
 )
 from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
 from evenreel.evaluation.results import Interval
-from evenreel.types import Corpus, ScoreBlocks
-
-Column = NDArray[np.float64]
-Marks = NDArray[np.bool_]
+from evenreel.types import Column, Corpus, Flags, ScoreBlocks
 
 
 @dataclass(frozen=True)
@@ -168,12 +165,12 @@ class _Pairs:
             wins, pair.astype(np.int64), paired.drawn_with, numbers, np.where(np.isfinite(gaps), gaps, np.nan), settings
         )
 
-    def win_rate(self, chosen: Marks) -> Interval:
+    def win_rate(self, chosen: Flags) -> Interval:
         """Over the captions of the chosen of n pairs, in percent."""
         kept = chosen[self.pair]
         return share_interval(100 * self.wins[kept], self.drawn[kept], self.settings)
 
-    def among(self, alike: Marks, known: int) -> AlikePairs:
+    def among(self, alike: Flags, known: int) -> AlikePairs:
         """How the pairs that are alike are ranked."""
         count = int(alike.sum())
         if not count:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.ordered_rows import Marks
 from evenreel.audits.pairs import scenes_of
 from evenreel.corpus.counterparts import groups_of
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus, Flags, ScoreBlocks
 
 EVERY_GROUP = "all generated"
 
@@ -38,8 +37,8 @@ class SourceGallery:
 
     scores: CheckedScores
     columns: NDArray[np.int64]
-    real: Marks
-    generated: dict[str, Marks]
+    real: Flags
+    generated: dict[str, Flags]
     clip_scene: NDArray[np.int64]
     caption_scene: NDArray[np.int64]
     clip_drawn: NDArray[np.int64]
@@ -92,6 +91,6 @@ class SourceGallery:
             notices,
         )  # fmt: skip
 
-    def relevant(self, rows: slice) -> Marks:
+    def relevant(self, rows: slice) -> Flags:
         """(b, V) clips that answer each of some captions."""
         return np.asarray(self.caption_scene[rows, None] == self.clip_scene)

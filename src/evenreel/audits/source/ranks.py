@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from evenreel.audits.pairs import PairedScores
 from evenreel.evaluation.first_hit import Hits
+from evenreel.types import Indices
 
 Block = NDArray[Any]
-Whole = NDArray[np.int64]
 
 ROWS = ("real", "generated", "mixed real", "mixed generated")
 """Who is looked for, and in which gallery: n clips of its own kind, or all 2n."""
@@ -48,7 +48,7 @@ def rank_captions(paired: PairedScores, band_bytes: int) -> CaptionRanks:
         ScoresError: a score is NaN; the sentence names caption and clip.
     """
     own: list[tuple[Block, Block]] = []
-    counts: list[list[Whole]] = []
+    counts: list[list[Indices]] = []
     for held, real, generated in paired.bands(band_bytes):
         each = np.arange(len(real)), paired.pair[held]
         own.append((real[each], generated[each]))
@@ -86,23 +86,23 @@ def rank_videos(paired: PairedScores, captions: CaptionRanks, band_bytes: int) -
     return hits
 
 
-def _standings(real: Block, generated: Block, own: Block, mirror: Block) -> list[Whole]:
+def _standings(real: Block, generated: Block, own: Block, mirror: Block) -> list[Indices]:
     """(2, b) for each of `ROWS`, see `_standing`."""
     alone = [_standing(real, own), _standing(generated, mirror)]
     return alone + [alone[0] + _standing(generated, own), alone[1] + _standing(real, mirror)]
 
 
-def _standing(block: Block, own: Block) -> Whole:
+def _standing(block: Block, own: Block) -> Indices:
     """(b, n) scores and (b,) own ones -> (2, b), how many of each row are above, and how many equal."""
     column = own[:, None]
     return np.stack([np.count_nonzero(block > column, axis=1), np.count_nonzero(block == column, axis=1)])
 
 
-def _best(scores: Block, number: Whole) -> Block:
+def _best(scores: Block, number: Indices) -> Block:
     """(Q,) scores and the pair of each -> the best of each pair."""
     order = np.argsort(number, kind="stable")
     return np.asarray(np.maximum.reduceat(scores[order], np.flatnonzero(np.diff(number[order], prepend=-1))))
 
 
-def _hits(above: Whole, others: Whole, relevant: Whole, scores: Block) -> Hits:
+def _hits(above: Indices, others: Indices, relevant: Indices, scores: Block) -> Hits:
     return Hits(np.arange(len(above)), above, others, relevant, np.asarray(scores > -np.inf))

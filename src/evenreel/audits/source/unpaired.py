@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.ordered_rows import Marks, OrderedRows
+from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.audits.pairs import row_bands
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.audits.source.gallery import EVERY_GROUP, SourceGallery
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval, inverted_share
 from evenreel.audits.statistics.permuted import ClipProperty, queries_part, widened
 from evenreel.evaluation.results import Interval
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus, Flags, ScoreBlocks
 
 FIRST_PLACES = (1, 5, 10, 20)
 """Depths of which the share of generated clips is told."""
@@ -111,7 +111,7 @@ def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSetting
 class _WinTally:
     """Shares of meetings won by real clips, and what each clip would add to their mean as a real one."""
 
-    def __init__(self, gallery: SourceGallery, generated: Marks, settings: AuditSettings) -> None:
+    def __init__(self, gallery: SourceGallery, generated: Flags, settings: AuditSettings) -> None:
         self._gallery, self._settings = gallery, settings
         self._generated = generated
         self._there = np.flatnonzero(gallery.real | generated)
@@ -186,7 +186,7 @@ class _ExposureTally:
         return Exposure(share, found, self._own.shape[1])
 
 
-def _property(gallery: SourceGallery, marks: Marks, there: NDArray[np.intp]) -> ClipProperty:
+def _property(gallery: SourceGallery, marks: Flags, there: NDArray[np.intp]) -> ClipProperty:
     """Of some clips, whether each is marked; all may change places, those of a pair or a video among themselves."""
     rank = np.empty(len(gallery.order), np.int64)
     rank[gallery.order] = np.arange(len(rank))

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evenreel.types import Column
+
 Counts = NDArray[Any]
-Column = NDArray[np.float64]
 
 FIRST = 10
 """How many of the largest counts are looked at together."""

@@ -17,8 +17,8 @@ from evenreel.evaluation.intervals import mean_interval as interval_of_mean
 from evenreel.evaluation.intervals import share_interval as interval_of_share
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
+from evenreel.types import Column
 
-Column = NDArray[np.float64]
 Groups = NDArray[np.int64]
 
 

@@ -16,13 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenreel.audits.settings import AuditSettings
 from evenreel.evaluation.intervals import GroupedMean
-
-Column = NDArray[np.float64]
-Places = NDArray[np.int64]
+from evenreel.types import Column, Indices
 
 PERMUTED_METHOD = (
     "Interval and p are over captions and clips: {what}, while every clip is shown as often as it is (Pitman 1937), so "
@@ -61,9 +58,9 @@ class ClipProperty:
     """
 
     values: Column
-    strata: Places
-    cluster: Places
-    order: Places
+    strata: Indices
+    cluster: Indices
+    order: Indices
 
     def permuted(self, samples: int, seed: int) -> Iterator[Column]:
         """(b, V) permuted values, some samples at a time."""
@@ -105,7 +102,7 @@ class ClipProperty:
         return found
 
 
-def queries_part(own: Column, probes: Column, groups: Places) -> float:
+def queries_part(own: Column, probes: Column, groups: Indices) -> float:
     """Variance of the mean over queries that is due to what the queries favour, each for itself.
 
     Args:
@@ -135,7 +132,7 @@ def widened(drawn: Column, neutral: float, part: float) -> Column:
     return np.concatenate([drawn[:1], neutral + scale * apart])
 
 
-def _within(values: Column, strata: Places, samples: int, generator: np.random.Generator) -> Column:
+def _within(values: Column, strata: Indices, samples: int, generator: np.random.Generator) -> Column:
     """(b, V) values permuted within strata."""
     found = np.tile(values, (samples, 1))
     order = np.argsort(strata, kind="stable")

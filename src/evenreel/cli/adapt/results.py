@@ -95,7 +95,7 @@ def write(outcome: Outcome, results: Results) -> Written:
 
     Raises:
         CheckpointError: the checkpoint cannot be written.
-        ScoresError: the scores cannot.
+        OutputError: the scores cannot.
     """
     given = outcome.given
     place = given.folder if results.in_place else results.out

@@ -16,6 +16,7 @@ from evenreel.cli.evaluate.files import check_place, system_names
 from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
 from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, UsageError
+from evenreel.progress import Progress
 from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ class Watched:
     """Scores that tell how far their reader has come; an audit may read them several times."""
 
     scores: ScoreBlocks
-    progress: Callable[[float], None]
+    progress: Progress
 
     @cached_property
     def checked(self) -> CheckedScores:

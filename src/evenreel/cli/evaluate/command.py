@@ -12,6 +12,7 @@ import typer
 from evenreel.cli.evaluate.files import Files, system_names, write_html, write_per_query, write_ranked
 from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
 from evenreel.errors import UsageError
+from evenreel.progress import Progress
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
@@ -224,16 +225,14 @@ class _Job:
         notices.append(f"The lists are for {scores.queries} only, so {other} is left out; --direction asks for it.")
         return (scores.queries,)
 
-    def _figures(
-        self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Callable[[float], None]
-    ) -> Evaluation:
+    def _figures(self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Progress) -> Evaluation:
         from evenreel.evaluation import evaluate as evaluate_scores
 
         settings = replace(self._settings, directions=directions)
         return evaluate_scores(scores, self._part.measured, settings, relevance=self.relevance, progress=progress)
 
     def _corrected(
-        self, scores: ScoreBlocks, directions: tuple[Direction, ...], word: str, progress: Callable[[float], None]
+        self, scores: ScoreBlocks, directions: tuple[Direction, ...], word: str, progress: Progress
     ) -> Evaluation:
         """A correction is for one direction, so each is evaluated with its own."""
         from evenreel.evaluation.rescoring import RESCORINGS, rescore

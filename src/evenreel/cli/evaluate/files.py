@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Evaluation, EvaluationSettings, RelevanceName
@@ -35,7 +35,7 @@ class Files:
             read: files that must stay what they are.
 
         Raises:
-            ScoresError: it cannot be written.
+            OutputError: it cannot be written.
             UsageError: two files are one, or a name says no format, or not the right one.
         """
         asked = [path for path in (self.html, self.per_query, self.run, self.qrels, self.scores) if path]
@@ -70,7 +70,7 @@ def check_place(path: Path) -> None:
     """Find out that a file cannot be written; folders that it lies in are made.
 
     Raises:
-        ScoresError: it cannot.
+        OutputError: it cannot.
     """
     why = "it is a folder" if path.is_dir() else ""
     try:
@@ -80,7 +80,7 @@ def check_place(path: Path) -> None:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
     if why:
-        raise ScoresError(f"{path} cannot be written ({why}); choose another place.")
+        raise OutputError(f"{path} cannot be written ({why}); choose another place.")
 
 
 def write_html(
@@ -102,7 +102,7 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
     import polars as pl
 
     from evenreel.corpus.cells import as_cell
-    from evenreel.evaluation.writing import replacing
+    from evenreel.files import output_file
 
     tables = [
         pl.DataFrame({"query_id": list(result.query_ids), **result.per_query}).select(
@@ -112,7 +112,7 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
         for direction, result in evaluation.directions.items()
     ]
     table = pl.concat(tables)
-    with replacing(path) as part:
+    with output_file(path) as part:
         if path.suffix.lower() == ".csv":
             names = pl.col("system", "query_id")
             table.with_columns(names.map_elements(as_cell, pl.String)).write_csv(part)

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from evenreel.errors import CorpusError, FeaturesError, UsageError
+from evenreel.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from evenreel.checkpoint import CorpusFeatures, Pretrained
     from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage
     from evenreel.matchers import Matcher
@@ -103,7 +102,7 @@ class Probe:
         pretrained: Pretrained,
         features: Path,
         corpus: Corpus,
-        progress: Callable[[float], None],
+        progress: Progress,
         seen: Path | None = None,
     ) -> CorpusFeatures:
         """The features of a corpus for a matcher, with the frames as the probe wants them.

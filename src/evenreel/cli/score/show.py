@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.features import ClipAside
@@ -54,7 +54,7 @@ def check_table(out: Path, scored: Scored) -> None:
     """Refuse, before hours are spent, a table that cannot be written, and say how large a large one will be.
 
     Raises:
-        ScoresError: the disk has no room for it.
+        OutputError: the disk has no room for it.
         UsageError: its file names no ids, and some clips are left out.
     """
     from evenreel.wording import count
@@ -67,7 +67,7 @@ def check_table(out: Path, scored: Scored) -> None:
     needed, free = SCORE_BYTES * scored.captions * scored.clips, shutil.disk_usage(out.parent).free
     size = f"The scores of {scored.captions:,} captions and {scored.clips:,} clips take {needed / 2**30:.1f} GiB"
     if needed > free:
-        raise ScoresError(f"{size}, and {out.parent} has {free / 2**30:.1f} GiB left; choose another place.")
+        raise OutputError(f"{size}, and {out.parent} has {free / 2**30:.1f} GiB left; choose another place.")
     if needed > LARGE_BYTES:
         typer.echo(f"{size} in {out}.", err=True)
 

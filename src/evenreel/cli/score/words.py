@@ -82,7 +82,7 @@ def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions)
 
     Raises:
         FeaturesError: nobody read what is written in the clips; a clip has no features; a file is damaged.
-        ScoresError: the file cannot be written.
+        OutputError: the file cannot be written.
         UsageError: the file cannot say what the scores use, or which clips it is about.
     """
     from evenreel.cli.waiting import share_bar

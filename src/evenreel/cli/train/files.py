@@ -58,7 +58,7 @@ def write_results(folder: Path, recipe: Recipe, loaded: LoadedData, trained: Tra
 
     Raises:
         CheckpointError: the checkpoint cannot be written.
-        ScoresError: the page cannot be written.
+        OutputError: the page cannot be written.
     """
     towers = trained.towers.towers if trained.towers is not None and trained.towers.learns else None
     pretrained = Pretrained(trained.matcher, trained.spec, _about(recipe, loaded, trained))

@@ -11,7 +11,7 @@ import json
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from evenreel.features.settings import FLOAT32, STORED, ClipAside, FeatureReport
 from evenreel.features.stored.clips import INDEX, MATRICES, Index, Rows, joined, read_index
 from evenreel.features.stored.files import ArrayPlace, opened
 from evenreel.files import replacing
+from evenreel.progress import Progress
 from evenreel.types import Corpus
 
 _LOOKED_AT = 25
@@ -54,7 +55,7 @@ class StoredSettings:
 
 
 def store_features(
-    corpus: Corpus, folder: Path, settings: StoredSettings, progress: Callable[[float], None] = lambda share: None
+    corpus: Corpus, folder: Path, settings: StoredSettings, progress: Progress = lambda share: None
 ) -> FeatureReport:
     """Write the arrays of a corpus's clips into a folder of features, whole or not at all.
 
@@ -245,7 +246,7 @@ def _manifest(settings: StoredSettings, source: _Source) -> Manifest:
     )
 
 
-def _write_matrix(folder: Path, corpus: Corpus, source: _Source, progress: Callable[[float], None]) -> Index:
+def _write_matrix(folder: Path, corpus: Corpus, source: _Source, progress: Progress) -> Index:
     """Write the frames of all clips under a name that no index has yet."""
     name = _free_name(folder)
     clips: dict[str, Rows] = {}

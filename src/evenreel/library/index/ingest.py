@@ -17,7 +17,7 @@ from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted
 from evenreel.features.pool import ReaderPool
-from evenreel.features.progress import NoProgress, Progress, SetAside
+from evenreel.features.progress import NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import Shard, tidy_shards
 from evenreel.features.stills import Stills
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
@@ -45,7 +45,7 @@ def index_folders(
     library: str | Path,
     settings: IndexSettings | None = None,
     *,
-    progress: Progress | None = None,
+    progress: StagedProgress | None = None,
     metadata: str | Path | Sequence[str | Path] = (),
 ) -> IndexReport:
     """Bring a library up to date with folders of videos; an unchanged file costs one stat.
@@ -113,7 +113,7 @@ class IndexJob:
         reader: target of the workers; tests put stubs here.
     """
 
-    def __init__(self, store: Store, settings: IndexSettings, progress: Progress, reader: str = READER) -> None:
+    def __init__(self, store: Store, settings: IndexSettings, progress: StagedProgress, reader: str = READER) -> None:
         self._store, self._progress, self._target = store, progress, reader
         self._meta = catalog.get_meta(store.connection)
         self._settings = resolve(settings, self._meta, store.library)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from evenreel.library.store.kept import copied
 from evenreel.library.store.lock import library_lock
 from evenreel.library.store.schema import lay_down
 from evenreel.library.store.writer import Store, closing_error, open_vectors
+from evenreel.progress import Progress
 from evenreel.types import Encoder
 
 OFTEN = 20
@@ -58,7 +59,7 @@ def tag_library(
     *,
     encoder: Encoder | None = None,
     device: str = "auto",
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> TagReport:
     """Find the scene elements of every clip of a library; they replace those of another dictionary.
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, set_meta
-from evenreel.library.store.vectors import Rows, VectorIndex
-from evenreel.types import Encoder, FloatArray
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.types import Encoder, FloatArray, Indices
 
 FITS = 0.95
 MAY_FIT = 0.90
@@ -189,7 +189,7 @@ def _measure(
 
 
 def score_nonsense(
-    vectors: VectorIndex, queries: FloatArray, first_rows: Rows, counts: Rows
+    vectors: VectorIndex, queries: FloatArray, first_rows: Indices, counts: Indices
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], FloatArray]:
     """Compute mean and deviation of the scores of nonsense (N, D) on clips given by their rows (C,), (C,).
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from evenreel.library.search.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
 from evenreel.library.store import seals
-from evenreel.library.store.vectors import Rows, VectorIndex
-from evenreel.types import FloatArray
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.types import FloatArray, Indices
 
 DECIMALS = 5
 """Of a similarity; float16 vectors do not tell more."""
@@ -30,8 +30,8 @@ class FrameGallery:
 
     clip_ids: Sequence[str]
     place: Mapping[str, int]
-    first_rows: Rows
-    counts: Rows
+    first_rows: Indices
+    counts: Indices
     means: FloatArray
     deviations: FloatArray
     null_best: FloatArray

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError
 from evenreel.files import sync_folder
-from evenreel.types import FloatArray
+from evenreel.types import FloatArray, Indices
 
 HEADER_BYTES = 64
 TILE_ROWS = 512
@@ -30,7 +30,6 @@ WIDENED = np.float32(2.0**112)
 MANY_QUERIES = 8
 """From here on it pays to multiply a tile by `WIDENED`: numbers too small for float32's full precision are slow."""
 
-Rows = NDArray[np.int64]
 HalfArray = NDArray[np.float16]
 
 
@@ -41,7 +40,7 @@ class VectorIndex(Protocol):
     def dimension(self) -> int:
         """D, the length of a vector."""
 
-    def best_per_clip(self, queries: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
+    def best_per_clip(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
         """Score queries (Q, D) on clips given by their rows (C,), (C,): each clip's best frame, (Q, C)."""
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
@@ -50,7 +49,7 @@ class VectorIndex(Protocol):
     def read(self, first_row: int, count: int) -> HalfArray:
         """Read the stored vectors of one clip: (count, D)."""
 
-    def weighted_sum(self, weights: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
+    def weighted_sum(self, weights: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
         """Sum the clips' mean vectors times weights (G, C) over the clips: (G, D)."""
 
 
@@ -58,12 +57,12 @@ class VectorIndex(Protocol):
 class _Tile:
     """Neighbouring pieces of clips that are scored together; no clip has two pieces in one tile."""
 
-    clips: Rows  # (P,) which clip of the request each piece belongs to
-    first_rows: Rows  # (P,)
-    counts: Rows  # (P,)
+    clips: Indices  # (P,) which clip of the request each piece belongs to
+    first_rows: Indices  # (P,)
+    counts: Indices  # (P,)
 
     @property
-    def starts(self) -> Rows:
+    def starts(self) -> Indices:
         """Where each piece begins inside the tile."""
         return np.cumsum(self.counts) - self.counts
 
@@ -124,7 +123,7 @@ class ExactVectors:
             sync_folder(self._path.parent)
         return first
 
-    def best_per_clip(self, queries: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
+    def best_per_clip(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
         """Score every query by the best frame of every clip.
 
         Works in tiles of `TILE_ROWS` rows, so that memory holds (Q, C) and one tile whatever the size.
@@ -168,7 +167,7 @@ class ExactVectors:
         """
         return self._matrix(first_row + count)[first_row : first_row + count]
 
-    def weighted_sum(self, weights: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
+    def weighted_sum(self, weights: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
         """Sum the mean vector of every clip times its weights over the clips, in tiles as `best_per_clip`.
 
         Args:
@@ -276,7 +275,7 @@ def widened(block: HalfArray) -> FloatArray:
     return wide
 
 
-def _tiles(first_rows: Rows, counts: Rows) -> Iterator[_Tile]:
+def _tiles(first_rows: Indices, counts: Indices) -> Iterator[_Tile]:
     """Cut clips into tiles of at most `TILE_ROWS` rows, in the order of the file."""
     pieces = _pieces(first_rows, counts)
     ends = np.cumsum(pieces.counts)
@@ -289,7 +288,7 @@ def _tiles(first_rows: Rows, counts: Rows) -> Iterator[_Tile]:
         start = stop
 
 
-def _pieces(first_rows: Rows, counts: Rows) -> _Tile:
+def _pieces(first_rows: Indices, counts: Indices) -> _Tile:
     """Every clip in pieces of `TILE_ROWS` rows (most are one piece), in the order of the file."""
     order = np.argsort(first_rows, kind="stable")
     per_clip = -(-counts[order] // TILE_ROWS)

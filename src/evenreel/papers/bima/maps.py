@@ -17,7 +17,8 @@ from evenreel.errors import UsageError
 from evenreel.papers.bima.looks import HOTTEST, Attention, Look, look
 from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
 from evenreel.papers.engine.findings import Findings
-from evenreel.papers.engine.material import Model, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import Model, StudyMaterial, StudySettings
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import ScoreBlocks
 

@@ -24,10 +24,11 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
 from evenreel.papers.bima.kinds import only_bima
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
-from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
 from evenreel.papers.engine.projection import Separation, draw_points, project, separation
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
 

@@ -12,10 +12,11 @@ from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.papers.bima.kinds import ALPHAS, only_bima
 from evenreel.papers.bima.tables import ABOUT, ENDS, MAIN, RECALLS, T2V
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
-from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 if TYPE_CHECKING:

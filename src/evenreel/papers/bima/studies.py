@@ -11,9 +11,10 @@ from evenreel.papers.bima.readings import by_parts, with_bias
 from evenreel.papers.bima.tables import BALANCE, FIGURE_3, KAPPA, READINGS, TABLE_4
 from evenreel.papers.bima.transfer import on_other_corpora
 from evenreel.papers.engine.findings import Findings
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.study import Study
 from evenreel.papers.engine.training_tables import Comparison, compared_trainings
+from evenreel.progress import Progress
 
 RECIPE = "bima/bima.yaml"
 

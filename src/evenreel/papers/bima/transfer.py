@@ -18,12 +18,13 @@ from evenreel.papers.bima.kinds import BIMA, CLIP4CLIP, compared_with_others
 from evenreel.papers.bima.tables import ABOUT, ENDS, MAIN, T2V
 from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells
 from evenreel.papers.engine.kinds import BASELINE, Kinds
-from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.training_tables import OVER_SEEDS, Compared, Run
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
 from evenreel.papers.frame_length.streams import with_streams
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 if TYPE_CHECKING:

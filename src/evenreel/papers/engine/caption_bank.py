@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.adaptation.resources import shortened
-from evenreel.adaptation.stream import Rows
 from evenreel.features import load_text_features
 from evenreel.features.graphs import with_graphs
 from evenreel.features.load import check_text_features
-from evenreel.types import Corpus, TextFeatures
+from evenreel.types import Corpus, Indices, TextFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class CaptionBank:
     """
 
     count: int
-    read: Callable[[Rows], TextFeatures]
+    read: Callable[[Indices], TextFeatures]
 
     def drawn(self, seed: int, most: int, words: int | None = None) -> TextFeatures:
         """So many of them at most, in their order, each cut to so many words; None for all words."""
@@ -50,7 +49,7 @@ def caption_bank(folder: Path, corpus: Corpus, *, graphs: bool) -> CaptionBank:
     """
     check_text_features(folder, corpus)
 
-    def read(rows: Rows) -> TextFeatures:
+    def read(rows: Indices) -> TextFeatures:
         some = Corpus(corpus.clips, corpus.captions[rows])
         texts = load_text_features(folder, some)
         return with_graphs(texts, some) if graphs else texts

@@ -16,11 +16,12 @@ from evenreel.checkpoint.architecture import kept_weights
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.corpus.counterparts import with_generated
 from evenreel.errors import UsageError
-from evenreel.evaluation.bands import part_of as progress_of_part
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
-from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
+from evenreel.progress import Progress
+from evenreel.progress import part_of as progress_of_part
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.mirrors import mirrors_of
 from evenreel.training.data.pairs import needs_relevance, pairs_of

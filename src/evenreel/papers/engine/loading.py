@@ -28,9 +28,10 @@ from evenreel.features.pictures import ClipPictures
 from evenreel.features.settings import Words
 from evenreel.matchers import MATCHERS, Matcher
 from evenreel.papers.engine.caption_bank import CaptionBank, caption_bank
-from evenreel.papers.engine.material import Looking, Model, Part, Progress, StudyMaterial, groups_in, part_of
+from evenreel.papers.engine.material import Looking, Model, Part, StudyMaterial, groups_in, part_of
 from evenreel.papers.engine.on_screen import on_screen_of
 from evenreel.papers.engine.study import Study
+from evenreel.progress import Progress
 from evenreel.report.words import said_once
 from evenreel.types import Corpus, ScoreBlocks, TextFeatures
 

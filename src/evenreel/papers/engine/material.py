@@ -33,8 +33,6 @@ from evenreel.types import Corpus, Pixels, ScoreBlocks, TextFeatures, VideoFeatu
 if TYPE_CHECKING:
     from evenreel.encoders.encoder import TowerEncoder
 
-Progress = Callable[[float], None]
-
 
 @dataclass(frozen=True, eq=False)
 class Part:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenreel.papers.engine.findings import Findings
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.progress import Progress
 
 Need = Literal[
     "files",

@@ -13,9 +13,10 @@ from evenreel.checkpoint.architecture import Encodings
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells
 from evenreel.papers.engine.kinds import Kinds
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import Corpus, ScoreBlocks
 

@@ -11,12 +11,13 @@ from evenreel.checkpoint import Pretrained
 from evenreel.checkpoint.architecture import Encodings, encodings, kept_weights, module, uses_in
 from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
-from evenreel.evaluation.bands import part_of as progress_of_part
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.fine_tuning import run_name, runs_folder
 from evenreel.papers.engine.kinds import Kind
-from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
 from evenreel.papers.frame_length.streams import with_streams
+from evenreel.progress import Progress
+from evenreel.progress import part_of as progress_of_part
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.ensemble.members import train_recipe

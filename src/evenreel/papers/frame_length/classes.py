@@ -23,10 +23,11 @@ from evenreel.debias.trimming import trim_class
 from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.kinds import Kind, Kinds
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
 from evenreel.papers.frame_length.kinds import plain
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditTable
 from evenreel.types import Corpus
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from evenreel.evaluation import Interval
-from evenreel.evaluation.bands import part_of as progress_of_part
 from evenreel.matchers.batches import row_lengths
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.kinds import BASELINE
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.frame_length.kinds import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
+from evenreel.progress import Progress
+from evenreel.progress import part_of as progress_of_part
 from evenreel.report.result.record import AuditTable, Cell
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
 from evenreel.training.data.examples import TrainingInputs

@@ -32,8 +32,9 @@ from evenreel.audits.statistics.means import mean_interval
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.papers.engine.findings import Findings, effect_of, shown
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.frame_length.classes import picked_class
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
 from evenreel.types import Corpus, ScoreBlocks, Scores
 

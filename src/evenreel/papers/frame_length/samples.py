@@ -14,10 +14,11 @@ from evenreel.audits.length.tail import TailClasses, read_tail_classes
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.kinds import BASELINE, Kind
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
 from evenreel.papers.frame_length.kinds import RMV_ALL, RMV_RAND, plain, trimmed
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditTable
 
 MOST = 60

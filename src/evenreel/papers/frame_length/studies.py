@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from evenreel.papers.engine.findings import Findings
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.study import Need, Study
 from evenreel.papers.engine.training_tables import Comparison, compared_trainings
 from evenreel.papers.frame_length.classes import remove_one
@@ -25,6 +25,7 @@ from evenreel.papers.frame_length.tables import (
     TABLE_7,
     TABLE_10,
 )
+from evenreel.progress import Progress
 
 RECIPE = "frame_length/length.yaml"
 

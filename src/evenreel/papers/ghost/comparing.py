@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.fine_tuning import before_training, begins_ready, each_trained
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.material import StudyMaterial, StudySettings, groups_in
 from evenreel.papers.ghost.measures import MAIN, Figures, mean_change, mean_figures, measured
+from evenreel.progress import Progress
 from evenreel.training.recipe.recipe import Recipe
 
 BEFORE = "before training"

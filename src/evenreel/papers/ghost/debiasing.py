@@ -18,7 +18,7 @@ from evenreel.papers.engine.findings import (
     shown,
     verdict,
 )
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means, preference_change
 from evenreel.papers.ghost.measures import (
     MAIN,
@@ -29,6 +29,7 @@ from evenreel.papers.ghost.measures import (
     paper_table,
     preference_table,
 )
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable
 from evenreel.training.recipe.recipe import Recipe
 

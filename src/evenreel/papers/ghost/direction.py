@@ -12,7 +12,7 @@ from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.debias.source_direction import contrasts, source_basis, without_source
 from evenreel.debias.source_vector import EmbeddingTable, VectorScores, caption_vectors, video_vectors
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, shown, verdict
-from evenreel.papers.engine.material import Model, Part, Progress, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.material import Model, Part, StudyMaterial, StudySettings, groups_in
 from evenreel.papers.ghost.changes import (
     AS_IT_IS,
     METHOD,
@@ -25,6 +25,7 @@ from evenreel.papers.ghost.changes import (
     paper_tables,
 )
 from evenreel.papers.ghost.measures import MAIN, MEASURES
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
 from evenreel.types import CAMERA, Corpus, ScoreBlocks
 

@@ -18,8 +18,9 @@ from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.evaluation import Interval
 from evenreel.evaluation.first_hit import hit_chance
 from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, interval_cells, shown
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.material import StudyMaterial, StudySettings, groups_in
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import UsageError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
 from evenreel.papers.engine.findings import Findings, effect_of, few_pairs
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.material import StudyMaterial, StudySettings, groups_in
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, Effect
 
 if TYPE_CHECKING:

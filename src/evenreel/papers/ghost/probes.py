@@ -9,7 +9,7 @@ from typing import cast
 from evenreel.corpus.counterparts import counterparts
 from evenreel.edits.frame_order import FrameOrder, OneFrame, reordered, sees_order, single_frame
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, shown
-from evenreel.papers.engine.material import Model, Progress, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.material import Model, StudyMaterial, StudySettings, groups_in
 from evenreel.papers.ghost.changes import (
     AS_IT_IS,
     METHOD,
@@ -23,6 +23,7 @@ from evenreel.papers.ghost.changes import (
     paper_tables,
 )
 from evenreel.papers.ghost.measures import MAIN, MEASURES
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
 from evenreel.types import ScoreBlocks, VideoFeatures
 

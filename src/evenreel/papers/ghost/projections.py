@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenreel.debias.source_vector import EmbeddingTable, PVector
 from evenreel.edits.frame_order import FrameOrder
 from evenreel.papers.engine.findings import Findings, few_pairs
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.projection import draw_points, project, separation
 from evenreel.papers.ghost.vectors import (
     CONTROL,
@@ -26,6 +26,7 @@ from evenreel.papers.ghost.vectors import (
     paired_clips,
     trained_models,
 )
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Effect
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, shown
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means, preference_change
 from evenreel.papers.ghost.measures import (
     MAIN,
@@ -20,6 +20,7 @@ from evenreel.papers.ghost.measures import (
     paper_table,
     preference_table,
 )
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable
 from evenreel.training.recipe.recipe import Recipe
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import PREFERENCE, UNIT, Findings, effect_of, few_pairs, shown, verdict
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.material import StudyMaterial, StudySettings, groups_in
 from evenreel.papers.ghost.measures import MAIN, MEASURES, Figures, measured, notices_of, paper_table, preference_table
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
 
 if TYPE_CHECKING:

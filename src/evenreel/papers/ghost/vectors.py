@@ -36,7 +36,7 @@ from evenreel.edits.frame_order import FrameOrder, reordered
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, interval_cells, shown
 from evenreel.papers.engine.fine_tuning import before_training, each_trained
-from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings, one_group
+from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings, one_group
 from evenreel.papers.ghost.changes import AS_IT_IS
 from evenreel.papers.ghost.comparing import kind_means
 from evenreel.papers.ghost.measures import (
@@ -50,6 +50,7 @@ from evenreel.papers.ghost.measures import (
     notices_of,
     paper_table,
 )
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import ScoreBlocks, VideoFeatures
 

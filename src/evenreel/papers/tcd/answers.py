@@ -15,18 +15,10 @@ from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.matchers.shortlists import score_with_parts
 from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
 from evenreel.papers.engine.findings import Findings
-from evenreel.papers.engine.material import (
-    Looking,
-    Model,
-    Part,
-    Progress,
-    StudyMaterial,
-    StudySettings,
-    texts_of,
-    videos_of,
-)
+from evenreel.papers.engine.material import Looking, Model, Part, StudyMaterial, StudySettings, texts_of, videos_of
 from evenreel.papers.engine.on_screen import ClipText, words_said
 from evenreel.papers.tcd.tokens import read_texts, searched_text
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import Pixels, ScoreBlocks
 

@@ -14,16 +14,17 @@ import torch
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders.towers import usable_device
 from evenreel.evaluation import Interval
-from evenreel.evaluation.bands import part_of as progress_of_part
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.kinds import changed
-from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings, texts_of, videos_of
+from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings, texts_of, videos_of
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.trainings import few_seeds, learning_of, splits_of
 from evenreel.papers.tcd.kinds import BASES, TCD, WINDOWS, tcd_of, with_windows
 from evenreel.papers.tcd.tokens import pairs_of_tokens, token_counts
+from evenreel.progress import Progress
+from evenreel.progress import part_of as progress_of_part
 from evenreel.report.result.record import AuditTable, Cell
 from evenreel.similarity.states import move
 from evenreel.similarity.tiles import evaluating

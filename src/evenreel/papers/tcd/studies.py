@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from evenreel.papers.engine.findings import Findings
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.study import Study
 from evenreel.papers.engine.training_tables import Comparison, compared_trainings
 from evenreel.papers.tcd.answers import first_answers
@@ -26,6 +26,7 @@ from evenreel.papers.tcd.tables import (
     TABLE_10,
 )
 from evenreel.papers.tcd.tokens import token_balance
+from evenreel.progress import Progress
 
 RECIPE = "tcd/tcd.yaml"
 

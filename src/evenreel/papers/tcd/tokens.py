@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from evenreel.audits.statistics.means import ratio_intervals
 from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of
-from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
 from evenreel.papers.engine.on_screen import ClipText
 from evenreel.papers.tcd.kinds import check_text
+from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 if TYPE_CHECKING:

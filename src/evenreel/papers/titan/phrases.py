@@ -27,9 +27,10 @@ from evenreel.evaluation import Interval
 from evenreel.language.wording import content_phrases
 from evenreel.papers.engine.answers import CAPTIONS, FEW
 from evenreel.papers.engine.findings import Findings, beside, effect_of
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings, texts_of
+from evenreel.papers.engine.material import StudyMaterial, StudySettings, texts_of
 from evenreel.papers.titan.rows import Row, by_labels
 from evenreel.papers.titan.streams import Target
+from evenreel.progress import Progress
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
 

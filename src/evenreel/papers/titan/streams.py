@@ -33,6 +33,7 @@ from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.engine.caption_bank import CaptionBank
 from evenreel.papers.engine.material import Model
 from evenreel.papers.titan.rows import Norm, Row
+from evenreel.progress import Progress
 from evenreel.types import FloatArray, ScoreBlocks, Scores
 
 METRICS = ("R@1", "R@5", "R@10", "MedR")
@@ -41,8 +42,6 @@ NEIGHBOURS = 128
 
 AT_ONCE = 1024
 """Queries whose scores are corrected at a time, where that does not hang on which came before."""
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)

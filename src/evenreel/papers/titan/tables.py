@@ -14,13 +14,13 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
-from evenreel.evaluation.bands import part_of
 from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells, may_be_chance
-from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.titan.rows import SOURCE, Row, Rows, RowsOf, name_of_whole
 from evenreel.papers.titan.streams import METRICS, Diagnosis, Outcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
+from evenreel.progress import Progress, part_of
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from evenreel.checkpoint import changed_words
 from evenreel.checkpoint.architecture import reads_windows
 from evenreel.features import FoundClips, StoredClips
 from evenreel.features.word_changes import WordChanges
+from evenreel.progress import Progress
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.recipe.recipe import Recipe, RecipeError
 from evenreel.training.specs import spec_of
@@ -41,7 +42,7 @@ def with_words(
     found: FoundClips | StoredClips,
     changes: WordChanges,
     encoder: Callable[[], Encoder],
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = lambda share: None,
 ) -> FeatureExamples:
     """The examples with their on-screen words changed.
 

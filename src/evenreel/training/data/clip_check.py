@@ -16,6 +16,7 @@ from evenreel.errors import MediaError
 from evenreel.features import ClipAside
 from evenreel.media.content import stamp
 from evenreel.media.workers import Worker
+from evenreel.progress import Progress
 from evenreel.training.data.pixels import ClipFile
 from evenreel.training.data.verdicts import ClipVerdict, Verdicts, locked
 from evenreel.training.loop.run_folder import writing
@@ -26,7 +27,7 @@ READER = "evenreel.onscreen.file_reader:FileReader"
 def readable(
     files: Sequence[ClipFile],
     rule: str,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = lambda share: None,
     verdicts: Path | None = None,
 ) -> tuple[list[ClipFile], list[ClipAside]]:
     """Read every clip once as training will, in processes that may crash or hang without harm to this one.

@@ -15,9 +15,9 @@ from evenreel.encoders.trainable import TokenIds
 from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
 from evenreel.training.data.mirrors import Mirrors
-from evenreel.training.data.pairs import Order, Pairs, Rows
+from evenreel.training.data.pairs import Order, Pairs
 from evenreel.training.data.window_tokens import WindowTokens
-from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
+from evenreel.types import Indices, RoleGraph, TextFeatures, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import MatcherSpec
@@ -78,7 +78,7 @@ class Draw(NamedTuple):
 
     seed: int
     batch: int
-    alike: Rows | None = None
+    alike: Indices | None = None
 
 
 class TrainingExamples(Protocol):
@@ -88,10 +88,10 @@ class TrainingExamples(Protocol):
     def pairs(self) -> Pairs:
         """Which caption goes with which clip."""
 
-    def texts(self, rows: Rows) -> Texts:
+    def texts(self, rows: Indices) -> Texts:
         """Some captions, by their rows."""
 
-    def videos(self, rows: Rows, draw: Draw | None = None) -> Videos:
+    def videos(self, rows: Indices, draw: Draw | None = None) -> Videos:
         """Some clips, by their rows; changed at random only where a draw is given."""
 
 
@@ -109,11 +109,11 @@ class FeatureExamples:
     text_features: TextFeatures
     video_features: VideoFeatures
 
-    def texts(self, rows: Rows) -> TextBatch:
+    def texts(self, rows: Indices) -> TextBatch:
         """See `TrainingExamples.texts`."""
         return text_batch(self.text_features, rows)
 
-    def videos(self, rows: Rows, draw: Draw | None = None) -> VideoBatch:
+    def videos(self, rows: Indices, draw: Draw | None = None) -> VideoBatch:
         """See `TrainingExamples.videos`."""
         return video_batch(self.video_features, rows)
 
@@ -231,13 +231,13 @@ class Batches(Dataset[TrainingBatch]):
             pairs.sentences_of(rows),
         )
 
-    def _graphs(self, captions: Rows) -> tuple[RoleGraph, ...] | None:
+    def _graphs(self, captions: Indices) -> tuple[RoleGraph, ...] | None:
         features = self.examples.text_features if isinstance(self.examples, FeatureExamples) else None
         if features is None or features.graphs is None:
             return None
         return tuple(features.graphs[row] for row in captions)
 
-    def _others(self, mirrors: Mirrors, clips: Rows, draw: Draw) -> OtherClips:
+    def _others(self, mirrors: Mirrors, clips: Indices, draw: Draw) -> OtherClips:
         """A clip and its mirror are cropped and flipped alike, for no other difference is to count as a preference."""
         other = mirrors.other[clips]
         present = other >= 0
@@ -249,7 +249,7 @@ class Batches(Dataset[TrainingBatch]):
             torch.from_numpy(mirrors.generated[clips]),
         )
 
-    def _own(self, rows: Rows) -> Rows:
+    def _own(self, rows: Indices) -> Indices:
         """The device's part of the rows of a batch."""
         rank, devices = self._part
         return np.split(rows, devices)[rank]

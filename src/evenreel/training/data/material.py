@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from evenreel.features import ClipAside, FoundClips, StoredClips, find_clips, lo
 from evenreel.features.graphs import with_graphs
 from evenreel.features.seen import seen_clips
 from evenreel.media.content import stamp
+from evenreel.progress import Progress
 from evenreel.training.data.changed_words import changes_of, check_words, with_words, words_used
 from evenreel.training.data.clip_check import readable
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
@@ -39,8 +40,6 @@ from evenreel.training.ensemble.trimmed import Trimmed, trimmed_corpus, uses_of
 from evenreel.training.recipe.recipe import Backbone, Recipe, RecipeError
 from evenreel.training.specs import spec_of
 from evenreel.types import Corpus
-
-Share = Callable[[float], None]
 
 
 class CorpusSplits(NamedTuple):
@@ -107,7 +106,7 @@ class LoadedData:
     uses: tuple[str, ...] = ()
 
 
-def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts: Path | None = None) -> LoadedData:
+def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdicts: Path | None = None) -> LoadedData:
     """Read what a recipe names; a backbone's clips are each read once, so that none is found out in training.
 
     Args:
@@ -208,7 +207,7 @@ class _SplitFeatures(NamedTuple):
     set_aside: tuple[ClipAside, ...]
 
 
-def _with_features(recipe: Recipe, parts: CorpusSplits, progress: Share) -> LoadedData:
+def _with_features(recipe: Recipe, parts: CorpusSplits, progress: Progress) -> LoadedData:
     folder, streams = Path(recipe.data.features or ""), recipe.data.streams
     learned = _features(folder, parts.learned, streams, parts.mirrors, parts.relevance)
     selected = None if parts.selected is None else _features(folder, parts.selected, streams)
@@ -263,7 +262,7 @@ def _features_used(learned: _SplitFeatures, selected: _SplitFeatures | None) -> 
     return used | {"train_videos": train_videos, "validation_videos": validation_videos}
 
 
-def _with_graphs(part: _SplitFeatures, progress: Share = lambda share: None) -> _SplitFeatures:
+def _with_graphs(part: _SplitFeatures, progress: Progress = lambda share: None) -> _SplitFeatures:
     """The part with the role graphs of its captions, for a matcher that reads these."""
     texts = with_graphs(part.examples.text_features, part.usable, progress)
     return part._replace(examples=replace(part.examples, text_features=texts))
@@ -299,7 +298,7 @@ def _digest(words: Iterable[str]) -> str:
 
 
 def _with_backbone(
-    recipe: Recipe, backbone: Backbone, parts: CorpusSplits, progress: Share, verdicts: Path | None
+    recipe: Recipe, backbone: Backbone, parts: CorpusSplits, progress: Progress, verdicts: Path | None
 ) -> LoadedData:
     encoder_id, folder = locate(backbone.model)
     checkpoint = open_checkpoint(folder)

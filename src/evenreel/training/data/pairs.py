@@ -20,9 +20,7 @@ from evenreel.errors import CorpusError
 from evenreel.losses.ranking import BY_RELEVANCE
 from evenreel.training.data.mirrors import Mirrors, mirror_rows
 from evenreel.training.recipe.recipe import Data, Recipe
-from evenreel.types import Corpus
-
-Rows = NDArray[np.int64]
+from evenreel.types import Corpus, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +43,12 @@ class Pairs:
 
     caption_ids: tuple[str, ...]
     clip_ids: tuple[str, ...]
-    captions: Rows
-    clips: Rows
-    texts: Rows
+    captions: Indices
+    clips: Indices
+    texts: Indices
     mirrors: Mirrors | None = None
     classes: ClassRelevance | None = None
-    strata: Rows | None = None
+    strata: Indices | None = None
     sentences: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -65,23 +63,23 @@ class Pairs:
             total.update(rows.tobytes())
         return total.hexdigest()
 
-    def same(self, rows: Rows) -> Tensor:
+    def same(self, rows: Indices) -> Tensor:
         """(B, B) True where caption i describes clip j: it is its own, or that of a caption with an equal text."""
         clips, texts = self.clips[rows], self.texts[rows]
         return torch.from_numpy((clips[:, None] == clips) | (texts[:, None] == texts))
 
-    def relevance(self, rows: Rows) -> Tensor | None:
+    def relevance(self, rows: Indices) -> Tensor | None:
         """(B, B) degrees, 0 to 1, to which clip j answers caption i; None without classes."""
         if self.classes is None:
             return None
         degrees = self.classes.block(self.captions[rows], self.clips[rows])
         return torch.from_numpy(degrees.astype(np.float32))
 
-    def strata_of(self, rows: Rows) -> Tensor | None:
+    def strata_of(self, rows: Indices) -> Tensor | None:
         """(B,) number of the stratum of each clip; None without strata."""
         return None if self.strata is None else torch.from_numpy(self.strata[self.clips[rows]])
 
-    def sentences_of(self, rows: Rows) -> tuple[str, ...] | None:
+    def sentences_of(self, rows: Indices) -> tuple[str, ...] | None:
         """B captions as they are written; None where nobody says."""
         return tuple(self.sentences[row] for row in rows) if self.sentences else None
 
@@ -213,14 +211,14 @@ class Order:
         """Whole batches in an epoch."""
         return self.pairs // self.batch_size
 
-    def rows(self, batch: int) -> Rows:
+    def rows(self, batch: int) -> Indices:
         """The pairs of a batch, counted from the start of the run."""
         epoch, place = divmod(batch, self.batches_per_epoch)
         return _permutation(self.pairs, self.seed, epoch)[place * self.batch_size : (place + 1) * self.batch_size]
 
 
 @lru_cache(maxsize=2)
-def _permutation(count: int, seed: int, epoch: int) -> Rows:
+def _permutation(count: int, seed: int, epoch: int) -> Indices:
     return np.random.default_rng([seed, epoch]).permutation(count)
 
 

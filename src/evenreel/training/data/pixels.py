@@ -17,9 +17,9 @@ from evenreel.errors import CorpusError, MediaError
 from evenreel.media import open_video, parse_rule
 from evenreel.media.parts import Part
 from evenreel.training.data.examples import Draw, PixelBatch, TokenBatch
-from evenreel.training.data.pairs import Pairs, Rows
+from evenreel.training.data.pairs import Pairs
 from evenreel.training.data.window_tokens import WindowTokens
-from evenreel.types import Corpus, FloatArray
+from evenreel.types import Corpus, FloatArray, Indices
 
 SMALLEST_AREA = 0.5
 ASPECTS = (3 / 4, 4 / 3)
@@ -69,14 +69,14 @@ class PixelExamples:
     seen: FloatArray | None = None
     windows: WindowTokens | None = None
 
-    def texts(self, rows: Rows) -> TokenBatch:
+    def texts(self, rows: Indices) -> TokenBatch:
         """See `evenreel.training.data.examples.TrainingExamples.texts`."""
         where = torch.from_numpy(rows)
         tokens = TokenIds(self.tokens.ids[where], self.tokens.mask[where])
         ids = tuple(self.pairs.caption_ids[row] for row in rows)
         return TokenBatch(ids, tokens if self.full_length else shortened(tokens))
 
-    def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:
+    def videos(self, rows: Indices, draw: Draw | None = None) -> PixelBatch:
         """See `evenreel.training.data.examples.TrainingExamples.videos`.
 
         Raises:

@@ -14,7 +14,7 @@ from evenreel.encoders.towers import Towers
 from evenreel.encoders.trainable import TokenIds, shortened, tokenise
 from evenreel.features.on_screen import OnScreen
 from evenreel.features.settings import Words
-from evenreel.training.data.pairs import Rows
+from evenreel.types import Indices
 
 NOTHING = ""
 """The sentence of a window without text. It is always the first, and the tower reads it with every batch: else a device
@@ -49,7 +49,7 @@ class WindowTokens:
         """(V, O) True = some text was read in the window."""
         return self.rows > 0
 
-    def of(self, clips: Rows) -> WindowTokens:
+    def of(self, clips: Indices) -> WindowTokens:
         """The windows of some clips, and no sentence that they do not say."""
         where = torch.from_numpy(clips)
         rows = self.rows[where]

@@ -18,9 +18,8 @@ from evenreel.debias.strata import adjusted_strata, equal_strata, random_strata,
 from evenreel.errors import UsageError
 from evenreel.training.data.pairs import Pairs
 from evenreel.training.recipe.recipe import Members
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Indices
 
-Rows = NDArray[np.int64]
 NONE = -1
 """Stratum of a clip that no caption is learned with."""
 
@@ -68,7 +67,7 @@ def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> ClipLengths:
     return ClipLengths(values[[place[clip_id] for clip_id in clip_ids]], unit)
 
 
-def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> Rows:
+def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> Indices:
     """Number of the stratum of each clip of the table (V,), from 0; clips without a caption have `NONE`.
 
     Args:
@@ -100,7 +99,7 @@ def known(lengths: ClipLengths | None) -> ClipLengths:
     return lengths
 
 
-def described(pairs: Pairs, lengths: ClipLengths, strata: Rows) -> tuple[Stratum, ...]:
+def described(pairs: Pairs, lengths: ClipLengths, strata: Indices) -> tuple[Stratum, ...]:
     """What each of the strata that `divided` gave holds."""
     return tuple(_described(pairs, lengths, strata, number) for number in range(int(strata.max()) + 1))
 
@@ -121,7 +120,7 @@ def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
     )
 
 
-def _described(pairs: Pairs, lengths: ClipLengths, strata: Rows, number: int) -> Stratum:
+def _described(pairs: Pairs, lengths: ClipLengths, strata: Indices, number: int) -> Stratum:
     own = lengths.values[strata == number]
     captions = int(np.count_nonzero(strata[pairs.clips] == number))
     return Stratum(number + 1, len(own), captions, float(own.min()), float(own.max()), lengths.unit)
@@ -140,7 +139,7 @@ def _check_divisible(lengths: NDArray[np.float64], unit: Unit) -> None:
         )
 
 
-def _strata(lengths: NDArray[np.float64], members: Members, seed: int) -> list[Rows]:
+def _strata(lengths: NDArray[np.float64], members: Members, seed: int) -> list[Indices]:
     if members.split == "random":
         return random_strata(len(lengths), members.count, seed, members.fraction)
     if members.split == "equal":

@@ -16,8 +16,6 @@ from evenreel.errors import CorpusError
 from evenreel.training.recipe.recipe import Recipe, Trim
 from evenreel.types import Corpus
 
-Rows = NDArray[np.int64]
-
 
 class Trimmed(NamedTuple):
     """What trimming leaves, and what it takes.

@@ -22,7 +22,7 @@ from evenreel.training.recipe.recipe import Recipe, Selection
 LINES = 200
 """Rows of losses in a run whose recipe does not say how many steps lie between them."""
 
-Watch = Callable[[int, int, Mapping[str, float]], None]
+Watch = Callable[[int, int, Mapping[str, float]], object]
 """Called after every step with its number, the number of all, and the latest figures."""
 
 Evaluate = Callable[[], Mapping[str, float]]

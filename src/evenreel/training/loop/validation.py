@@ -21,9 +21,8 @@ from evenreel.training.data.examples import (
     move_videos,
     useful_workers,
 )
-from evenreel.training.data.pairs import Rows
 from evenreel.training.loop.module import RetrievalModule
-from evenreel.types import ScoreBlocks
+from evenreel.types import Indices, ScoreBlocks
 
 Measure = Callable[[ScoreBlocks], Mapping[str, float]]
 """Scores of every caption and clip of the validation split -> named figures; `evenreel train` gives those of
@@ -68,7 +67,7 @@ def _video_state(module: RetrievalModule, batch: Videos) -> State:
 class _Slices(Dataset[Batch], Generic[Batch]):
     """Rows in batches, made in the processes of a loader."""
 
-    def __init__(self, make: Callable[[Rows], Batch], rows: Rows) -> None:
+    def __init__(self, make: Callable[[Indices], Batch], rows: Indices) -> None:
         self._make, self._rows = make, rows
 
     def __len__(self) -> int:
@@ -78,7 +77,7 @@ class _Slices(Dataset[Batch], Generic[Batch]):
         return self._make(self._rows[number * ROWS_A_BATCH : (number + 1) * ROWS_A_BATCH])
 
 
-def _batches(make: Callable[[Rows], Batch], rows: Rows, workers: int) -> Iterator[tuple[slice, Batch]]:
+def _batches(make: Callable[[Indices], Batch], rows: Indices, workers: int) -> Iterator[tuple[slice, Batch]]:
     """Batches with the places of their rows."""
     for number, batch in enumerate(BatchLoader(_Slices(make, rows), workers)):
         yield slice(number * ROWS_A_BATCH, (number + 1) * ROWS_A_BATCH), batch
