@@ -30,6 +30,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from evenreel.arrays import Indices
 from evenreel.corpus import make_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.sources import locate
@@ -49,7 +50,7 @@ from evenreel.training.data.pairs import Order, Pairs, pairs_of
 from evenreel.training.loop.optimiser import parameter_groups, rate_share
 from evenreel.training.loop.run import RunHooks, train
 from evenreel.training.recipe.recipe import Backbone, Data, Loop, MatcherChoice, Recipe, Records
-from evenreel.types import Indices, TextFeatures, VideoFeatures
+from evenreel.types import TextFeatures, VideoFeatures
 
 CLIPS, FRAMES, WORDS, DIMENSION = 512, 12, 32, 512
 TOWER_FRAMES, SIDE = 4, 64

@@ -23,7 +23,7 @@ PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
     {"errors", "types", "config", "version"},
-    {"files", "documents", "progress"},
+    {"arrays", "files", "documents", "progress"},
     {"arguments", "array_files", "parquet_files", "provenance", "settings_checks", "wording"},
     {"media", "language", "corpus"},
     {"onscreen", "encoders", "features"},

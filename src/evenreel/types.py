@@ -17,15 +17,6 @@ Pixels = NDArray[np.uint8]
 
 FloatArray = NDArray[np.float32]
 
-Column = NDArray[np.float64]
-"""(N,) A number for each of N things."""
-
-Indices = NDArray[np.int64]
-"""(N,) Whole numbers: rows of a table or matrix, or counts."""
-
-Flags = NDArray[np.bool_]
-"""(N,) True or False for each of N things."""
-
 CAMERA = "camera"
 """Source of a clip that nobody generated."""
 

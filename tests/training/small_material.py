@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenreel.arrays import Indices
 from evenreel.corpus import make_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
@@ -20,7 +21,7 @@ from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.training import Recipe, recipe_from
 from evenreel.training.data.examples import Draw, FeatureExamples, PixelBatch, TokenBatch, TrainingInputs
 from evenreel.training.data.pairs import Pairs, pairs_of
-from evenreel.types import Corpus, Indices, ScoreBlocks, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
 from tests.tiny_checkpoints import SIDE, WORDS
 
 DIMENSION = 16

@@ -27,12 +27,13 @@ from evenreel.adaptation.titan.pseudo_labels import (
     vectors_of,
 )
 from evenreel.adaptation.vectors import video_vectors
+from evenreel.arrays import Indices
 from evenreel.evaluation.concentration import balance
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, to_device, video_batch
 from evenreel.matchers.scoring import encode_videos
 from evenreel.progress import Progress
 from evenreel.similarity.tiles import device_of, evaluating
-from evenreel.types import FloatArray, Indices, TextFeatures, VideoFeatures
+from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
 AT_ONCE = 256
 """Clips that become vectors at a time."""

@@ -15,9 +15,10 @@ from evenreel.adaptation.report import AdaptReport
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import QueryStream, taken
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, over_attended
+from evenreel.arrays import Indices
 from evenreel.evaluation.concentration import skewness
 from evenreel.language.tokens import Tagger
-from evenreel.types import FloatArray, Indices
+from evenreel.types import FloatArray
 
 FIRST = 10
 """Places of a ranking that hubs are counted in, and at most a fifth of all: every clip is among the first V."""

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from evenreel.adaptation.settings import AdaptSettings, Learns, Objective
+from evenreel.arrays import Indices
 from evenreel.errors import UsageError
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, text_batch, to_device, video_batch
 from evenreel.matchers.contrastive import contrastive
 from evenreel.matchers.matcher import Matcher
 from evenreel.similarity.tiles import device_of, evaluating
-from evenreel.types import Indices, TextFeatures, VideoFeatures
+from evenreel.types import TextFeatures, VideoFeatures
 
 
 class UnpairedLoss(Protocol):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
-from evenreel.types import Column
+from evenreel.arrays import Column
 
 LEAST = 10
 """Queries of which an interval is given: of two that rise alike Student's t would say that it is sure."""

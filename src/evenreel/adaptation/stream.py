@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.errors import UsageError
-from evenreel.types import Indices, TextFeatures, VideoFeatures
+from evenreel.types import TextFeatures, VideoFeatures
 
 EncodeTexts = Callable[[Sequence[str]], TextFeatures]
 """Captions -> their features, with ids of any kind."""

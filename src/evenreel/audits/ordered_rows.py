@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.types import Column, Flags
+from evenreel.arrays import Column, Flags
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.evaluation.stats import numbered
 from evenreel.report.words import uses_sentence
-from evenreel.types import Corpus, Indices, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 _PIECE_BYTES = 8 * 2**20
 """Scores that are looked at several times over should stay in the processor's cache."""

@@ -26,8 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.errors import UsageError
-from evenreel.types import CAMERA, FloatArray, Indices
+from evenreel.types import CAMERA, FloatArray
 
 MIN_CLIPS = 20
 """Fewest clips of a side: the means of two times 20 stray, by chance, by a third of what single clips do."""

@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.errors import UsageError
-from evenreel.types import Indices
 
 
 def equal_strata(lengths: NDArray[np.float64], count: int) -> list[Indices]:

@@ -14,8 +14,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.errors import UsageError
-from evenreel.types import Indices
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.errors import UsageError
-from evenreel.types import Indices, VideoFeatures
+from evenreel.types import VideoFeatures
 
 FrameOrder = Literal["original", "random", "reversed"]
 OrderStage = Literal["sampled", "video"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Column
 from evenreel.config import usable_cores
 from evenreel.evaluation.blocks import Items, Search
 from evenreel.evaluation.first_hit import Hits, every_hit, first_hits, hit_columns
@@ -20,7 +21,6 @@ from evenreel.evaluation.ordered import Tables, order_columns
 from evenreel.evaluation.places import Ties, best_items, find_places
 from evenreel.evaluation.results import EvaluationSettings
 from evenreel.progress import Progress
-from evenreel.types import Column
 
 _WIDEST = 8
 """Bytes of a score, at most, as far as memory is planned."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenreel.arguments import check_kind, check_named, check_progress, check_settings_kind
+from evenreel.arrays import Column
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.intervals import difference_interval
 from evenreel.evaluation.metrics import Metric
@@ -23,7 +24,6 @@ from evenreel.evaluation.stats import (
     wilcoxon_test,
 )
 from evenreel.progress import Progress, part_of
-from evenreel.types import Column
 
 
 @dataclass(frozen=True)

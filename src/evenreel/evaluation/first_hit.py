@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
+from evenreel.arrays import Column, Indices
 from evenreel.evaluation.metrics import FIRST_RANK, Metric
 from evenreel.evaluation.places import Places
-from evenreel.types import Column, Indices
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from evenreel.arrays import Column
 from evenreel.evaluation.metrics import FIRST_RANK, Metric, PerQuery
 from evenreel.evaluation.results import EvaluationSettings, Interval
 from evenreel.evaluation.stats import Columns, numbered, percentile_ends, sampled_figures
-from evenreel.types import Column
 
 _WORSE = 1.5
 """How many times as bad as the worst group seen one more may be, for the upper end of a mean rank."""

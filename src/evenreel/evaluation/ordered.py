@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Column, Indices
 from evenreel.evaluation.blocks import Items
 from evenreel.evaluation.metrics import Cutoff, Metric
 from evenreel.evaluation.places import Places
-from evenreel.types import Column, Indices
 
 
 @dataclass(frozen=True, eq=False)

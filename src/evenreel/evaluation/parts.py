@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from evenreel.arrays import Indices
 from evenreel.corpus.splits import splits_of
 from evenreel.errors import ScoresError
 from evenreel.evaluation.listed import ListedScores
-from evenreel.types import Corpus, Indices, Scores
+from evenreel.types import Corpus, Scores
 from evenreel.wording import count
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.evaluation.blocks import Items
-from evenreel.types import Indices
 
 Ties = Literal["expected", "optimistic", "pessimistic"]
 

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Column
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.results import Direction
-from evenreel.types import Column, ScoreBlocks, Scores
+from evenreel.types import ScoreBlocks, Scores
 
 Matrix = NDArray[Any]
 

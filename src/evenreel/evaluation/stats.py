@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from evenreel.arrays import Column
 from evenreel.errors import UsageError
 from evenreel.evaluation.metrics import Metric, PerQuery
 from evenreel.evaluation.results import EvaluationSettings
-from evenreel.types import Column
 
 _CHUNK_BYTES = 32 * 2**20
 _ROUNDING, _DECIMALS = 1e-9, 9

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arguments import one_or_more
+from evenreel.arrays import Indices
 from evenreel.errors import CorpusError, UsageError
 from evenreel.library.search.gallery import DECIMALS, Opened
 from evenreel.library.search.query import MAX_CHARACTERS, readable, unit
 from evenreel.library.sources import ClipSources, read_sources
 from evenreel.library.store.vectors import VectorIndex
-from evenreel.types import NO_NOTES, Corpus, Encoder, FloatArray, Indices, ScoreNotes
+from evenreel.types import NO_NOTES, Corpus, Encoder, FloatArray, ScoreNotes
 
 if TYPE_CHECKING:
     import polars as pl

@@ -21,10 +21,10 @@ from torch.nn import functional as F
 
 from evenreel.adaptation.settings import Decides, FitSettings
 from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings
+from evenreel.arrays import Indices
 from evenreel.errors import UsageError
 from evenreel.progress import Progress
 from evenreel.training.data.pairs import Pairs
-from evenreel.types import Indices
 
 CHUNK_BYTES = 64 * 2**20
 """About what judging pairs takes at a time, beside the vectors."""

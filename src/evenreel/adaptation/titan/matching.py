@@ -21,8 +21,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from scipy.stats import rankdata
 
+from evenreel.arrays import Indices
 from evenreel.errors import ScoresError, UsageError
-from evenreel.types import Indices
 
 Match = Literal["one_way", "rank_sum", "mutual_nn", "hungarian", "sinkhorn"]
 Table = NDArray[np.float64]

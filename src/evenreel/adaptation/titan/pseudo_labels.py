@@ -27,6 +27,7 @@ from evenreel.adaptation.titan.causal_training import TargetStage, chosen, judge
 from evenreel.adaptation.titan.counterfactuals import Counterfactual, counterfactuals
 from evenreel.adaptation.titan.matching import one_way, rank_sums, rematch
 from evenreel.adaptation.vectors import text_vectors
+from evenreel.arrays import Indices
 from evenreel.errors import UsageError
 from evenreel.language.tokens import Tagger
 from evenreel.matchers.batches import text_batch, to_device
@@ -34,7 +35,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
 from evenreel.similarity.states import Encoded
 from evenreel.similarity.tiles import MatcherScores, device_of, evaluating
-from evenreel.types import FloatArray, Indices, TextFeatures
+from evenreel.types import FloatArray, TextFeatures
 
 AT_ONCE = 1024
 """Queries that become vectors at a time."""

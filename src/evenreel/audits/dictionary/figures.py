@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from evenreel.arrays import Column
 from evenreel.audits.dictionary.measures import KindMeasures
 from evenreel.audits.dictionary.tables import NAMES
 from evenreel.audits.statistics.counts import lorenz
 from evenreel.report.figures import COLOURS, MOST_POINTS, panels, wrapped
-from evenreel.types import Column
 
 
 def count_curves(found: Sequence[KindMeasures]) -> go.Figure:

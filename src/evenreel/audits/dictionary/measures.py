@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from evenreel.arrays import Column, Indices
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.counts import difference_ends, share
 from evenreel.corpus.relevance import RelevantPairs
@@ -23,7 +24,7 @@ from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.language.scene_elements import Elements, plain_activity, plain_entity
 from evenreel.progress import Progress
-from evenreel.types import NO_NOTES, Column, Corpus, FloatArray, Indices, ScoreNotes
+from evenreel.types import NO_NOTES, Corpus, FloatArray, ScoreNotes
 
 Kind = Literal["entity", "activity"]
 

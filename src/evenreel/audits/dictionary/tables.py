@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenreel.arrays import Column, Indices
 from evenreel.audits.dictionary.measures import Gains, Kind, KindMeasures, gain_of_named
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.counts import FIRST, first_share, share
 from evenreel.evaluation.concentration import gini, skewness
 from evenreel.report.result.record import AuditTable, Cell
 from evenreel.report.result.words import figure_words
-from evenreel.types import Column, Indices
 
 Row = tuple[Cell, ...]
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Column
 from evenreel.audits.edits.perturbed import AS_IS, Perturbed
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.swaps import counted, drawn_flips
-from evenreel.types import Column
 
 Counts = NDArray[np.float32]
 

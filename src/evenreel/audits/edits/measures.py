@@ -13,6 +13,7 @@ from math import isnan
 
 import numpy as np
 
+from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.exchanged import DEPTHS, lost_recall
 from evenreel.audits.edits.perturbed import AS_IS, CLIP_PLACINGS, Perturbed, Standings
 from evenreel.audits.settings import AuditSettings
@@ -24,7 +25,7 @@ from evenreel.evaluation.metrics import parse_metrics
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Column, Corpus, Indices, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 CONTROL = "control"
 """The edit that the others are held against."""

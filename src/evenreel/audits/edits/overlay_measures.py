@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.edits.perturbed import AS_IS, Perturbed, Standings
 from evenreel.audits.settings import AuditSettings
@@ -24,7 +25,7 @@ from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Column, Corpus, Indices, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 WRONG, OWN = "the wrong clip", "its clip"
 """Whose change it is: of a clip that carries words of the caption's clip; of that clip, which carries another's."""

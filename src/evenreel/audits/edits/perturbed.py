@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Column, Indices
 from evenreel.audits.settings import check_edited
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.stats import numbered
-from evenreel.types import Column, Corpus, Indices, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 Block = NDArray[Any]
 

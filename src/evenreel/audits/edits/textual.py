@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Standings
 from evenreel.audits.edits.tables import ends, movement_table, perturbed_figures, standing_table
@@ -29,7 +30,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.record import AuditResult, AuditTable
 from evenreel.report.result.words import figure_words
-from evenreel.types import Column, Corpus, Indices, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 OF_CONTENT = "content-"
 """How the names of edits begin that take the content away and leave the style."""

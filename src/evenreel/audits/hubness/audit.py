@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from evenreel.arrays import Column
 from evenreel.audits.hubness.captions import query_words, texts_of
 from evenreel.audits.hubness.measures import HubnessMeasures, Occurrence, measure_hubness
 from evenreel.audits.hubness.tables import hubness_tables
@@ -17,7 +18,7 @@ from evenreel.audits.hubness.words import hubness_method, hubness_notices, hubne
 from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.report.result.record import AuditFigure, AuditResult
-from evenreel.types import Column, Corpus, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
+from evenreel.arrays import Column
 from evenreel.evaluation.stats import numbered
 from evenreel.language import Tagged, load_tagger, unknown_share
-from evenreel.types import Column, Corpus, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 PARTS = ("noun", "verb", "adjective")
 """Of speech, those that TITAN counts."""

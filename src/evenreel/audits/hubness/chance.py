@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.types import Column
+from evenreel.arrays import Column
 
 Figure = Callable[[Column], float]
 

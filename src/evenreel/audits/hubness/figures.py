@@ -9,9 +9,9 @@ import numpy as np
 import plotly.graph_objects as go
 from scipy.stats import binom
 
+from evenreel.arrays import Column
 from evenreel.audits.statistics.counts import lorenz
 from evenreel.report.figures import COLOURS, axes
-from evenreel.types import Column
 
 _EDGES = (0, 1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001, 10**9)
 

@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.special import stdtrit
 from scipy.stats import rankdata
 
+from evenreel.arrays import Column, Indices
 from evenreel.audits.hubness.chance import Chance, EntryCounts, Figure
 from evenreel.audits.ordered_rows import OrderedRows, candidates
 from evenreel.audits.pairs import row_bands
@@ -28,7 +29,7 @@ from evenreel.evaluation.intervals import around
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Column, Corpus, Indices, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 First = list[tuple[NDArray[np.intp], Column]]
 """For each depth, (b, W) columns of clips and the chance of each to be among the first."""

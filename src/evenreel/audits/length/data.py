@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.arrays import Column
 from evenreel.audits.length.class_lengths import ClassLengths, class_lengths
 from evenreel.audits.statistics.permuted import ClipProperty
 from evenreel.corpus.actions import Actions, Unit, action_names, actions_of, clip_lengths
 from evenreel.corpus.relevance import Relevance, class_relevance, same_text
 from evenreel.errors import CorpusError
 from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.types import Column, Corpus, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 _FPS = 60.0
 """Of EPIC-KITCHENS-100, for frames whose rate nobody says."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenreel.arrays import Column
 from evenreel.audits.length.data import TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import LengthMeasures
@@ -14,7 +15,6 @@ from evenreel.audits.length.tables import most_affected
 from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.corpus.relevance import Relevance
 from evenreel.evaluation.blocks import CheckedScores
-from evenreel.types import Column
 
 Groups = dict[str, "Weighted"]
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from evenreel.arrays import Column
 from evenreel.audits.length.examples import Strip, Weighted
 from evenreel.report.figures import COLOURS, faded, panels, plain, wrapped
 from evenreel.report.result.figures import name_label
-from evenreel.types import Column
 
 _FEWEST_BINS, _MOST_BINS = 8, 40
 _MOST_OUTLIERS = 200

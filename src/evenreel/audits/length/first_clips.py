@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Column
 from evenreel.audits.length.data import LengthData
 from evenreel.audits.ordered_rows import OrderedRows, candidates
 from evenreel.audits.pairs import row_bands
@@ -22,7 +23,6 @@ from evenreel.evaluation.blocks import CheckedScores, Items, Search
 from evenreel.evaluation.first_hit import first_hits, hit_columns
 from evenreel.evaluation.metrics import FIRST_RANK, parse_metric
 from evenreel.evaluation.places import best_items, find_places
-from evenreel.types import Column
 
 DEPTHS = (1, 5, 10, 20, 50)
 MAIN = 20

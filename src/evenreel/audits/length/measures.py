@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from evenreel.arguments import check_corpus
+from evenreel.arrays import Column, Indices
 from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN, FirstClipLengths, measure_first
 from evenreel.audits.length.rank_correlation import rank_correlation
@@ -21,7 +22,7 @@ from evenreel.audits.statistics.inversion import exchange_test, inverted_interva
 from evenreel.audits.statistics.permuted import BOTH, queries_part, widened
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.types import Column, Corpus, Indices, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 FAILED = 10
 """A caption fails where the first clip that answers stands behind this rank."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from evenreel.arrays import Column
 from evenreel.audits.length.class_lengths import ClassLengths, drawn_discrepancies
 from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN
@@ -16,7 +17,6 @@ from evenreel.audits.length.measures import FAILED, Failures, LengthMeasures, th
 from evenreel.audits.length.trims import USES_TEST, divisions, trims
 from evenreel.audits.length.words import unit_of
 from evenreel.report.result.record import AuditTable, Cell
-from evenreel.types import Column
 
 Row = tuple[Cell, ...]
 

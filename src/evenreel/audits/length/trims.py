@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenreel.arrays import Indices
 from evenreel.audits.length.data import LengthData
 from evenreel.debias.strata import adjusted_strata, equal_strata, strata_at
 from evenreel.debias.trimming import PRESETS, Trimming, trimmed
 from evenreel.errors import UsageError
-from evenreel.types import Indices
 
 SHARE = 50_282.5 / 67_217
 """Of the clips in the first of two strata: the paper's division of EPIC-KITCHENS-100 (0.748)."""

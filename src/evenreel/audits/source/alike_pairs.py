@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Column, Flags
 from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.audits.source.outward import (
@@ -25,7 +26,7 @@ from evenreel.audits.source.outward import (
 )
 from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
 from evenreel.evaluation.results import Interval
-from evenreel.types import Column, Corpus, Flags, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Flags
 from evenreel.audits.pairs import scenes_of
 from evenreel.corpus.counterparts import groups_of
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.types import Corpus, Flags, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 EVERY_GROUP = "all generated"
 

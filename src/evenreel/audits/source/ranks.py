@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.audits.pairs import PairedScores
 from evenreel.evaluation.first_hit import Hits
-from evenreel.types import Indices
 
 Block = NDArray[Any]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Flags
 from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.audits.pairs import row_bands
 from evenreel.audits.settings import AuditSettings, checked_settings
@@ -21,7 +22,7 @@ from evenreel.audits.source.gallery import EVERY_GROUP, SourceGallery
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval, inverted_share
 from evenreel.audits.statistics.permuted import ClipProperty, queries_part, widened
 from evenreel.evaluation.results import Interval
-from evenreel.types import Corpus, Flags, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 FIRST_PLACES = (1, 5, 10, 20)
 """Depths of which the share of generated clips is told."""

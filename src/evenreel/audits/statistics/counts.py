@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenreel.types import Column
+from evenreel.arrays import Column
 
 Counts = NDArray[Any]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
+from evenreel.arrays import Column
 from evenreel.audits.settings import AuditSettings
 from evenreel.evaluation.intervals import GroupedMean, t_interval
 from evenreel.evaluation.intervals import hits_interval as interval_of_hits
@@ -17,7 +18,6 @@ from evenreel.evaluation.intervals import mean_interval as interval_of_mean
 from evenreel.evaluation.intervals import share_interval as interval_of_share
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
-from evenreel.types import Column
 
 Groups = NDArray[np.int64]
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenreel.arrays import Column, Indices
 from evenreel.audits.settings import AuditSettings
 from evenreel.evaluation.intervals import GroupedMean
-from evenreel.types import Column, Indices
 
 PERMUTED_METHOD = (
     "Interval and p are over captions and clips: {what}, while every clip is shown as often as it is (Pitman 1937), so "

@@ -25,10 +25,11 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, set_meta
 from evenreel.library.store.vectors import VectorIndex
-from evenreel.types import Encoder, FloatArray, Indices
+from evenreel.types import Encoder, FloatArray
 
 FITS = 0.95
 MAY_FIT = 0.90

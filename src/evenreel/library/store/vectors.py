@@ -16,9 +16,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.errors import LibraryError
 from evenreel.files import sync_folder
-from evenreel.types import FloatArray, Indices
+from evenreel.types import FloatArray
 
 HEADER_BYTES = 64
 TILE_ROWS = 512

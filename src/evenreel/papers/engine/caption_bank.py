@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.adaptation.resources import shortened
+from evenreel.arrays import Indices
 from evenreel.features import load_text_features
 from evenreel.features.graphs import with_graphs
 from evenreel.features.load import check_text_features
-from evenreel.types import Corpus, Indices, TextFeatures
+from evenreel.types import Corpus, TextFeatures
 
 
 @dataclass(frozen=True, eq=False)

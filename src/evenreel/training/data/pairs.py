@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenreel.arrays import Indices
 from evenreel.corpus import select
 from evenreel.corpus.counterparts import counterparts, with_generated
 from evenreel.corpus.relevance import ClassRelevance, class_relevance
@@ -20,7 +21,7 @@ from evenreel.errors import CorpusError
 from evenreel.losses.ranking import BY_RELEVANCE
 from evenreel.training.data.mirrors import Mirrors, mirror_rows
 from evenreel.training.recipe.recipe import Data, Recipe
-from evenreel.types import Corpus, Indices
+from evenreel.types import Corpus
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from evenreel.arrays import Indices
 from evenreel.encoders.preprocessing import Preprocessing, resize_and_crop
 from evenreel.encoders.trainable import TokenIds, shortened
 from evenreel.errors import CorpusError, MediaError
@@ -19,7 +20,7 @@ from evenreel.media.parts import Part
 from evenreel.training.data.examples import Draw, PixelBatch, TokenBatch
 from evenreel.training.data.pairs import Pairs
 from evenreel.training.data.window_tokens import WindowTokens
-from evenreel.types import Corpus, FloatArray, Indices
+from evenreel.types import Corpus, FloatArray
 
 SMALLEST_AREA = 0.5
 ASPECTS = (3 / 4, 4 / 3)

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from evenreel.arrays import Indices
 from evenreel.encoders.towers import Towers
 from evenreel.encoders.trainable import TokenIds, shortened, tokenise
 from evenreel.features.on_screen import OnScreen
 from evenreel.features.settings import Words
-from evenreel.types import Indices
 
 NOTHING = ""
 """The sentence of a window without text. It is always the first, and the tower reads it with every batch: else a device

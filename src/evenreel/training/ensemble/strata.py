@@ -13,12 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.corpus.actions import Unit, clip_lengths
 from evenreel.debias.strata import adjusted_strata, equal_strata, random_strata, strata_at
 from evenreel.errors import UsageError
 from evenreel.training.data.pairs import Pairs
 from evenreel.training.recipe.recipe import Members
-from evenreel.types import Corpus, Indices
+from evenreel.types import Corpus
 
 NONE = -1
 """Stratum of a clip that no caption is learned with."""

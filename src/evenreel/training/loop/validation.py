@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from evenreel.arrays import Indices
 from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import MatcherScores, evaluating
 from evenreel.training.data.examples import (
@@ -22,7 +23,7 @@ from evenreel.training.data.examples import (
     useful_workers,
 )
 from evenreel.training.loop.module import RetrievalModule
-from evenreel.types import Indices, ScoreBlocks
+from evenreel.types import ScoreBlocks
 
 Measure = Callable[[ScoreBlocks], Mapping[str, float]]
 """Scores of every caption and clip of the validation split -> named figures; `evenreel train` gives those of
