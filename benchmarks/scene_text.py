@@ -321,11 +321,9 @@ def prepare(folder: Path, run: Run) -> None:
     plan = plan_corpus("scene_text", STRENGTH, run.clips, run.seed, PlantSettings(signs=run.signs))
     write_corpus(plan, folder)
     encoder, corpus = load_encoder("builtin"), load_corpus(folder)
-    settings = FeatureSettings(
-        rule=f"{FRAMES} midpoints", windows=FRAMES, videos=folder, words=load_texts(folder), retry=True
-    )
-    for words_from in (settings, *((replace(settings, words=None),) if run.read else ())):
-        report = compute_features(corpus, folder / "features", encoder, words_from)
+    settings = FeatureSettings(rule=f"{FRAMES} midpoints", windows=FRAMES, videos=folder, retry=True)
+    for shipped in (load_texts(folder), *((None,) if run.read else ())):
+        report = compute_features(corpus, folder / "features", encoder, settings, words=shipped)
         if report.set_aside:
             raise SystemExit(
                 f"{folder}: {len(report.set_aside)} clips could not be read: {report.set_aside[0].sentence}"

@@ -210,9 +210,9 @@ def several(place: Place, clip_folder: Path, tmp_path_factory: pytest.TempPathFa
     part = select(load_corpus(place.corpus), split="val")
     encoder = load_encoder(str(clip_folder), device="cpu")
     words = words_table([(clip_id, "GATE", 0, 9) for clip_id in part.clips["clip_id"]])
-    first = FeatureSettings(rule="2 midpoints", words=words, windows=2, videos=place.corpus, workers=1)
-    compute_features(part, folder, encoder, first)
-    compute_features(part, folder, encoder, replace(first, rule="3 midpoints", words=None, read_text=False))
+    first = FeatureSettings(rule="2 midpoints", windows=2, videos=place.corpus, workers=1)
+    compute_features(part, folder, encoder, first, words=words)
+    compute_features(part, folder, encoder, replace(first, rule="3 midpoints", read_text=False))
     absent = FeatureSet("2 midpoints", "ocr", 2)  # as after a run on another corpus: of these clips there is no shard
     write_manifest(folder, replace(read_manifest(folder), sets=(absent,)))
     return Several(part, folder, load_matcher(place.checkpoint))

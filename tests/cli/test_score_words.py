@@ -55,8 +55,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     write_corpus(plan, folder / "corpus", workers=1)
     corpus, texts = load_corpus(folder / "corpus"), load_texts(folder / "corpus")
     for name, read_text, words in (("features", True, texts), ("wordless", False, None)):
-        settings = FeatureSettings("2 midpoints", read_text, words, videos=folder / "corpus", workers=1)
-        compute_features(corpus, folder / name, PixelEncoder(), settings)
+        settings = FeatureSettings("2 midpoints", read_text, videos=folder / "corpus", workers=1)
+        compute_features(corpus, folder / name, PixelEncoder(), settings, words=words)
     return Place(folder / "corpus", folder / "features", folder / "wordless")
 
 

@@ -53,10 +53,10 @@ def place(clip_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     write_corpus(plan, folder / "corpus", workers=1)
     corpus, texts = load_corpus(folder / "corpus"), load_texts(folder / "corpus")
     encoder = load_encoder(str(clip_folder), device="cpu")
-    settings = FeatureSettings(f"{FRAMES} midpoints", words=texts, videos=folder / "corpus", workers=1)
-    compute_features(corpus, folder / "features", encoder, settings)
+    settings = FeatureSettings(f"{FRAMES} midpoints", videos=folder / "corpus", workers=1)
+    compute_features(corpus, folder / "features", encoder, settings, words=texts)
     shutil.copytree(folder / "features", folder / "later")
-    compute_features(corpus, folder / "later", encoder, replace(settings, read_text=False, words=None))
+    compute_features(corpus, folder / "later", encoder, replace(settings, read_text=False))
     return Place(folder / "corpus", folder / "features", folder / "later")
 
 

@@ -43,9 +43,11 @@ class Place:
         self.corpus = write_corpus(self.videos)
         self.settings = FeatureSettings(rule=f"{FRAMES} midpoints", read_text=False, videos=self.videos, workers=1)
 
-    def compute(self, encoder: PixelEncoder | None = None, **changes: object) -> FeatureReport:
+    def compute(
+        self, encoder: PixelEncoder | None = None, words: pl.DataFrame | None = None, **changes: object
+    ) -> FeatureReport:
         settings = replace(self.settings, **changes)  # type: ignore[arg-type]
-        return compute_features(self.corpus, self.folder, encoder or PixelEncoder(), settings)
+        return compute_features(self.corpus, self.folder, encoder or PixelEncoder(), settings, words=words)
 
     def load(self, corpus: Corpus | None = None) -> VideoFeatures:
         return load_video_features(self.folder, corpus or self.corpus)

@@ -73,8 +73,8 @@ def read(benchmark: Path, model: Path, rule: str) -> Path:
     corpus, folder = load_corpus(benchmark / "corpus"), benchmark / "read"
     texts = load_texts(benchmark / "corpus")
     words = words_table([]) if texts is None else texts
-    settings = FeatureSettings(rule, words=words, videos=benchmark / "videos", workers=1)
-    compute_features(corpus, folder, load_encoder(str(model)), settings)
+    settings = FeatureSettings(rule, videos=benchmark / "videos", workers=1)
+    compute_features(corpus, folder, load_encoder(str(model)), settings, words=words)
     return folder
 
 

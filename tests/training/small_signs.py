@@ -26,6 +26,6 @@ SIGNS = words_table(
 
 def signs_of(corpus: Path, model: Path, folder: Path, rule: str = RULE) -> Path:
     """Features of the corpus with these words in four windows."""
-    settings = FeatureSettings(rule, words=SIGNS, windows=WINDOWS, videos=corpus, workers=1)
-    compute_features(load_corpus(corpus), folder, load_encoder(str(model), device="cpu"), settings)
+    settings = FeatureSettings(rule, windows=WINDOWS, videos=corpus, workers=1)
+    compute_features(load_corpus(corpus), folder, load_encoder(str(model), device="cpu"), settings, words=SIGNS)
     return folder

@@ -106,18 +106,19 @@ def features(
     settings = FeatureSettings(
         rule=str(parse_rule(rule or f"{frames or DEFAULT_FRAMES} midpoints")),  # before a model is loaded
         read_text=not no_ocr,
-        words=_words(corpus) if words == "corpus" else None,
         windows=windows,
         videos=videos or corpus,
         workers=workers,
         limits=media_limits(timeout, memory, max_damage),
         retry=retry,
     )
+    shipped = _words(corpus) if words == "corpus" else None
     tables = load_corpus(corpus)
     with bars() as progress:
         progress.stage("loading the model")
         encoder = load_encoder(model, device=device, precision=precision)
-        report = compute_features(tables, out or feature_folder(corpus, encoder), encoder, settings, progress)
+        place = out or feature_folder(corpus, encoder)
+        report = compute_features(tables, place, encoder, settings, progress, words=shipped)
     _show(report, as_json)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)

@@ -25,6 +25,7 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
 from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted, merge
@@ -35,7 +36,7 @@ from evenreel.features.lock import writer_lock
 from evenreel.features.manifest import FeatureSet, Manifest, write_manifest
 from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import TRANSIENT, NoProgress, StagedProgress
-from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings, precision_of
+from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings, Words, precision_of
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
 from evenreel.features.texts import (
     BLOCK_TEXTS,
@@ -50,6 +51,9 @@ from evenreel.media import parse_rule
 from evenreel.media.content import FileStamp, watched_digest
 from evenreel.types import Corpus, Encoder, FloatArray, Pixels
 
+if TYPE_CHECKING:
+    import polars as pl
+
 log = logging.getLogger("evenreel")
 
 
@@ -59,6 +63,8 @@ def compute_features(
     encoder: Encoder,
     settings: FeatureSettings | None = None,
     progress: StagedProgress | None = None,
+    *,
+    words: pl.DataFrame | None = None,
 ) -> FeatureReport:
     """Bring the features of a corpus up to date: frames and on-screen text of its clips, words of its captions.
 
@@ -68,6 +74,8 @@ def compute_features(
         encoder: whose features.
         settings: sampling, on-screen text, workers, limits.
         progress: told how it goes.
+        words: those that the corpus ships (`evenreel.corpus.load_texts`), which are believed; None to read them in the
+            frames.
 
     Raises:
         FeaturesError: the folder belongs to another encoder or precision, another process writes to it, or the disk
@@ -76,20 +84,26 @@ def compute_features(
         UsageError: the sampling rule is not one.
     """
     folder, settings = Path(folder), settings or FeatureSettings()
+    shipped = None if words is None else CorpusWords(words)
     settings = replace(settings, rule=str(parse_rule(settings.rule)))
     with writer_lock(folder, FeaturesError, "name another --out"):
-        manifest = write_manifest(folder, _manifest(encoder, settings))
+        manifest = write_manifest(folder, _manifest(encoder, settings, _words_from(shipped)))
         remove_leftovers(folder)
-        report = FeatureJob(folder, SharedEncoder(encoder), settings, progress or NoProgress()).run(corpus)
+        job = FeatureJob(folder, SharedEncoder(encoder), settings, progress or NoProgress(), words=shipped)
+        report = job.run(corpus)
     if others := [f"'{one}'" for one in manifest.sets if one != manifest.last]:
         note = f"loading gives '{manifest.last}' where no rule is named; {', '.join(others)} lie here too"
         report.notes.append((str(folder), note))
     return report
 
 
-def _manifest(encoder: Encoder, settings: FeatureSettings) -> Manifest:
+def _words_from(shipped: CorpusWords | None) -> Words:
+    return "ocr" if shipped is None else "corpus"
+
+
+def _manifest(encoder: Encoder, settings: FeatureSettings, words_from: Words) -> Manifest:
     """What a run is about, before what lies in its folder is known."""
-    made = FeatureSet(settings.rule, settings.words_from, settings.windows if settings.read_text else None)
+    made = FeatureSet(settings.rule, words_from, settings.windows if settings.read_text else None)
     videos = str(settings.videos.absolute())
     return Manifest(encoder.encoder_id, encoder.weights_hash, encoder.dimension, precision_of(encoder), videos, (made,))
 
@@ -124,6 +138,7 @@ class FeatureJob:
         settings: what is asked for, with the rule in its standard words.
         progress: told how it goes.
         reader: target of the workers; tests put stubs here.
+        words: that the corpus ships; None to read them in the frames.
     """
 
     def __init__(
@@ -133,11 +148,12 @@ class FeatureJob:
         settings: FeatureSettings,
         progress: StagedProgress,
         reader: str = READER,
+        words: CorpusWords | None = None,
     ) -> None:
         self._folder, self._model, self._settings, self._progress = folder, model, settings, progress
         self._target = reader
         self._precision = precision_of(model.encoder())
-        self._words = None if settings.words is None else CorpusWords(settings.words)
+        self._words = words
         self._ledger = Ledger.load(folder)
         self._report = FeatureReport(str(folder), model.encoder().encoder_id)
         self._claims: dict[str, list[Clip]] = {}
@@ -214,7 +230,7 @@ class FeatureJob:
         return True
 
     def _key(self, clip: Clip, digest: str) -> str:
-        return clip_key(digest, clip, FeatureSet(self._settings.rule, self._settings.words_from), self._precision)
+        return clip_key(digest, clip, FeatureSet(self._settings.rule, _words_from(self._words)), self._precision)
 
     def _wanted(self, shard: Shard | None) -> Wanted:
         """The stages to do for a clip, given what is stored of it."""

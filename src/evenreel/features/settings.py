@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from evenreel.config import MediaLimits, usable_cores
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from evenreel.types import Encoder
 
 Words = Literal["ocr", "corpus"]
@@ -54,8 +52,6 @@ class FeatureSettings:
         rule: how frames are sampled, in the words of `evenreel.media.parse_rule`; of a clip that is a part of a file,
             that part alone.
         read_text: whether on-screen text is asked for.
-        words: the words that the corpus ships (`evenreel.corpus.load_texts`), which are believed; None to read them in
-            the frames.
         windows: O, stretches of each clip whose on-screen text becomes one feature.
         videos: folder in which the paths of the clips begin.
         workers: reader processes; 0 means one for each core.
@@ -65,17 +61,11 @@ class FeatureSettings:
 
     rule: str = f"{DEFAULT_FRAMES} midpoints"
     read_text: bool = True
-    words: pl.DataFrame | None = field(default=None, compare=False)
     windows: int = DEFAULT_WINDOWS
     videos: Path = Path()
     workers: int = 0
     limits: MediaLimits = field(default_factory=MediaLimits)
     retry: bool = False
-
-    @property
-    def words_from(self) -> Words:
-        """Where on-screen text is from."""
-        return "ocr" if self.words is None else "corpus"
 
     @property
     def worker_count(self) -> int:
