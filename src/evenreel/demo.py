@@ -31,9 +31,9 @@ class DemoQuery:
     """A search of the demo, and the scene that is its right answer.
 
     Attributes:
-        text: what is typed.
-        shows: what this search is an example of.
-        answer: what the first clip has to show; None when nothing in the library fits.
+        text: text of the search.
+        shows: what the search is an example of.
+        answer: scene that the first clip must show; None when nothing in the library fits.
     """
 
     text: str
@@ -78,7 +78,7 @@ MORE_TO_SEE, MORE_TO_READ = "a green crescent in the mountains", "winter cup"
 
 
 def demo_scenes(count: int = VIDEO_COUNT, seed: int = 0) -> dict[str, Scene]:
-    """The scene of each demo video by its file name, which says nothing about it.
+    """Return the scene of each demo video by its file name, which says nothing about it.
 
     The answer to a query is there once: no other clip shares its colour, shape and place, or its sign.
     """
@@ -96,7 +96,7 @@ def demo_scenes(count: int = VIDEO_COUNT, seed: int = 0) -> dict[str, Scene]:
 
 
 def right_answers(query: DemoQuery, count: int = VIDEO_COUNT, seed: int = 0) -> frozenset[str]:
-    """File names of the clips that answer a query; empty when nothing fits."""
+    """Return the file names of the clips that answer a query; empty when nothing fits."""
     if query.answer is None:
         return frozenset()
     signs, look = query.answer.signs, _look(query.answer)
@@ -108,7 +108,7 @@ def right_answers(query: DemoQuery, count: int = VIDEO_COUNT, seed: int = 0) -> 
 
 
 def is_right(query: DemoQuery, result: SearchResult, count: int = VIDEO_COUNT) -> bool:
-    """Whether a search over the demo library is right: the right clip first and answering, or that nothing fits."""
+    """Check a demo search: the right clip is first and answering, or the search says that nothing fits."""
     if query.answer is None:
         return result.state == "nothing"
     answered = bool(result.hits) and result.state != "nothing"
@@ -142,11 +142,11 @@ def make_demo_videos(
 
 
 def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = VIDEO_COUNT) -> list[SearchResult]:
-    """What `evenreel demo` does: render, index with the built-in encoder, search, audit, say how to go on.
+    """Run `evenreel demo`: render, index with the built-in encoder, search, audit, say how to go on.
 
     Args:
         folder: gets `videos`, `library` and `report.html`.
-        progress: told how rendering and indexing go.
+        progress: receives the progress of rendering and indexing.
         count: number of videos.
 
     Returns:
@@ -185,7 +185,7 @@ def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = 
 
 
 def audit_sentences(count: int = VIDEO_COUNT) -> list[str]:
-    """What the demo's audit searches for: its own searches that are answered, and what each other clip shows."""
+    """Return the queries of the demo's audit: its own searches that have answers, and one for each other clip."""
     asked = [query.text for query in DEMO_QUERIES if query.answer is not None]
     shown = [
         f"a {one.subject.colour} {one.subject.shape} in the {one.background}" for one in demo_scenes(count).values()

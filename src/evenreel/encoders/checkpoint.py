@@ -1,4 +1,4 @@
-"""A checkpoint folder: what is in it, whether it may be trusted, and its fingerprint. Needs no torch."""
+"""A checkpoint folder: its parts, whether it may be trusted, and its fingerprint. Needs no torch."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _IGNORED = frozenset(
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder that has been looked through; its weights are read later.
+    """A checked checkpoint folder; its weights are read later.
 
     Attributes:
-        folder: where it is.
-        family: one of `FAMILIES`.
+        folder: path of the folder.
+        family: model family, one of `FAMILIES`.
         config: config.json, without what names code or an origin.
-        preprocessing: how its processor prepares a picture.
+        preprocessing: preparation of a picture by its processor.
         weights: the safetensors files, in the order of their names.
     """
 
@@ -56,7 +56,7 @@ class Checkpoint:
     weights: tuple[Path, ...]
 
     def digest(self) -> str:
-        """SHA-256, in hex, over all that decides what the encoder calculates.
+        """Compute SHA-256, in hex, over everything that decides what the encoder calculates.
 
         That is: weights and tokenizer byte for byte, settings by their values. Two folders with equal content
         have equal digests, whatever their names.
@@ -77,7 +77,7 @@ class Checkpoint:
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """Look through a folder and refuse what cannot be read or should not be trusted.
+    """Check a folder and refuse what cannot be read or should not be trusted.
 
     Raises:
         EncoderError: a part is missing, the weights are a pickle, their header does not fit the file, or it
@@ -100,7 +100,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
 
 
 def missing_parts(folder: Path) -> list[str]:
-    """What a folder lacks to be a checkpoint, in words; empty for a whole one.
+    """Return what a folder lacks to be a checkpoint, in words; empty for a whole one.
 
     Raises:
         EncoderError: its list of weight files is not one, or names files outside the folder.

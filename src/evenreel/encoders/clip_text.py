@@ -47,7 +47,7 @@ class ClipTextShape:
     hidden_act: str
 
     def shapes(self, dimension: int) -> dict[str, tuple[int, ...]]:
-        """The shape of each of its weights by name, with a head that gives features of length `dimension`."""
+        """Return the shape of each weight by name, with a head that gives features of length `dimension`."""
         width, inner = self.hidden_size, self.intermediate_size
         found: dict[str, tuple[int, ...]] = {
             f"{_EMBEDDINGS}.token_embedding.weight": (self.vocab_size, width),
@@ -72,9 +72,9 @@ class ClipTextTower:
     """CLIP's text tower with its tokenizer, on a device.
 
     Attributes:
-        shape: its sizes.
-        weights: its tensors by the names that checkpoints give them.
-        tokenizer: of captions.
+        shape: sizes of the tower.
+        weights: tensors by their names in checkpoints.
+        tokenizer: tokenizer of captions.
     """
 
     shape: ClipTextShape
@@ -87,12 +87,12 @@ class ClipTextTower:
         return len(self.weights[f"{_HEAD}.weight"])
 
     def tokens(self, captions: Sequence[str]) -> dict[str, Tensor]:
-        """Token ids and mask of captions, (Q, W), cut to what the tower takes."""
+        """Tokenise captions: ids and mask, (Q, W), cut to what the tower takes."""
         ids, mask = self.tokenizer(captions, self.shape.max_position_embeddings)
         return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
 
     def features(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, W) token ids and mask, 0 = padding -> words (N, W, D) and sentence (N, D), of any length."""
+        """Encode token ids (N, W) and mask, 0 = padding: words (N, W, D) and sentence (N, D), of any length."""
         device = self.weights[f"{_HEAD}.weight"].device
         ids, mask = ids.to(device), mask.to(device)
         states = F.embedding(ids, self.weights[f"{_EMBEDDINGS}.token_embedding.weight"])

@@ -34,12 +34,12 @@ _MODEL = {
 
 
 class ClipTokens:
-    """Captions as token ids.
+    """Tokenizer of captions for CLIP.
 
     Not for two threads at once: whether captions are cut is a state of the tokenizer.
 
     Args:
-        tokenizer: of CLIP.
+        tokenizer: CLIP's tokenizer.
         end: id of the mark that ends a caption, which fills shorter ones up.
     """
 

@@ -38,7 +38,7 @@ class TowerEncoder:
 
     @property
     def encoder_id(self) -> str:
-        """Name a person can load it by: `builtin`, a hub id with its commit, or a folder."""
+        """Name to load the encoder by: `builtin`, a hub id with its commit, or a folder."""
         return self._encoder_id
 
     @property
@@ -53,21 +53,21 @@ class TowerEncoder:
 
     @property
     def device(self) -> str:
-        """Where it calculates at present."""
+        """Device that it calculates on at present."""
         return str(self._towers.device)
 
     @property
     def precision(self) -> str:
-        """The numbers it calculates with at present: `float32`, `bfloat16` or `float16`."""
+        """Precision that it calculates in at present: `float32`, `bfloat16` or `float16`."""
         return self._towers.precision
 
     @property
     def batch_size(self) -> int:
-        """Frames or captions at a time at present."""
+        """Number of frames or captions per batch at present."""
         return self._batch_size
 
     def encode_frames(self, pixels: Pixels) -> FloatArray:
-        """(N, 3, H, W) uint8 RGB of any size -> (N, D) float32, rows of unit length.
+        """Encode (N, 3, H, W) uint8 RGB of any size to (N, D) float32, rows of unit length.
 
         Raises:
             UsageError: the array has another shape or type.
@@ -80,12 +80,12 @@ class TowerEncoder:
         return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts])
 
     def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
-        """(N, 3, H, W) uint8 RGB of any size -> (N, rows, columns, D) float32, a unit feature for each patch.
+        """Encode each patch of (N, 3, H, W) uint8 RGB frames: (N, rows, columns, D) float32 of unit length.
 
         They lie in the space of captions and of frames, see `evenreel.encoders.patches`.
 
         Args:
-            pixels: the frames.
+            pixels: (N, 3, H, W) uint8 RGB frames of any size.
             whole: squeeze each frame into the tower's square, so that every part of it is in a patch; otherwise the
                 tower sees it as ever, with the sides cut off where it cuts them off.
 
@@ -106,11 +106,11 @@ class TowerEncoder:
         return np.concatenate([none, *self._in_batches(len(pixels), patches)])
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """Left, top, right and bottom of the part of a picture that the tower sees, in pixels."""
+        """Return left, top, right and bottom of the part of a picture that the tower sees, in pixels."""
         return self._towers.checkpoint.preprocessing.seen_box(height, width)
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Captions -> words (Q, W, D) and unit sentences (Q, D); words of padding are zero.
+        """Encode captions to words (Q, W, D) and unit sentences (Q, D); words of padding are zero.
 
         A caption longer than the tower takes is cut; `truncated` tells which.
 
@@ -130,7 +130,7 @@ class TowerEncoder:
         return TextEmbedding(words, mask, np.concatenate([sentence for _, sentence in parts]))
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """Which captions are longer than the text tower takes, so that their end is not searched for."""
+        """Return for each caption whether it is longer than the text tower takes, so that its end is not read."""
         clean = _clean(captions)
         return [count > self._towers.longest_caption for count in self._towers.token_counts(clean)] if clean else []
 

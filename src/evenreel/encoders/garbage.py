@@ -1,4 +1,4 @@
-"""The garbage collector, held off while large packages are imported."""
+"""Pausing the garbage collector while large packages are imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def garbage_left() -> Iterator[None]:
-    """Hold the collector off: it finds nothing in what imports build, and looks through it again and again.
+    """Pause the collector: it finds nothing in what imports build, and scans it again and again.
 
     Importing torch and transformers takes a seventh less processor time without it.
     """

@@ -17,11 +17,11 @@ log = logging.getLogger("evenreel")
 
 
 class UnavailableError(Exception):
-    """Why a model cannot be had, as a part of a sentence; the caller knows the ways on."""
+    """A model cannot be loaded; the message is a part of a sentence that the caller completes."""
 
 
 def named_folder(name: str) -> Path | None:
-    """The folder of that name, if there is one."""
+    """Return the folder of that name, if there is one."""
     try:
         folder = Path(name).expanduser().resolve()
         return folder if name and folder.is_dir() else None
@@ -30,16 +30,16 @@ def named_folder(name: str) -> Path | None:
 
 
 def fetch(repository: str, revision: str, wanted: Sequence[str], missing: Callable[[Path], list[str]]) -> Path:
-    """The folder of a model in the hub's cache, downloaded where it has to be and may be; its name is the commit.
+    """Return a model's folder in the hub's cache, named by commit, after downloading what is missing and allowed.
 
     Args:
-        repository: `org/name`.
+        repository: name on the hub, `org/name`.
         revision: commit, branch or tag.
         wanted: patterns of the files to fetch.
         missing: what a folder lacks to be whole, in words; empty for a whole one.
 
     Raises:
-        UnavailableError: it cannot be had.
+        UnavailableError: the model cannot be found or downloaded.
         HFValidationError: this is no name of a model.
     """
     cached = _cached_folder(repository, revision)

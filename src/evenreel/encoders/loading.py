@@ -1,4 +1,4 @@
-"""From a model's name to an encoder that is ready to use."""
+"""Loading an encoder by the model's name."""
 
 from __future__ import annotations
 

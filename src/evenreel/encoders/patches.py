@@ -1,4 +1,4 @@
-"""What each patch of a frame shows, in the space of captions.
+"""Features of each patch of a frame, in the space of captions.
 
 The last tokens of CLIP's patches lie elsewhere: only the class token was ever trained to meet captions. MaskCLIP (Zhou
 et al., ECCV 2022, arXiv 2112.01071, section 3.3) takes what the last attention of a tower would read of each patch, its
@@ -19,10 +19,10 @@ from evenreel.encoders.towers import Towers
 
 
 def patch_features(towers: Towers, inputs: Tensor) -> Tensor:
-    """Features of all patches of prepared frames, of any length.
+    """Compute the features of all patches of prepared frames, of any length.
 
     Args:
-        towers: the model.
+        towers: the loaded model.
         inputs: (N, 3, h, w), as `evenreel.encoders.preprocessing.prepare` makes them.
 
     Returns:
@@ -36,7 +36,7 @@ def patch_features(towers: Towers, inputs: Tensor) -> Tensor:
 
 
 def patch_grid(towers: Towers) -> tuple[int, int]:
-    """Rows and columns of patches that a frame is cut into."""
+    """Return the rows and columns of patches that a frame is cut into."""
     vision = towers.model.config.vision_config
     side = vision.image_size // vision.patch_size
     return side, side

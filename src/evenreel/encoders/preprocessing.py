@@ -1,4 +1,4 @@
-"""Pictures to the numbers a tower expects, pixel for pixel as the checkpoint's own processor makes them.
+"""Preprocessing of pictures for a tower, pixel for pixel as the checkpoint's own processor does it.
 
 Processors resize with Pillow. `torch.nn.functional.interpolate(antialias=True)` looks like Pillow but differs
 by up to 31 of 255 (measured, bicubic, noise): on floats it does not round between the two axes, on bytes its
@@ -51,14 +51,14 @@ _COMMON_DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How a processor prepares a picture.
+    """Settings of how a processor prepares a picture.
 
     Attributes:
         shortest_edge: length that the shorter side is resized to; None where `resized` rules.
         resized: height and width that a picture is resized to; None for neither: no resizing.
         crop: height and width that are cut out of the middle, filled up with black; None for no cut.
         resample: Pillow's number of the filter, 2 bilinear or 3 bicubic.
-        scale: factor of the bytes.
+        scale: factor on the values from 0 to 255.
         mean: subtracted after scaling, one a channel.
         std: divided by then, one a channel.
     """
@@ -78,11 +78,11 @@ class Preprocessing:
 
     @property
     def uncropped(self) -> Preprocessing:
-        """The same, but that the whole picture is squeezed into the output's size and nothing is cut off."""
+        """Return settings that squeeze the whole picture into the output's size and cut nothing off."""
         return replace(self, shortest_edge=None, resized=self.output_size, crop=None)
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """Left, top, right and bottom, in pixels, of the part of a picture that is left by the cut."""
+        """Return left, top, right and bottom of the part of a picture that the crop keeps, in pixels."""
         target = self.target_size(height, width)
         kept = self.crop or target
         down, across = (
@@ -92,7 +92,7 @@ class Preprocessing:
         return across[0], down[0], across[0] + across[1], down[0] + down[1]
 
     def target_size(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of a picture after resizing, before the cut."""
+        """Return height and width of a picture after resizing, before the crop."""
         if self.resized is not None:
             return self.resized
         if self.shortest_edge is None:
@@ -102,10 +102,10 @@ class Preprocessing:
 
 
 def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessing:
-    """Understand the settings of an image processor, old forms included.
+    """Read the settings of an image processor, old forms included.
 
     Raises:
-        EncoderError: it asks for a step that is not known here, or for pictures of varying size.
+        EncoderError: the processor has an unknown step, or gives pictures of varying size.
     """
     given = {key: value for key, value in settings.items() if value is not None}
     values: dict[str, Any] = {**_COMMON_DEFAULTS, **_DEFAULTS[family], **given}
@@ -170,7 +170,7 @@ def prepare(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch.Tensor:
 
 
 def normalise(resized: torch.Tensor, preprocessing: Preprocessing) -> torch.Tensor:
-    """The arithmetic part of `prepare`: (N, 3, h, w) of values from 0 to 255 -> (N, 3, h, w) float32."""
+    """Normalise (N, 3, h, w) values from 0 to 255 to float32, the arithmetic part of `prepare`."""
     import torch
 
     mean, std = (
@@ -180,7 +180,7 @@ def normalise(resized: torch.Tensor, preprocessing: Preprocessing) -> torch.Tens
 
 
 def resize_and_crop(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch.Tensor:
-    """The geometric part: (N, 3, H, W) uint8 -> (N, 3, h, w) float32 of whole numbers from 0 to 255."""
+    """Resize and crop (N, 3, H, W) uint8 to (N, 3, h, w) float32 of whole numbers from 0 to 255."""
     import torch
 
     source = (pixels.shape[-2], pixels.shape[-1])
@@ -204,7 +204,7 @@ def resize_and_crop(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch
 
 
 def vertical_first(source: tuple[int, int], target: tuple[int, int]) -> bool:
-    """Whether Pillow resizes the height before the width; rounding in between makes it matter.
+    """True if Pillow resizes the height before the width; rounding in between makes it matter.
 
     Since Pillow 13 (its pull request 9549) it does so where more than twice as many rows as columns go. Which
     Pillow is installed makes no difference here, so the features of a library do not depend on it.
@@ -214,11 +214,11 @@ def vertical_first(source: tuple[int, int], target: tuple[int, int]) -> bool:
 
 
 def axis_weights(source: int, target: int, kept: int, resample: int) -> tuple[NDArray[np.float64], slice]:
-    """Pillow's weights along one axis, for the middle of the result.
+    """Compute Pillow's weights along one axis, for the middle of the result.
 
     Args:
-        source: length before.
-        target: length after.
+        source: length before resizing.
+        target: length after resizing.
         kept: how much of the middle of `target` is wanted; where it is longer, rows of zeros give the border.
         resample: Pillow's number of the filter.
 

@@ -1,4 +1,4 @@
-"""Where a model is: inside the package, in a folder, in the hub's cache or on the hub."""
+"""Location of a model: inside the package, in a folder, in the hub's cache or on the hub."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FILES_WANTED = (
 
 
 def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
-    """Find a model's folder, downloading it where it has to be and may be.
+    """Find a model's folder, downloading it where it is missing and that is allowed.
 
     Returns:
         The name it can be loaded by again (a hub id comes with its commit), and its folder.

@@ -25,7 +25,7 @@ _CLASSES = {"clip": ("CLIPConfig", "CLIPModel"), "siglip": ("SiglipConfig", "Sig
 
 @dataclass(frozen=True)
 class Towers:
-    """A loaded model with all it takes to use it."""
+    """A loaded model: both towers, tokenizer and preprocessing."""
 
     checkpoint: Checkpoint
     model: Any
@@ -35,7 +35,7 @@ class Towers:
 
     @property
     def whole(self) -> Towers:
-        """The towers themselves, see `TextFirstTowers.whole`."""
+        """Return the towers themselves, as `TextFirstTowers.whole` does."""
         return self
 
     @property
@@ -54,21 +54,21 @@ class Towers:
 
     @property
     def masks_padding(self) -> bool:
-        """Whether the text tower is told which tokens are padding; SigLIP was trained without."""
+        """True if the text tower gets a mask of padding; SigLIP was trained without."""
         return "attention_mask" in self.tokenizer.model_input_names
 
     def image_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(N, 3, H, W) uint8 -> (N, D), of any length."""
+        """Encode (N, 3, H, W) uint8 to (N, D), of any length."""
         return self.prepared_features(prepare(pixels.to(self.device), self.checkpoint.preprocessing))
 
     def prepared_features(self, inputs: torch.Tensor) -> torch.Tensor:
-        """(N, 3, h, w), as `prepare` makes them -> (N, D), of any length."""
+        """Encode (N, 3, h, w), as `prepare` makes them, to (N, D), of any length."""
         pooled = self.model.vision_model(pixel_values=inputs.to(self.model.dtype)).pooler_output
         features: torch.Tensor = self.model.visual_projection(pooled) if self.checkpoint.family == "clip" else pooled
         return features
 
     def text_features(self, ids: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """(N, W) token ids -> words (N, W, D) and sentence (N, D), of any length."""
+        """Encode token ids (N, W) to words (N, W, D) and sentence (N, D), of any length."""
         mask = None if mask is None else mask.to(self.device)
         output = self.model.text_model(input_ids=ids.to(self.device), attention_mask=mask)
         words = self._text_head(output.last_hidden_state)
@@ -76,7 +76,7 @@ class Towers:
         return words, self._text_head(pooled) if self.checkpoint.family == "clip" else pooled
 
     def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
-        """Token ids and mask, (Q, W), padded and cut as this family was trained."""
+        """Tokenise captions: ids and mask, (Q, W), padded and cut as this family was trained."""
         tokens = dict(
             self.tokenizer(
                 list(captions),
@@ -90,19 +90,19 @@ class Towers:
         return _known(tokens, self.model.config.text_config.vocab_size, self.checkpoint)
 
     def token_counts(self, captions: Sequence[str]) -> list[int]:
-        """How many tokens captions have before they are cut."""
+        """Count the tokens of captions before they are cut."""
         ids = self.tokenizer(list(captions), truncation=False, verbose=False)["input_ids"]
         return [len(row) for row in ids]
 
 
 @dataclass(frozen=True)
 class TextFirstTowers:
-    """A CLIP of which only the text tower is there, until a frame is to be encoded; it reads captions as `Towers` do.
+    """A CLIP with only its text tower loaded until a frame is to be encoded; it reads captions as `Towers` do.
 
     Attributes:
-        checkpoint: where the rest is.
-        text: the tower and its tokenizer.
-        device, precision: where and with what numbers they calculate.
+        checkpoint: checkpoint with the rest.
+        text: text tower with its tokenizer.
+        device, precision: device and precision of both towers.
     """
 
     checkpoint: Checkpoint
@@ -113,7 +113,7 @@ class TextFirstTowers:
 
     @cached_property
     def whole(self) -> Towers:
-        """Both towers, read when they are first asked for.
+        """Return both towers, read when they are first needed.
 
         Raises:
             EncoderError: they do not fit the configuration or each other.
@@ -132,11 +132,11 @@ class TextFirstTowers:
         return self.text.shape.max_position_embeddings
 
     def text_features(self, ids: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """(N, W) token ids and mask -> words (N, W, D) and sentence (N, D), of any length."""
+        """Encode token ids (N, W) and mask to words (N, W, D) and sentence (N, D), of any length."""
         return self.text.features(ids, torch.ones_like(ids) if mask is None else mask)
 
     def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
-        """Token ids and mask, (Q, W), padded and cut.
+        """Tokenise captions: ids and mask, (Q, W), padded and cut.
 
         Raises:
             EncoderError: the tokenizer makes tokens that the tower does not have.
@@ -144,7 +144,7 @@ class TextFirstTowers:
         return _known(self.text.tokens(captions), self.text.shape.vocab_size, self.checkpoint)
 
     def token_counts(self, captions: Sequence[str]) -> list[int]:
-        """How many tokens captions have before they are cut."""
+        """Count the tokens of captions before they are cut."""
         return self.text.tokenizer.counts(captions)
 
 
@@ -159,7 +159,7 @@ def _known(tokens: dict[str, torch.Tensor], words: int, checkpoint: Checkpoint) 
 
 
 def usable_device(name: str, precision: str) -> torch.device:
-    """Turn a device's name into the device.
+    """Return the device of a name, after a check that it can be used.
 
     Raises:
         UsageError: there is no such device here, or it cannot calculate with this precision.
@@ -182,7 +182,7 @@ def open_text_first(checkpoint: Checkpoint, device: torch.device, precision: str
 
 
 def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) -> Towers:
-    """Read the weights and the tokenizer; nothing but the checked files of the folder is touched.
+    """Read the weights and the tokenizer; nothing but the checked files of the folder is opened.
 
     Raises:
         EncoderError: they do not fit the configuration or each other.

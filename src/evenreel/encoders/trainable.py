@@ -1,4 +1,4 @@
-"""Towers with gradients: the same model as the frozen encoder's, as a module of torch that training changes."""
+"""Towers with gradients: the frozen encoder's model as a torch module that training changes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class TokenIds(NamedTuple):
 
 
 class TrainableTowers(nn.Module):
-    """CLIP or SigLIP in training; with `train` off, it gives what the frozen encoder gives and learns nothing.
+    """CLIP or SigLIP in training; with `train` off, it equals the frozen encoder and learns nothing.
 
     Args:
         towers: a model loaded in float32.
-        train: whether its weights learn.
-        frozen: patterns of the names of parameters that do not learn all the same.
+        train: True if its weights learn.
+        frozen: patterns of names of parameters that stay frozen.
 
     Raises:
         UsageError: a pattern fits no parameter.
@@ -56,7 +56,7 @@ class TrainableTowers(nn.Module):
 
     @property
     def towers(self) -> Towers:
-        """The model where it is now, with all it takes to use it."""
+        """Return the model on its present device, with tokenizer and preprocessing."""
         return replace(self._towers, device=next(self.model.parameters()).device)
 
     @property
@@ -65,23 +65,23 @@ class TrainableTowers(nn.Module):
         return self._towers.dimension
 
     def train(self, mode: bool = True) -> TrainableTowers:
-        """Training mode, which towers that learn nothing never enter."""
+        """Set training mode, which towers that learn nothing never enter."""
         super().train(mode and self.learns)
         return self
 
     def checkpoint_layers(self) -> None:
-        """Calculate each layer a second time when gradients are wanted, instead of keeping what it calculated."""
+        """Recompute each layer in the backward pass, instead of keeping its activations."""
         model = self.model
         getattr(model, "activation_checkpointing_enable", model.gradient_checkpointing_enable)()  # the name of old
 
     def encode_frames(self, pixels: Tensor) -> Tensor:
-        """(N, 3, h, w) uint8, resized and cut for the tower -> (N, D) float32, rows of unit length."""
+        """Encode (N, 3, h, w) uint8, resized and cut for the tower, to (N, D) float32, rows of unit length."""
         with self._gradients():
             inputs = normalise(pixels, self._towers.checkpoint.preprocessing)
             return F.normalize(self._towers.prepared_features(inputs).float(), dim=-1)
 
     def encode_text(self, tokens: TokenIds) -> tuple[Tensor, Tensor]:
-        """Words (Q, W, D) of any length, zero where there is no word, and unit sentences (Q, D), in float32."""
+        """Encode captions to words (Q, W, D) of any length, 0 for padding, and unit sentences (Q, D), float32."""
         with self._gradients():
             mask = tokens.mask if self._towers.masks_padding else None
             words, sentence = self.towers.text_features(tokens.ids, mask)
@@ -92,13 +92,13 @@ class TrainableTowers(nn.Module):
 
 
 def shortened(tokens: TokenIds) -> TokenIds:
-    """Captions without the places that are padding in all of them."""
+    """Cut the positions that are padding in all captions."""
     longest = int(tokens.mask.sum(1).max())
     return TokenIds(tokens.ids[:, :longest], tokens.mask[:, :longest])
 
 
 def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> TokenIds:
-    """Token ids of captions, cut to `max_words` with the mark of the end kept, as the tokenizer cuts.
+    """Tokenise captions, cut to `max_words` with the end mark kept, as the tokenizer cuts.
 
     SigLIP reads a sentence off its last place, so its captions have the full length whatever `max_words` is.
     """
@@ -114,7 +114,7 @@ def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> TokenId
 
 
 def takes_whole(towers: Towers, caption: str) -> bool:
-    """Whether nothing of a caption is cut for the text tower."""
+    """True if nothing of a caption is cut for the text tower."""
     return towers.token_counts([_clean(caption)])[0] <= towers.longest_caption
 
 

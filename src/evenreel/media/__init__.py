@@ -1,4 +1,4 @@
-"""Video files as frames: safe to open, exact in time, upright, and cheap where few frames are wanted."""
+"""Video files as frames: safe to open, exact in time, upright, and fast where few frames are wanted."""
 
 from __future__ import annotations
 

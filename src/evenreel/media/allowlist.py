@@ -1,4 +1,4 @@
-"""What FFmpeg may open: containers, decoders and protocols that are stated here, and nothing else.
+"""Allowlists for FFmpeg: it opens the containers, decoders and protocols stated here, and nothing else.
 
 FFmpeg decides by content, not by name, what a file is. A text file named `clip.mp4` that begins with
 `ffconcat` or `#EXTM3U` is a playlist for it, and a playlist opens other files and addresses. And each of its
@@ -67,7 +67,7 @@ CONTAINER_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"
 
 
 def open_options(limits: MediaLimits) -> dict[str, str]:
-    """FFmpeg options of every open: the allowlists, and the pixel limit for what is decoded while probing."""
+    """Return the FFmpeg options of every open: the allowlists, and the pixel limit of decoding while probing."""
     return {
         "format_whitelist": ",".join(DEMUXERS),
         "codec_whitelist": ",".join(DECODERS),
@@ -77,5 +77,5 @@ def open_options(limits: MediaLimits) -> dict[str, str]:
 
 
 def codec_options(limits: MediaLimits) -> dict[str, str]:
-    """FFmpeg's own pixel limit, for sizes that no header told; it counts the padding of its buffers too."""
+    """Return FFmpeg's own pixel limit, for sizes that no header told; it counts the padding of its buffers too."""
     return {"max_pixels": str(limits.max_pixels * 11 // 10 + 2**16)}

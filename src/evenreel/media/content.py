@@ -1,4 +1,4 @@
-"""What is in a file, and whether it may have changed since somebody looked."""
+"""Identity of a file: the digest of its content, and a stamp that changes when it may have changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ZEROS = bytes(_BLOCK_BYTES)
 
 @dataclass(frozen=True)
 class FileStamp:
-    """What changes when a file changes: any difference means that its content is looked at again.
+    """Size and times of a file; any difference means that its content is read again.
 
     `mtime_ns` and `ctime_ns` are kept in 64 bits with a sign, as databases keep them: moments before 1678 and after
     2262 wrap around, and no two within 584 years are the same.
@@ -33,7 +33,7 @@ class FileStamp:
 
     @classmethod
     def of(cls, result: os.stat_result) -> FileStamp:
-        """The stamp in a stat result."""
+        """Make the stamp of a stat result."""
         return cls(result.st_size, _signed_64(result.st_mtime_ns), _signed_64(result.st_ctime_ns))
 
 
@@ -42,7 +42,7 @@ def _signed_64(number: int) -> int:
 
 
 def stamp(path: str) -> FileStamp:
-    """The stamp of a file as it is now.
+    """Return the stamp of a file as it is now.
 
     Raises:
         MediaError: there is no such file, or it may not be looked at.
@@ -81,7 +81,7 @@ class _DigestProgress:
 
 
 def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
-    """32 hex digits over all bytes of a file. Constant memory.
+    """Compute 32 hex digits over all bytes of a file, in constant memory.
 
     Raises:
         MediaError: it cannot be read, is empty, is not a regular file (a pipe would block for ever), or grows or
@@ -108,17 +108,17 @@ def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
 
 
 def watched_digest(path: str, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> str:
-    """`content_digest` for a thread that must not wait for ever, whatever the file or its disk does.
+    """Compute `content_digest` in a thread that must not wait for ever, whatever the file or its disk does.
 
     Args:
-        path: the file.
+        path: file to read.
         timeout_s: how long nothing, or nothing but zeros, may come. A file is as large as it says it is, and one that
             is hollow (300 GB on a few blocks) would be read for minutes.
-        stopped: asked all the time; once it says True, nothing is waited for.
+        stopped: called all the time; reading ends once it returns True.
 
     Raises:
         MediaError: as `content_digest` does; or the time is over (timeout for zeros, unreadable for nothing at all).
-        EvenreelError: it was stopped.
+        EvenreelError: `stopped` returned True.
     """
     reading, outcome = _DigestProgress(), Future[str]()
     # A read from a share that is gone returns to nobody; the thread is left behind, and ends with the process.
@@ -149,10 +149,10 @@ def _overdue(reading: _DigestProgress, timeout_s: float) -> MediaError:
 
 
 def changed_while_reading() -> MediaError:
-    """The reason for a file that is not what it was when somebody began to read it."""
+    """Make the error for a file that changed while it was read."""
     return MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
 
 
 def unreadable(error: OSError) -> MediaError:
-    """The reason for a file that the system does not let us read."""
+    """Make the error for a file that the system does not let us read."""
     return MediaError("unreadable", f"the system does not let it be read: {error.strerror or error}")

@@ -25,10 +25,10 @@ _WITHOUT_PTS = {"avi"}
 
 @dataclass
 class Damage:
-    """What decoding met with.
+    """Counts of the damage that decoding met with.
 
     Attributes:
-        packets: given to the decoder.
+        packets: packets given to the decoder.
         refused: packets it could not decode.
         spoilt: packets from a refused one to the next keyframe: their pictures build on what is missing.
         unstamped: frames without a usable timestamp; theirs is counted on from the frame before.
@@ -41,17 +41,17 @@ class Damage:
 
     @property
     def share(self) -> float:
-        """Spoilt packets of those decoded, 0 to 1."""
+        """Share of damaged packets among those decoded, 0 to 1."""
         return self.spoilt / max(1, self.packets)
 
 
 class FrameReader:
-    """Decodes what a cursor asks for, as (timestamp, frame) with rising timestamps within each run.
+    """Decodes the frames a cursor wants, as (timestamp, frame) with rising timestamps within each run.
 
     Args:
-        container: open, at its start.
+        container: open container, at its start.
         stream: the video stream.
-        cursor: what is wanted next.
+        cursor: the next wanted timestamp.
         may_skip: False decodes everything.
     """
 
@@ -72,7 +72,7 @@ class FrameReader:
 
     @property
     def demuxer(self) -> Demuxer:
-        """Where the packets come from."""
+        """Source of the packets."""
         return self._packets.demuxer
 
     def __iter__(self) -> Iterator[Stamped]:
@@ -133,7 +133,7 @@ class FrameReader:
 
 
 def frames_on_screen(frames: Iterator[Stamped], reader: FrameReader, cursor: Cursor) -> Iterator[Stamped]:
-    """For each wanted timestamp the frame that is on screen then, each frame at most once.
+    """Find for each wanted timestamp the frame that is on screen then, each frame at most once.
 
     `frames` are the reader's. The end of the stream answers what is wanted before its last frame's end.
     """

@@ -29,12 +29,12 @@ _TO_BT709 = {
 
 
 def needs_mapping(transfer: int, primaries: int) -> bool:
-    """Whether a picture with these H.273 numbers is beyond what sRGB shows."""
+    """True if a picture with these H.273 numbers is beyond what sRGB shows."""
     return transfer in (PQ, HLG) or primaries in WIDE_PRIMARIES
 
 
 def to_srgb(signal: NDArray[np.uint16], transfer: int, primaries: int) -> Pixels:
-    """(H, W, 3) full-range R'G'B' of 16 bits -> (H, W, 3) of 8 bits, sRGB.
+    """Convert (H, W, 3) full-range R'G'B' of 16 bits to (H, W, 3) sRGB of 8 bits.
 
     Args:
         signal: the picture, its matrix and range already undone.
@@ -99,14 +99,14 @@ def _srgb_codes(transfer: int) -> Pixels:
 
 
 def pq_to_nits(signal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """SMPTE ST 2084: signal 0..1 -> cd/m2."""
+    """Convert a SMPTE ST 2084 signal, 0..1, to cd/m2."""
     root = np.power(signal, 32 / 2523)
     light = np.maximum(root - 3424 / 4096, 0.0) / (2413 / 128 - 2392 / 128 * root)
     return np.asarray(10_000 * np.power(light, 16384 / 2610))
 
 
 def nits_to_pq(nits: float) -> float:
-    """SMPTE ST 2084: cd/m2 -> signal 0..1.
+    """Convert cd/m2 to a SMPTE ST 2084 signal, 0..1.
 
     >>> round(nits_to_pq(100.0), 3), round(nits_to_pq(203.0), 3), round(nits_to_pq(10_000.0), 3)
     (0.508, 0.581, 1.0)

@@ -22,16 +22,16 @@ FIXED_QUANTISER = MappingProxyType({**REPEATABLE, "qp": "22"})
 
 
 def constant_quality(crf: int) -> Mapping[str, str]:
-    """Options of x264 for a constant rate factor, 0 (without loss) to 51."""
+    """Return the options of x264 for a constant rate factor, 0 (lossless) to 51."""
     return {**REPEATABLE, "crf": str(crf)}
 
 
 def clip_bytes(frames: Iterable[Pixels], fps: int | Fraction, options: Mapping[str, str] = FIXED_QUANTISER) -> bytes:
-    """Frames as an mp4 file (H.264, 4:2:0, BT.709, no sound).
+    """Encode frames as an mp4 file (H.264, 4:2:0, BT.709, no sound).
 
     Args:
         frames: (H, W, 3) uint8 each, all of one size, H and W even.
-        fps: frames a second.
+        fps: frames per second.
         options: of x264; others than `REPEATABLE` and a quality may give other bytes each time.
     """
     encoder = ClipEncoder(fps, options)
@@ -41,11 +41,11 @@ def clip_bytes(frames: Iterable[Pixels], fps: int | Fraction, options: Mapping[s
 
 
 class ClipEncoder:
-    """Writes what `clip_bytes` returns, a frame at a time, for whoever has to report in between.
+    """Encoder that writes what `clip_bytes` returns, a frame at a time, for callers that report in between.
 
     Args:
-        fps: frames a second.
-        options: of x264.
+        fps: frames per second.
+        options: options of x264.
     """
 
     def __init__(self, fps: int | Fraction, options: Mapping[str, str] = FIXED_QUANTISER) -> None:
@@ -58,7 +58,7 @@ class ClipEncoder:
         self._count = 0
 
     def add(self, pixels: Pixels) -> None:
-        """One more frame, (H, W, 3) uint8, of the size of the first."""
+        """Add one frame, (H, W, 3) uint8, of the size of the first."""
         import av
 
         if self._stream is None:
@@ -71,7 +71,7 @@ class ClipEncoder:
         self._container.mux(self._stream.encode(frame))
 
     def finish(self) -> bytes:
-        """The whole file; the encoder has done its work then."""
+        """Return the whole file; nothing can be added after that."""
         if self._stream is not None:
             self._container.mux(self._stream.encode(None))
         self._container.close()

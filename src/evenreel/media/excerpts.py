@@ -1,4 +1,4 @@
-"""The untrusted half of taking from clips what a video generator is given: a keyframe, or the first half."""
+"""The untrusted half of extracting from clips what a video generator is given: a keyframe, or the first half."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _USUAL_FPS = Fraction(25)
 
 @dataclass(frozen=True)
 class FrameAt:
-    """The frame at a share of a clip: number floor(share x n) of n.
+    """Sampling rule for the frame at a share of a clip: number floor(share x n) of n.
 
     >>> FrameAt(KEYFRAME_AT).indices(14, 25.0)
     [2]
@@ -37,28 +37,28 @@ class FrameAt:
     share: Fraction
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """The one number."""
+        """Return the one number."""
         return [int(self.share * frame_count)]
 
     def capped(self, duration_s: float, max_frames: int) -> FrameAt:
-        """Itself."""
+        """Return the rule itself."""
         return self
 
 
 @dataclass(frozen=True)
 class FirstHalf:
-    """All frames of the first half of a clip, rounded down; of a single frame, that one.
+    """Sampling rule for all frames of the first half of a clip, rounded down; of a single frame, that one.
 
     >>> FirstHalf().indices(7, 25.0)
     [0, 1, 2]
     """
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Their numbers."""
+        """Return the numbers of the first half."""
         return list(range(max(1, frame_count // 2)))
 
     def capped(self, duration_s: float, max_frames: int) -> FirstHalf:
-        """Itself: its frames are encoded one by one and not kept."""
+        """Return the rule itself: its frames are encoded one by one and not kept."""
         return self
 
 

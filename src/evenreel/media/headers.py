@@ -1,4 +1,4 @@
-"""The untrusted half of looking at a video without reading it through, run in a killable worker."""
+"""The untrusted half of reading a video's header, run in a killable worker."""
 
 from __future__ import annotations
 

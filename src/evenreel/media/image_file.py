@@ -92,7 +92,7 @@ def _check_scans(content: bytes) -> None:
 
 
 def jpeg_scans(content: bytes) -> int:
-    """How many scans a JPEG has (ITU-T T.81, B.1.1), without decoding any; 0 for what is no JPEG.
+    """Count the scans of a JPEG (ITU-T T.81, B.1.1) without decoding any; 0 for what is no JPEG.
 
     Example:
         >>> jpeg_scans(bytes.fromhex("ffd8 ffe0 0004 ffda ffda 0002 12 ff00 ffda 0002 ffd9 ffda"))

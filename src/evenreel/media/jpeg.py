@@ -10,7 +10,7 @@ QUALITY = 82
 
 
 def to_jpeg(pixels: Pixels, width: int, height: int, quality: int = QUALITY) -> bytes:
-    """The bytes of a JPEG of a picture, made smaller where it does not fit.
+    """Encode a picture as JPEG, made smaller where it does not fit.
 
     Args:
         pixels: (H, W, 3) uint8 RGB.

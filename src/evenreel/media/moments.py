@@ -13,7 +13,7 @@ from evenreel.media.workers import Message
 
 @dataclass(frozen=True)
 class GivenTimes:
-    """The sampling rule that asks for given moments, rising, in seconds of the file.
+    """Sampling rule with given moments, rising, in seconds of the file.
 
     >>> list(GivenTimes((0.5, 2.0)).times(0.0, 8.0))
     [0.5, 2.0]
@@ -23,11 +23,11 @@ class GivenTimes:
     at_s: Sequence[float]
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """The moments."""
+        """Return the moments."""
         return iter(self.at_s)
 
     def capped(self, duration_s: float, max_frames: int) -> GivenTimes:
-        """Itself: whoever names moments wants these."""
+        """Return the rule itself: all given moments are wanted."""
         return self
 
 

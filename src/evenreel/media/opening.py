@@ -1,4 +1,4 @@
-"""From a path to an open container and its one video stream, or to the reason why not."""
+"""Opening a file: from a path to a container and its one video stream, or to the reason why not."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStrea
 
 
 def refused_size(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[int, int] | None:
-    """The picture size that the decoder itself refused, told only in its log; None where that was not why."""
+    """Return the picture size that the decoder refused, which only its log says; None for another reason."""
     level, skips = av.logging.get_level(), av.logging.get_skip_repeated()
     av.logging.set_level(av.logging.ERROR)
     av.logging.set_skip_repeated(False)  # or the same size as in the file before would not be told
@@ -197,7 +197,7 @@ def check_size(width: int, height: int, limits: MediaLimits) -> None:
 
 
 def too_large(width: int, height: int, limits: MediaLimits) -> MediaError:
-    """The error for pictures past the limits."""
+    """Make the error for pictures past the limits."""
     return MediaError(
         "too_large",
         f"its pictures are {width} x {height}; at most {limits.max_side_px} a side and "

@@ -1,4 +1,4 @@
-"""Which packets of a file are worth decoding: only runs, from a keyframe on, that hold a wanted picture.
+"""Packets that are worth decoding: only runs, from a keyframe on, that hold a wanted picture.
 
 The picture on screen at time t is the last one with a timestamp not after t. A decoder that starts at a
 keyframe K with K <= t produces it, for whatever is shown from K on needs nothing from before K. So packets
@@ -46,7 +46,7 @@ class Cursor:
         self.given: int | None = None  # timestamp of the frame that was given last
 
     def aim(self, targets: Iterator[int]) -> None:
-        """Ask for these rising timestamps."""
+        """Set these rising timestamps as the wanted ones."""
         self._targets = targets
         self.advance()
 
@@ -56,7 +56,7 @@ class Cursor:
 
 
 class PacketStep(NamedTuple):
-    """A packet to decode, and whether the decoder must forget what came before."""
+    """A packet to decode, and whether the decoder must be reset before it."""
 
     packet: Packet[VideoStream]
     restart: bool
@@ -90,7 +90,7 @@ class Demuxer:
             return
 
     def seek(self, timestamp: int) -> bool:
-        """Go to the keyframe before a timestamp; False where the container cannot."""
+        """Seek to the keyframe before a timestamp; False where the container cannot."""
         try:
             self._container.seek(timestamp, stream=self._stream)
         except FFMPEG_ERRORS:
@@ -112,18 +112,18 @@ class Demuxer:
             self._end = max(self._end, packet.pts + self.length(packet))
 
     def length(self, packet: Packet[VideoStream]) -> int:
-        """How long its picture is shown, in units of the time base."""
+        """Return how long a packet's picture is shown, in units of the time base; at least 1."""
         return packet.duration or self._usual_duration
 
 
 def usual_duration(stream: VideoStream) -> int:
-    """How long a frame is shown at the stream's usual rate, in units of its time base; at least 1."""
+    """Return how long a frame is shown at the stream's usual rate, in units of its time base; at least 1."""
     rate = stream.guessed_rate or stream.average_rate or 25
     return max(1, round(1 / (rate * time_base_of(stream))))
 
 
 def mean_rate(stream: VideoStream) -> float | None:
-    """Frames a second; None where nothing tells.
+    """Return the stream's frames per second; None where it is unknown.
 
     FFmpeg's mean is 1,000 for some of 25 that start late; what it guesses is then right.
     """
@@ -133,7 +133,7 @@ def mean_rate(stream: VideoStream) -> float | None:
 
 
 def time_base_of(stream: VideoStream) -> Fraction:
-    """Seconds of one unit of the stream's timestamps."""
+    """Return the seconds in one unit of the stream's timestamps."""
     return stream.time_base or Fraction(1, 1000)
 
 
@@ -142,7 +142,7 @@ JOINABLE = {"mpegts", "mpeg", "mpegvideo"}
 
 
 def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
-    """Timestamps of all packets in the order they are shown, and the end of the last; nothing is decoded.
+    """Read the timestamps of all packets in the order they are shown, and the end of the last, without decoding.
 
     Packets without a timestamp count at the place where they come. Without any packet the end is 0.
     """
@@ -159,10 +159,10 @@ def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
 
 
 class PacketReader:
-    """Passes on the packets of a stream that are worth decoding.
+    """Yields the packets of a stream that are worth decoding.
 
     Args:
-        container: open, at its start.
+        container: open container, at its start.
         stream: the video stream.
         cursor: what is wanted next; read anew at every packet.
         may_skip: False decodes everything.
@@ -184,7 +184,7 @@ class PacketReader:
         self._sought_for: int | None = None
 
     def steps(self) -> Iterator[PacketStep]:
-        """The packets to decode, in decoding order."""
+        """Yield the packets to decode, in decoding order."""
         after_seek = False
         for packet in self.demuxer:
             if self._is_far_from_target(packet) and self._seek():

@@ -14,13 +14,13 @@ from evenreel.media.sampling import IndexRule, SamplingRule, TimeRule
 
 @dataclass(frozen=True)
 class Part:
-    """The stretch of a file that a clip is; None stands for where the file begins, or ends."""
+    """Stretch of a file that a clip is; None stands for where the file begins, or ends."""
 
     start_s: float | None = None
     end_s: float | None = None
 
     def length_s(self, file_s: float | None) -> float | None:
-        """How long the clip is in a file of that length; None where neither tells.
+        """Return the length of the clip in a file of that length, in seconds; None where it is unknown.
 
         >>> Part(5.0, 30.0).length_s(12.0), Part(end_s=9.0).length_s(None), Part().length_s(None)
         (7.0, 9.0, None)
@@ -29,7 +29,7 @@ class Part:
         return max(0.0, min(ends) - (self.start_s or 0.0)) if ends else None
 
     def rule(self, rule: SamplingRule) -> SamplingRule:
-        """The rule that looks at this part of a file as `rule` looks at a whole one; `rule` itself for the whole."""
+        """Return the rule that samples this part as `rule` samples a whole file; `rule` itself for the whole."""
         if self == WHOLE:
             return rule
         if isinstance(rule, TimeRule):
@@ -54,7 +54,7 @@ class TimesInPart:
     part: Part
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Moments of the part, in seconds of the file.
+        """Return moments of the part, in seconds of the file.
 
         Raises:
             MediaError: the part begins after the file has ended (no_frames).
@@ -68,7 +68,7 @@ class TimesInPart:
         return itertools.takewhile(lambda time_s: time_s < last_s, self.inner.times(first_s, last_s))
 
     def capped(self, duration_s: float, max_frames: int) -> TimesInPart:
-        """This rule, or a sparser one that keeps at most `max_frames` of the part."""
+        """Return this rule, or a sparser one that keeps at most `max_frames` of the part."""
         length_s = self.part.length_s(duration_s)
         return replace(self, inner=self.inner.capped(duration_s if length_s is None else length_s, max_frames))
 
@@ -91,7 +91,7 @@ class NumbersInPart:
     part: Part
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Frame numbers of the file, rising.
+        """Return frame numbers of the file, rising.
 
         Raises:
             MediaError: the part begins after the file has ended (no_frames).
@@ -105,7 +105,7 @@ class NumbersInPart:
         return [first + number for number in self.inner.indices(stop - first, fps)]
 
     def capped(self, duration_s: float, max_frames: int) -> NumbersInPart:
-        """This rule, or a sparser one that keeps at most `max_frames` of the part."""
+        """Return this rule, or a sparser one that keeps at most `max_frames` of the part."""
         return replace(self, inner=self.inner.capped(duration_s, max_frames))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""From a decoded frame to what a person would see: upright, square pixels, RGB, standard dynamic range."""
+"""Conversion of a decoded frame to what a person would see: upright, square pixels, RGB, standard dynamic range."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TURNS = {(True, True, False): 90, (False, True, True): 180, (True, False, True)
 
 @dataclass(frozen=True)
 class Orientation:
-    """How stored pictures are turned for display: transpose first, then mirror along the axes.
+    """Rotation of stored pictures for display: transpose first, then mirror along the axes.
 
     Attributes:
-        transpose: rows become columns.
+        transpose: True if rows become columns.
         flip_x: mirror left and right (after the transpose).
         flip_y: mirror top and bottom (after the transpose).
     """
@@ -40,11 +40,11 @@ class Orientation:
 
     @property
     def degrees(self) -> int:
-        """The turn, clockwise: 0, 90, 180 or 270; 0 for what is mirrored."""
+        """Clockwise rotation: 0, 90, 180 or 270; 0 for what is mirrored."""
         return _TURNS.get((self.transpose, self.flip_x, self.flip_y), 0)
 
     def apply(self, pixels: Pixels) -> Pixels:
-        """(H, W, 3) as stored -> (H, W, 3) or, transposed, (W, H, 3) as shown."""
+        """Turn (H, W, 3) as stored to (H, W, 3) or, transposed, (W, H, 3) as shown."""
         if self.transpose:
             pixels = pixels.swapaxes(0, 1)
         if self.flip_x:
@@ -58,7 +58,7 @@ UPRIGHT = Orientation()
 
 
 def orientation_of(frame: VideoFrame) -> Orientation:
-    """The orientation in the display matrix of a frame (ISO/IEC 14496-12, 6.2.2); upright without one.
+    """Read the orientation from the display matrix of a frame (ISO/IEC 14496-12, 6.2.2); upright without one.
 
     The matrix maps a stored point (x, y) to (a x + c y, b x + d y) with y downwards. A turn that is not a
     multiple of 90 degrees is rounded to the nearest one.
@@ -72,20 +72,20 @@ def orientation_of(frame: VideoFrame) -> Orientation:
 
 
 def orientation_from(a: int, b: int, c: int, d: int) -> Orientation:
-    """The orientation of a display matrix given by its four leading numbers, at any scale."""
+    """Return the orientation of a display matrix given by its four leading numbers, at any scale."""
     transpose = abs(b) + abs(c) > abs(a) + abs(d)
     right, down = (c, b) if transpose else (a, d)  # where the shown x and y axes come from
     return Orientation(transpose, flip_x=right < 0, flip_y=down < 0)
 
 
 def shown_size(width: int, height: int, aspect: Fraction | None, turned: Orientation) -> tuple[int, int]:
-    """Width and height with square pixels and upright: the width is stretched by the aspect of a pixel."""
+    """Return width and height with square pixels and upright: the width is stretched by the aspect of a pixel."""
     width = square_width(width, aspect)
     return (height, width) if turned.transpose else (width, height)
 
 
 def square_width(width: int, aspect: Fraction | None) -> int:
-    """The width that makes pixels square. An aspect past 1:8 or 8:1 is an error in the file, not a format."""
+    """Return the width that makes pixels square; an aspect past 1:8 or 8:1 is taken for an error in the file."""
     if aspect is None or not Fraction(1, 8) <= aspect <= 8:
         return width
     return max(1, round(width * aspect))
@@ -108,7 +108,7 @@ class PictureMaker:
         self._reformatter = VideoReformatter()
 
     def pixels(self, frame: VideoFrame) -> Pixels:
-        """(H, W, 3) uint8 RGB of a frame, as it is shown."""
+        """Convert a frame to (H, W, 3) uint8 RGB, as it is shown."""
         if needs_mapping(frame.color_trc, frame.color_primaries):
             signal = np.asarray(self._converted(frame, "rgb48le"), np.uint16)
             rgb = to_srgb(signal, frame.color_trc, frame.color_primaries)
@@ -130,7 +130,7 @@ class PictureMaker:
 
 
 def matrix_of(frame: VideoFrame) -> int | None:
-    """The YUV matrix of a frame: its tag, else BT.709 for HD and BT.601 below, as players guess.
+    """Return the YUV matrix of a frame: its tag, else BT.709 for HD and BT.601 below, as players guess.
 
     The border is mpv's: HD is a width of at least 1280 or a height over 576.
     """
@@ -147,7 +147,7 @@ def _has_alpha(frame: VideoFrame) -> bool:
 
 
 def over_background(rgba: Pixels) -> Pixels:
-    """(H, W, 4) with straight alpha -> (H, W, 3) laid over white."""
+    """Blend (H, W, 4) with straight alpha over white: (H, W, 3)."""
     alpha = rgba[..., 3:].astype(np.uint16)
     if alpha.min(initial=255) == 255:
         return rgba[..., :3]

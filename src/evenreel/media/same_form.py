@@ -30,7 +30,7 @@ _SHORT = "short: "
 
 @dataclass(frozen=True)
 class Form:
-    """What all clips have in common; H.264, 4:2:0, without sound.
+    """Format that all clips are given; H.264, 4:2:0, without sound.
 
     Attributes:
         fps: frames a second, as a ratio.
@@ -76,13 +76,13 @@ class FormWriter:
 
 
 def steady(frames: Iterable[Frame], fps: Fraction, start_s: float, count: int) -> Iterator[Pixels]:
-    """What is on screen at `count` even times from `start_s` on: a frame that stays is given again.
+    """Yield what is on screen at `count` even times from `start_s` on; a frame that stays is repeated.
 
     Args:
         frames: in rising time, each once.
-        fps: of what is given.
+        fps: frames per second of the result.
         start_s: the first of the times.
-        count: of the times.
+        count: number of frames.
     """
     given, shown = 0, None
     for frame in frames:
@@ -118,7 +118,7 @@ def _fitting(form: Form) -> Callable[[Pixels], Pixels]:
 
 
 def inner_size(width: int, height: int, form: Form) -> tuple[int, int]:
-    """Height and width to which a picture is scaled: inside the form's size with `pad`, around it with `crop`.
+    """Return the height and width a picture is scaled to: inside the form's size with `pad`, around it with `crop`.
 
     >>> inner_size(640, 360, Form(Fraction(8), 320, 240)), inner_size(640, 360, Form(Fraction(8), 320, 240, "crop"))
     ((180, 320), (240, 427))
@@ -129,7 +129,7 @@ def inner_size(width: int, height: int, form: Form) -> tuple[int, int]:
 
 
 def framed(pixels: Pixels, width: int, height: int) -> Pixels:
-    """(H, W, 3) in the middle of a black picture of a size; what reaches beyond it is cut off, on both sides alike."""
+    """Centre (H, W, 3) in a black picture of a size; what reaches beyond it is cut off, on both sides alike."""
     top, left = (max(0, here - there) // 2 for here, there in zip(pixels.shape[:2], (height, width), strict=True))
     cut = pixels[top : top + height, left : left + width]
     if cut.shape[:2] == (height, width):

@@ -1,4 +1,4 @@
-"""Which frames of a video are looked at: rules by time, and the peers' rules by frame number.
+"""Sampling rules: which frames of a video are read, by time or, as other projects do, by frame number.
 
 A rule by time asks for moments; the frame given for a moment `t` is the one on screen at `t`: the last frame
 whose timestamp is not after `t` (to a microsecond), or the first frame where `t` is before it. A rule by
@@ -22,7 +22,7 @@ SHORTEST_PERIOD_S = 0.001
 
 @runtime_checkable
 class TimeRule(Protocol):
-    """A rule that asks for moments; it needs at most the video's extent, never its number of frames.
+    """Sampling rule by moments; it needs at most the video's extent, never its number of frames.
 
     Attributes:
         needs_end: whether the moments depend on where the video ends.
@@ -31,20 +31,20 @@ class TimeRule(Protocol):
     needs_end: ClassVar[bool]
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Moments in seconds, rising; may go on beyond `end_s`, where the video is over."""
+        """Return moments in seconds, rising; may go on beyond `end_s`, where the video is over."""
 
     def capped(self, duration_s: float, max_frames: int) -> TimeRule:
-        """This rule, or a sparser one that keeps at most `max_frames` of a video of that duration."""
+        """Return this rule, or a sparser one that keeps at most `max_frames` of a video of that duration."""
 
 
 class IndexRule(Protocol):
-    """A rule that asks for frame numbers; the frames are counted by reading the packets once."""
+    """Sampling rule by frame number; the frames are counted by reading the packets once."""
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Frame numbers in 0 .. frame_count - 1, rising."""
+        """Return frame numbers in 0 .. frame_count - 1, rising."""
 
     def capped(self, duration_s: float, max_frames: int) -> IndexRule:
-        """This rule, or a sparser one that keeps at most `max_frames`."""
+        """Return this rule, or a sparser one that keeps at most `max_frames`."""
 
 
 SamplingRule = TimeRule | IndexRule
@@ -62,12 +62,12 @@ class Midpoints:
     count: int
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """The `count` middles between `start_s` and `end_s`."""
+        """Return the `count` middles between `start_s` and `end_s`."""
         step_s = (end_s - start_s) / self.count
         return (start_s + (k + 0.5) * step_s for k in range(self.count))
 
     def capped(self, duration_s: float, max_frames: int) -> Midpoints:
-        """At most `max_frames` middles."""
+        """Return the rule with at most `max_frames` middles."""
         return replace(self, count=min(self.count, max_frames))
 
     def __str__(self) -> str:
@@ -86,11 +86,11 @@ class EverySeconds:
     period_s: float
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Moments without end: a file may be longer than its header says."""
+        """Return moments without end: a file may be longer than its header says."""
         return (start_s + k * self.period_s for k in itertools.count())
 
     def capped(self, duration_s: float, max_frames: int) -> EverySeconds:
-        """The period stretched so that at most `max_frames` moments fall into the duration."""
+        """Return the rule with the period stretched so that at most `max_frames` moments fall into the duration."""
         return replace(self, period_s=max(self.period_s, duration_s / max_frames))
 
     def __str__(self) -> str:
@@ -112,14 +112,14 @@ class Clip4Clip:
     count: int = 12
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """The frame numbers, see the class."""
+        """Return the frame numbers: one a second, thinned to `count`."""
         seconds = list(range(0, frame_count, max(1, int(fps))))
         if len(seconds) <= self.count:
             return seconds
         return [seconds[k] for k in _linspace(len(seconds) - 1, self.count)]
 
     def capped(self, duration_s: float, max_frames: int) -> Clip4Clip:
-        """At most `max_frames` frames."""
+        """Return the rule with at most `max_frames` frames."""
         return replace(self, count=min(self.count, max_frames))
 
     def __str__(self) -> str:
@@ -142,12 +142,12 @@ class IntervalFrames:
     count: int
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """The frame numbers, see the class."""
+        """Return the middle frame number of each run."""
         edges = _linspace(frame_count, min(self.count, frame_count) + 1)
         return [(a + b - 1) // 2 for a, b in itertools.pairwise(edges)]
 
     def capped(self, duration_s: float, max_frames: int) -> IntervalFrames:
-        """At most `max_frames` runs."""
+        """Return the rule with at most `max_frames` runs."""
         return replace(self, count=min(self.count, max_frames))
 
     def __str__(self) -> str:
@@ -169,7 +169,7 @@ _PEER_COUNTS = {"clip4clip": 12, "x_pool": 12, "frozen": 4}
 
 
 def parse_rule(text: str) -> SamplingRule:
-    """The rule that a text names; `str(rule)` is such a text again.
+    """Parse the text of a sampling rule; `str(rule)` is such a text again.
 
     >>> parse_rule("every 0.5 s")
     EverySeconds(period_s=0.5)

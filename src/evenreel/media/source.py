@@ -29,14 +29,14 @@ _DURATION_TAG = re.compile(r"(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d*)?)", re.ASCII)
 
 
 class Clock:
-    """Timestamps of a stream <-> seconds on the timeline that a player shows.
+    """Conversion between timestamps of a stream and seconds on the timeline that a player shows.
 
     Zero is the first frame on screen; where the container starts earlier (its sound comes first), zero is
     the container's start, as in browsers. A start above zero, negative timestamps and edit lists vanish so.
 
     Args:
         first: timestamp of the first frame.
-        time_base: seconds of one unit.
+        time_base: seconds in one unit.
         offset_s: seconds from the container's start to the first frame.
     """
 
@@ -46,25 +46,25 @@ class Clock:
 
     @property
     def starts_s(self) -> float:
-        """What the file's own clock shows at zero; 0 where that is negative, as players count from 0 then."""
+        """Time on the file's own clock at zero, in seconds; 0 where it is negative, as players count from 0 then."""
         return max(0.0, float(self._first * self._time_base) - self.offset_s)
 
     def seconds(self, timestamp: int) -> float:
-        """The time at which a frame comes on screen."""
+        """Return the time at which a frame comes on screen."""
         return self.offset_s + float((timestamp - self._first) * self._time_base)
 
     def timestamp(self, time_s: float) -> int:
-        """The latest timestamp that is not after a time."""
+        """Return the latest timestamp that is not after a time."""
         since_first = Fraction(time_s - self.offset_s + _SAME_TIME_S)
         return self._first + math.floor(since_first / self._time_base)
 
 
 class Source:
-    """One opening of a file: decodes its first frame, then what its cursor asks for.
+    """One opening of a file: decodes its first frame, then the frames its cursor wants.
 
     Args:
         path: a local file.
-        limits: pixel limits.
+        limits: limits on the size of pictures.
         threads: decoder threads; 0 lets FFmpeg choose.
         cursor: goes on with what an earlier source did not answer; everything is decoded then.
 
@@ -96,11 +96,11 @@ class Source:
         self.container.close()
 
     def wanted(self) -> Iterator[tuple[int, VideoFrame]]:
-        """The frames that the cursor asks for; once."""
+        """Yield the frames that the cursor wants; once."""
         return frames_on_screen(self._frames, self.reader, self.cursor)
 
     def claimed_end_s(self) -> float | None:
-        """Where the header says that the pictures end, on the clock's timeline; None where it says nothing usable."""
+        """Return the end of the pictures by the header, on the clock's timeline; None where it says nothing usable."""
         stream, container = self.stream, self.container
         if stream.duration and stream.duration > 0:
             return self.clock.offset_s + float(stream.duration * time_base_of(stream))
@@ -114,11 +114,11 @@ class Source:
         return claim - start_s if 0 < start_s < claim else claim
 
     def bears_out(self, end: int, claimed_s: float) -> bool:
-        """Whether packets that end at a timestamp agree with a claimed end, but for rounding."""
+        """True if packets that end at a timestamp agree with a claimed end, but for rounding."""
         return abs(self.clock.seconds(end) - claimed_s) <= _ROUNDING_FRAMES * self.usual_duration_s()
 
     def usual_duration_s(self) -> float:
-        """How long a frame is shown at the stream's usual rate."""
+        """Return how long a frame is shown at the stream's usual rate, in seconds."""
         return float(usual_duration(self.stream) * time_base_of(self.stream))
 
     def _offset_s(self, first: int) -> float:

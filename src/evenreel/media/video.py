@@ -48,7 +48,7 @@ def open_video(path: str | os.PathLike[str], limits: MediaLimits | None = None, 
 
 
 def probe(path: str | os.PathLike[str], limits: MediaLimits | None = None) -> VideoInfo:
-    """What the header, the first frame and the last packets of a video say; raises MediaError as `open_video` does."""
+    """Read what the header, first frame and last packets of a video say; raises MediaError as `open_video` does."""
     with open_video(path, limits) as video:
         return video.info
 
@@ -89,7 +89,7 @@ class Video:
 
     @property
     def packets_decoded(self) -> int:
-        """Packets that went through the decoder since frames were last asked for: the cost of reading."""
+        """Number of packets decoded since frames were last read: the cost of reading."""
         return self._source.reader.damage.packets
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class Video:
 
     @cached_property
     def info(self) -> VideoInfo:
-        """What the header and the first frame say, and the length that the packets bear out.
+        """Return what the header and the first frame say, and the length that the packets bear out.
 
         A look at the last packets, or where they contradict the header a pass over all; nothing is decoded.
         """
@@ -119,7 +119,7 @@ class Video:
         )
 
     def frames(self, rule: SamplingRule) -> Iterator[Frame]:
-        """The frames that a rule asks for, in rising time, each at most once.
+        """Yield the frames that a rule samples, in rising time, each at most once.
 
         Pixels are upright, (H, W, 3) uint8 RGB, square; a video whose size changes on the way gives frames of
         several sizes. Memory does not grow with the length of the video; rules by frame number keep one

@@ -1,4 +1,4 @@
-"""Work on untrusted files in a process that can be killed: a crash, a hang or runaway memory costs one file.
+"""Killable worker processes for untrusted files: a crash, a hang or runaway memory costs one file.
 
 A worker is a child Python that builds one object and then answers tasks, one at a time, with a stream of
 messages. It is a plain subprocess (no fork of a process that holds threads or a GPU, no re-import of the
@@ -48,7 +48,7 @@ def write_message(stream: IO[bytes], header: dict[str, Any], array: np.ndarray[A
 
 
 def read_message(stream: IO[bytes], largest_array_bytes: int = 2**32) -> Message:
-    """The next message.
+    """Read the next message.
 
     Raises:
         EOFError: the other side is gone.

@@ -22,20 +22,20 @@ Corners = NDArray[np.float32]
 
 
 class Detector(Protocol):
-    """Finds text."""
+    """Protocol of a text detector."""
 
     def heat(self, picture: Pixels) -> FloatArray:
-        """(H, W, 3) RGB, sides multiples of 32 -> (H, W): how likely each pixel belongs to text, 0 to 1."""
+        """Compute how likely each pixel belongs to text: (H, W, 3) RGB, sides multiples of 32 -> (H, W), 0 to 1."""
 
     def lines(self, heat: FloatArray) -> Corners:
-        """The lines of text in a heat map, in its pixels, in reading order."""
+        """Return the lines of text in a heat map, in its pixels, in reading order."""
 
 
 class Recognizer(Protocol):
-    """Reads text."""
+    """Protocol of a text recogniser."""
 
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
-        """(H, W, 3) RGB crops of one line each -> text and confidence of each."""
+        """Read (H, W, 3) RGB crops of one line each; returns text and confidence of each."""
 
 
 class RapidDetector:
@@ -54,12 +54,12 @@ class RapidDetector:
         self._detector = TextDetector(config)
 
     def heat(self, picture: Pixels) -> FloatArray:
-        """See `Detector.heat`."""
+        """Compute the heat map of a picture, see `Detector.heat`."""
         batch = self._detector.get_preprocess()(_bgr(picture))
         return np.asarray(self._detector.session(batch)[0, 0], dtype=np.float32)
 
     def lines(self, heat: FloatArray) -> Corners:
-        """See `Detector.lines`."""
+        """Return the lines of text in a heat map, see `Detector.lines`."""
         boxes, _ = self._detector.postprocess_op(heat[None, None], heat.shape)
         if len(boxes) == 0:
             return np.zeros((0, 4, 2), np.float32)
@@ -79,7 +79,7 @@ class RapidRecognizer:
         self._recognizer = TextRecognizer(_config("Rec", threads))
 
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
-        """See `Recognizer.read`."""
+        """Read crops of one line each, see `Recognizer.read`."""
         if not crops:
             return []
         from rapidocr.ch_ppocr_rec import TextRecInput
@@ -89,7 +89,7 @@ class RapidRecognizer:
 
 
 def engine_id() -> str:
-    """The engine and its models, for the catalog: readings of another one are not mixed with these."""
+    """Return the id of the engine and its models for the catalog; readings under different ids are never mixed."""
     names = "+".join(_model(part).stem for part in ("det", "rec"))
     return f"rapidocr-{version('rapidocr')}/{names}"
 

@@ -24,10 +24,10 @@ class FileReader:
     With `"still": {"side_px", "quality"}` in it, a message `still` with a JPEG comes before each of them.
 
     Args:
-        rule: how frames are sampled.
+        rule: sampling rule of the frames.
         limits: fields of `MediaLimits`.
         threads: threads of the text recogniser.
-        text: whether text will be asked for; its models are loaded here, so that no file is blamed for them.
+        text: whether text will be read; its models are loaded here, so that no file is blamed for them.
     """
 
     def __init__(self, rule: str, limits: dict[str, Any], threads: int, *, text: bool) -> None:

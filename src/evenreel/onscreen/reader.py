@@ -16,7 +16,7 @@ MIN_PICTURE_PX = 16
 
 
 class TextReader:
-    """Holds the models; one is made for each process, and reads any number of videos.
+    """Models that read on-screen text; one is made for each process, and reads any number of videos.
 
     Args:
         settings: what reading costs and what counts as text.
@@ -32,16 +32,16 @@ class TextReader:
 
     @property
     def reader_id(self) -> str:
-        """Engine, models and settings; readings under another id are not comparable."""
+        """Id of engine, models and settings; readings under another id are not comparable."""
         return f"{engine_id()}/{self.settings.digest}"
 
     def new_video(self) -> VideoText:
-        """An empty reading, to which the frames of one video are added."""
+        """Return an empty reading, to which the frames of one video are added."""
         return VideoText(self._models, self.settings)
 
 
 class VideoText:
-    """The on-screen text of one video.
+    """On-screen text of one video, read frame by frame.
 
     Attributes:
         words: every reading of every frame, by time, then in reading order.
@@ -73,7 +73,7 @@ class VideoText:
         self.words += self._words(picture, frame.time_s)
 
     def tracks(self) -> list[TextTrack]:
-        """Each sign once, by the time at which it appears."""
+        """Return each sign once, by the time at which it appears."""
         return follow(self.words, self._times)
 
     def _words(self, picture: Pixels, time_s: float) -> list[Word]:

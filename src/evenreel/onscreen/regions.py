@@ -29,12 +29,12 @@ class Rect:
 
     @property
     def cells(self) -> tuple[slice, slice]:
-        """Index of the rectangle in a mask."""
+        """Return the index of the rectangle in a mask."""
         return slice(self.top, self.bottom), slice(self.left, self.right)
 
     @property
     def pixels(self) -> tuple[slice, slice]:
-        """Index of the rectangle in a picture whose cells have `CELL_PX` pixels a side."""
+        """Return the index of the rectangle in a picture whose cells have `CELL_PX` pixels a side."""
         return (
             slice(self.top * CELL_PX, self.bottom * CELL_PX),
             slice(self.left * CELL_PX, self.right * CELL_PX),
@@ -42,12 +42,12 @@ class Rect:
 
 
 def whole_cells(side_px: float) -> int:
-    """`side_px` rounded to a multiple of `CELL_PX`, at least one."""
+    """Round `side_px` to a multiple of `CELL_PX`, at least one."""
     return max(1, round(side_px / CELL_PX)) * CELL_PX
 
 
 def cells_of(mask: Mask, rows: int, columns: int) -> Mask:
-    """(H, W) pixels -> (rows, columns) cells, True where any pixel of the cell is."""
+    """Reduce a mask of (H, W) pixels to (rows, columns) cells, True where any pixel of the cell is."""
     import cv2
 
     shares = cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
@@ -55,13 +55,13 @@ def cells_of(mask: Mask, rows: int, columns: int) -> Mask:
 
 
 def under(box: Box, shape: tuple[int, int]) -> tuple[slice, slice]:
-    """Index of the part of an array of `shape` that a box (fractions of the picture) touches, at least one entry."""
+    """Return the index of the part of an array of `shape` under a box (fractions of the picture), never empty."""
     x0, y0, x1, y1 = box
     return _span(y0, y1, shape[0]), _span(x0, x1, shape[1])
 
 
 def rectangles(mask: Mask, margin: tuple[int, int] = (1, 1)) -> list[Rect]:
-    """Disjoint rectangles that cover every True cell with `margin` (rows, columns) of cells around it."""
+    """Cover every True cell by disjoint rectangles with `margin` (rows, columns) of cells around it."""
     import cv2
 
     kernel = np.ones((2 * margin[0] + 1, 2 * margin[1] + 1), np.uint8)

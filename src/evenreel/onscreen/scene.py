@@ -1,4 +1,4 @@
-"""What is known of the text in the picture now, and the least work that brings it up to date.
+"""The text in the picture at present, brought up to date from frame to frame with the least work.
 
 A glance (the detector at a small size) runs over what changed since it was last looked at. Where it feels text
 that no known sign explains, a close look (the detector at full size) finds the lines, and only lines that are
@@ -43,7 +43,7 @@ class Models:
 
 
 class SceneText:
-    """The text in pictures of one size.
+    """The text in the current picture of a video, for pictures of one size.
 
     Attributes:
         shape: height and width of the pictures.
@@ -166,7 +166,7 @@ class SceneText:
 
 
 def close_shape(shape: tuple[int, int], settings: TextSettings) -> tuple[int, int]:
-    """Height and width of a close look at a picture of `shape`, both multiples of `CELL_PX`."""
+    """Return height and width of a close look at a picture of `shape`, both multiples of `CELL_PX`."""
     scale = max(1.0, settings.close_side_px / min(shape))
     scale = min(scale, settings.max_side_px / max(shape))
     return _shrunk(shape, scale)

@@ -1,4 +1,4 @@
-"""How on-screen text is read, with every number in one place."""
+"""Settings of reading on-screen text, with every number in one place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class TextSettings:
-    """What reading costs and what counts as text.
+    """Settings that decide what reading costs and what counts as text.
 
     Attributes:
         threads: threads of each model; 1 where one reader process runs on each core.
@@ -35,6 +35,6 @@ class TextSettings:
 
     @property
     def digest(self) -> str:
-        """Eight hex digits over all that changes a reading; the number of threads does not."""
+        """Return eight hex digits over all that changes a reading; the number of threads does not."""
         values = {name: value for name, value in asdict(self).items() if name != "threads"}
         return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:8]

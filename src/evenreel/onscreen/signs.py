@@ -1,4 +1,4 @@
-"""One line of text in the picture: where it is, what it says, and whether it still looks the same."""
+"""One line of text in the picture: its place, its words, and whether it still looks the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LOOK_SIZE = (24, 128)
 
 @dataclass(frozen=True)
 class TextLine:
-    """A line that was read: `look` is how its crop looked then, grey and small."""
+    """A line of text that was read; `look` is its crop at that time, grey and small."""
 
     quad: Quad
     box: Box
@@ -40,16 +40,16 @@ class TextLine:
     look: Pixels
 
     def word(self, time_s: float) -> Word:
-        """The reading as it stands at `time_s`."""
+        """Return the reading as a `Word` at `time_s`."""
         return Word(self.text, self.confidence, self.box, time_s)
 
     def unchanged(self, picture: Pixels, level: int) -> bool:
-        """Whether `picture` still shows it: no 3 x 3 patch of its crop differs by more than `level`."""
+        """True if `picture` still shows the line: no 3 x 3 patch of its crop differs by more than `level`."""
         return difference(self.look, look_of(crop(picture, self.quad))) <= level
 
 
 def crop(picture: Pixels, quad: Quad) -> Pixels:
-    """The line as an upright rectangle with a shorter side of at least `READ_PX`.
+    """Cut out the line as an upright rectangle with a shorter side of at least `READ_PX`.
 
     Small lines are enlarged while they are straightened, with bicubic weights. Cropped first and enlarged by the
     recognizer, bilinearly, they are misread more often (HYUNDRI for HYUNDAI at a height of 10 pixels).
@@ -67,7 +67,7 @@ def crop(picture: Pixels, quad: Quad) -> Pixels:
 
 
 def ways_to_read(line: Pixels) -> list[Pixels]:
-    """The crop as it is to be read: turned where it runs downwards, both ways where that is in doubt."""
+    """Return the crop in the orientations to read: turned where it runs downwards, both ways where in doubt."""
     slimness = line.shape[0] / line.shape[1]
     turned = np.ascontiguousarray(np.rot90(line))
     if slimness >= _RUNS_DOWN:
@@ -76,7 +76,7 @@ def ways_to_read(line: Pixels) -> list[Pixels]:
 
 
 def look_of(line: Pixels) -> Pixels:
-    """A crop as a small grey picture, for comparison."""
+    """Shrink a crop to a small grey picture, for comparison."""
     import cv2
 
     grey = cv2.cvtColor(np.ascontiguousarray(line), cv2.COLOR_RGB2GRAY)
@@ -84,37 +84,37 @@ def look_of(line: Pixels) -> Pixels:
 
 
 def difference(first: Pixels, second: Pixels) -> int:
-    """Largest mean difference of a 3 x 3 patch, in grey levels: a changed digit counts, coding noise does not."""
+    """Return the largest mean difference of a 3 x 3 patch, in grey levels: sees a changed digit, not coding noise."""
     import cv2
 
     return int(cv2.blur(cv2.absdiff(first, second), (3, 3)).max())
 
 
 def bounding_box(quad: Quad, shape: tuple[int, int]) -> Box:
-    """x0, y0, x1, y1 as fractions of a picture of `shape` (height, width)."""
+    """Return x0, y0, x1, y1 as fractions of a picture of `shape` (height, width)."""
     corners = np.clip(quad / np.array(shape[::-1], np.float32), 0, 1)
     (x0, y0), (x1, y1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
     return x0, y0, x1, y1
 
 
 def sides(quad: Quad) -> tuple[float, float]:
-    """Width and height of a line, in its pixels."""
+    """Return width and height of a line, in its pixels."""
     edges = np.linalg.norm(quad - np.roll(quad, -1, axis=0), axis=1).tolist()
     return max(edges[0], edges[2]), max(edges[1], edges[3])
 
 
 def height_of(quad: Quad) -> float:
-    """The shorter side of a line, in its pixels."""
+    """Return the shorter side of a line, in its pixels."""
     return min(sides(quad))
 
 
 def legible(quad: Quad) -> bool:
-    """Whether the line is at least `MIN_SIGN_PX` high and wide."""
+    """True if the line is at least `MIN_SIGN_PX` high and wide."""
     return height_of(quad) >= MIN_SIGN_PX
 
 
 def share_inside(inner: Box, outer: Box) -> float:
-    """Share of the area of `inner` that lies in `outer`."""
+    """Return the share of the area of `inner` that lies in `outer`."""
     width = min(inner[2], outer[2]) - max(inner[0], outer[0])
     height = min(inner[3], outer[3]) - max(inner[1], outer[1])
     area = (inner[2] - inner[0]) * (inner[3] - inner[1])
@@ -122,10 +122,10 @@ def share_inside(inner: Box, outer: Box) -> float:
 
 
 def explains(known: Box, line: Box, shape: tuple[int, int]) -> bool:
-    """Whether a known sign is the found line: covers most of it and lacks no letter at either end.
+    """True if a known sign is the found line: covers most of it and lacks no letter at either end.
 
     Args:
-        known: box of the sign.
+        known: box of the known sign.
         line: box of what was found.
         shape: height and width of the picture, in pixels.
     """

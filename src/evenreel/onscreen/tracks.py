@@ -1,4 +1,4 @@
-"""From readings in single frames to signs followed over time.
+"""Tracking of signs: from readings in single frames to signs followed over time.
 
 A reading joins a sign that was shown at most `MISSED_FRAMES` frames (or `MISSED_S` seconds) before it, if it is
 written in the same place and reads alike, or if it reads nearly the same, has the same size and has not moved
@@ -53,7 +53,7 @@ class _Trail:
 
 
 def follow(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[TextTrack]:
-    """Every sign once, ordered by the time at which it appears, then by its place.
+    """Track every sign, ordered by the time at which it appears, then by its place.
 
     Args:
         words: readings in any order; the order within a frame has no influence.
@@ -65,7 +65,7 @@ def follow(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[Tex
 
 
 def grouped(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[list[Word]]:
-    """The readings of each sign; every word is in exactly one group, in time order."""
+    """Group readings by sign; every word is in exactly one group, in time order."""
     numbers = {time: number for number, time in enumerate(sorted({*frame_times, *(w.time_s for w in words)}))}
     closed: list[_Trail] = []
     live: list[_Trail] = []
@@ -79,7 +79,7 @@ def grouped(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[li
 
 
 def track_of(group: Sequence[Word]) -> TextTrack:
-    """One track from its readings, each distinct one kept, the most confident first."""
+    """Make one track from its readings, each distinct one kept, the most confident first."""
     ranked = sorted(group, key=_authority, reverse=True)
     best = ranked[0]
     return TextTrack(
@@ -143,13 +143,13 @@ def _likeness(trail: _Trail, word: Word) -> float:
 
 
 def different_numbers(first: Word, second: Word) -> bool:
-    """Whether two readings are both certain, and of different numbers: gate 12 is not gate 15 misread."""
+    """True if two readings are both certain, and of different numbers: gate 12 is not gate 15 misread."""
     certain = min(first.confidence, second.confidence) >= CERTAIN
     return certain and re.findall(r"\d+", first.text) != re.findall(r"\d+", second.text)
 
 
 def overlaps(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, 4) and (M, 4) boxes x0, y0, x1, y1 -> (N, M) intersection over union; 0 for boxes without area."""
+    """Compute intersection over union of (N, 4) and (M, 4) boxes x0, y0, x1, y1: (N, M); 0 for boxes without area."""
     low = np.maximum(first[:, None, :2], second[None, :, :2])
     high = np.minimum(first[:, None, 2:], second[None, :, 2:])
     shared = np.prod(np.clip(high - low, 0, None), axis=2)
@@ -159,7 +159,7 @@ def overlaps(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray
 
 
 def distances(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, 4) and (M, 4) boxes -> (N, M) distances of their centres, in pictures."""
+    """Compute the distances of the centres of (N, 4) and (M, 4) boxes: (N, M), in pictures."""
     centres = [(boxes[:, :2] + boxes[:, 2:]) / 2 for boxes in (first, second)]
     return np.asarray(np.linalg.norm(centres[0][:, None] - centres[1][None, :], axis=2))
 

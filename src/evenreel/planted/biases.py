@@ -1,4 +1,4 @@
-"""The biases by name: how each draws its clips, and what it makes partners of."""
+"""The biases by name: how each draws its clips, and which things it pairs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BIASES: dict[BiasName, Bias] = {
 
 
 def partners(bias: BiasName, seed: int) -> dict[str, str]:
-    """What goes with what: a shuffle of the second names, dealt out to the first as evenly as they go.
+    """Pair names of a bias: a shuffle of the second names, dealt out to the first as evenly as possible.
 
     >>> sorted(set(partners("length", 0).values()))
     ['long', 'short']

@@ -25,7 +25,7 @@ Pick = Callable[[np.random.Generator, Sequence[str]], str]
 
 
 def any_of(rng: np.random.Generator, items: Sequence[Item]) -> Item:
-    """Each as often as any other."""
+    """Choose one of several phrasings, each with the same probability."""
     return items[int(rng.integers(len(items)))]
 
 
@@ -35,13 +35,13 @@ def caption(
     names: Collection[str] = ("colour", "shape", "activity", "background"),
     pick: Pick = any_of,
 ) -> str:
-    """A sentence about a scene that names exactly the attributes asked for; never the words on its signs.
+    """Write a sentence about a scene that names exactly the given attributes; never the words on its signs.
 
     Args:
-        scene: what to describe.
-        rng: chooses the phrasing.
-        names: which of `ATTRIBUTES` the sentence names.
-        pick: how one of several phrasings is chosen.
+        scene: scene to describe.
+        rng: generator that chooses the phrasing.
+        names: those of `ATTRIBUTES` that the sentence names.
+        pick: function that chooses one of several phrasings.
 
     Raises:
         UsageError: `names` has an unknown attribute, or names nothing.

@@ -1,4 +1,4 @@
-"""From a scene and a time to a picture: antialiased, and the same bytes in every run."""
+"""Drawing: from a scene and a time to a picture, antialiased, and the same bytes in every run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Renderer:
         self._backdrop = _backdrop(scene, self._margin)
 
     def picture(self, time_s: float) -> Image.Image:
-        """The picture at `time_s` seconds."""
+        """Draw the picture at `time_s` seconds."""
         if "motion" in self.scene.without:
             time_s = self.scene.duration_s / 2
         dx, dy = shake_offset(self.scene, time_s)
@@ -62,17 +62,17 @@ class Renderer:
         return apply_look(picture, self.scene.look)
 
     def frame(self, time_s: float) -> Pixels:
-        """The picture at `time_s` seconds as (H, W, 3) uint8."""
+        """Draw the picture at `time_s` seconds as (H, W, 3) uint8."""
         return np.asarray(self.picture(time_s))
 
 
 def draw_frame(scene: Scene, time_s: float) -> Pixels:
-    """One picture of a scene, (H, W, 3) uint8, at `time_s` seconds."""
+    """Draw one picture of a scene, (H, W, 3) uint8, at `time_s` seconds."""
     return Renderer(scene).frame(time_s)
 
 
 def draw_clip(scene: Scene) -> Iterator[Pixels]:
-    """All pictures of a scene in order, each (H, W, 3) uint8, `scene.fps` to the second."""
+    """Draw all pictures of a scene in order, each (H, W, 3) uint8, `scene.fps` per second."""
     renderer = Renderer(scene)
     for number in range(scene.frame_count):
         yield renderer.frame(number / scene.fps)

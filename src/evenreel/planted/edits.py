@@ -1,4 +1,4 @@
-"""One thing in the clips or captions of a planted corpus changed, and everything else left as it was.
+"""Edits of a planted corpus: one thing in its clips or captions changed, everything else left as it was.
 
 What an edit replaces goes with nothing: another background, shape, activity or annotator is drawn at random, so that an
 edited clip is as likely as any other of the test split.
@@ -27,7 +27,7 @@ _SEEDS = 2**32
 
 
 def edited(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
-    """The test split of a plan after an edit; ids stay, so that scores before and after belong together.
+    """Return the test split of a plan after an edit; ids stay, so that scores before and after are comparable.
 
     Args:
         plan: of any bias for edits of clips (`CLIP_EDITS`), of `textual` for those of captions (`CAPTION_EDITS`), which
@@ -55,7 +55,7 @@ def edited(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
 
 
 def described(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
-    """The test split as the tables of an edited corpus say it: captions after the edit, and of clips what they showed.
+    """Return the test split as the tables of an edited corpus have it: new captions, clips before the edit.
 
     Raises:
         CorpusError, UsageError: as `edited`.

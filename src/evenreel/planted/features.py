@@ -29,12 +29,12 @@ def video_features(
     rule: str = "12 midpoints",
     progress: Progress | None = None,
 ) -> VideoFeatures:
-    """Frames of clips as the encoder sees them, before any compression, and the true words on their signs.
+    """Encode the frames of clips before any compression, and the true words on their signs.
 
     Args:
-        clips: of one picture size.
-        encoder: whose features.
-        rule: which frames, see `evenreel.media.parse_rule`; `every 0.25 s` gives a longer clip more of them.
+        clips: clips of one picture size.
+        encoder: encoder of frames and texts.
+        rule: sampling rule, see `evenreel.media.parse_rule`; `every 0.25 s` gives a longer clip more frames.
         progress: called now and then with the share that is done, 0 to 1.
 
     Returns:
@@ -64,7 +64,7 @@ def video_features(
 
 
 def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeatures:
-    """All captions of clips as the encoder reads them, in the clips' order; each text is encoded once.
+    """Encode all captions of clips, in the clips' order; each text is encoded once.
 
     Raises:
         UsageError: there is no clip.
@@ -86,7 +86,7 @@ def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeature
 
 
 def frame_times(scene: Scene, rule: str) -> NDArray[np.float64]:
-    """Times of the frames that a rule takes of a clip, as if it were read from its file.
+    """Return the times of the frames that a rule samples of a clip, as if it were read from its file.
 
     But for rounding: where a moment falls on the edge of two frames, the file may give the other one.
     """
@@ -100,7 +100,7 @@ def frame_times(scene: Scene, rule: str) -> NDArray[np.float64]:
 
 
 def words_shown(scene: Scene, time_s: float) -> tuple[str, ...]:
-    """What signs say at a moment."""
+    """Return what signs say at a moment."""
     return tuple(sign.text for sign in scene.signs if sign.is_up(time_s))
 
 

@@ -57,9 +57,9 @@ def write_corpus(
     workers. A run that was cut off goes on where it stopped.
 
     Args:
-        plan: what to render.
-        folder: is made where it is missing.
-        workers: processes; 0 means one for each core.
+        plan: corpus to render.
+        folder: folder to write; made where it is missing.
+        workers: number of processes; 0 means one for each core.
         progress: called with the clips that are there and all clips.
         edit: write the test split after this edit (`evenreel.planted.edits`), under the same ids.
 
@@ -94,7 +94,7 @@ def write_corpus(
 
 
 def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
-    """What was planted, in plain values: the content of `planted.json`, with the name of an edit where there is one."""
+    """Describe what was planted, in plain values: the content of `planted.json`, with the name of any edit."""
     return {
         "renderer": RENDERER,
         "bias": plan.bias,

@@ -1,4 +1,4 @@
-"""The look of a clip: what a camera, a generator or a change of domain does to every one of its pictures."""
+"""The look of a clip: the effect of a camera, a generator or a change of domain on all of its pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIDDLE = 127.5
 
 @dataclass(frozen=True)
 class Look:
-    """A grading that is the same in all pictures; the default changes nothing.
+    """Colour grading, blur and resolution of all pictures of a clip; the default changes nothing.
 
     Attributes:
         gains: factors on red, green and blue, a tint.
@@ -37,7 +37,7 @@ PLAIN = Look()
 
 
 def apply_look(picture: Image.Image, look: Look) -> Image.Image:
-    """The picture as the look shows it; the same picture where the look changes nothing."""
+    """Apply a look to a picture; returns the same picture where the look changes nothing."""
     if look.resolution != 1:
         width, height = (max(1, round(side * look.resolution)) for side in picture.size)
         picture = picture.resize((width, height), Image.Resampling.BILINEAR).resize(
@@ -50,7 +50,7 @@ def apply_look(picture: Image.Image, look: Look) -> Image.Image:
 
 
 def colour_matrix(look: Look) -> tuple[float, ...]:
-    """The twelve numbers, row by row, that turn (red, green, blue, 1) into the graded red, green and blue.
+    """Return the twelve numbers, row by row, that turn (red, green, blue, 1) into graded red, green and blue.
 
     >>> colour_matrix(Look())
     (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)

@@ -86,7 +86,7 @@ OUTLINES: dict[str, Callable[[], tuple[Loop, ...]]] = {
 
 
 def outline(shape: str, turns: float) -> tuple[Loop, ...]:
-    """Loops of a shape of radius 1 around the origin, rotated clockwise by `turns` (1 is once round)."""
+    """Return the loops of a shape of radius 1 around the origin, rotated clockwise by `turns` (1 is once round)."""
     angle = 2 * np.pi * turns
     rotate = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     return tuple(loop @ rotate for loop in OUTLINES[shape]())

@@ -19,10 +19,10 @@ _SEED = 1_000
 
 
 def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
-    """The test clips with a second sign, all the time and as large as their own, at the other edge of the picture.
+    """Return the test clips with a second sign, shown throughout and as large as their own, at the other edge.
 
     Args:
-        plan: of `scene_text`, with captions that name a word.
+        plan: plan of `scene_text`, with captions that name a word.
         edit: one of `evenreel.corpus.lenders.OVERLAYS`.
 
     Raises:
@@ -37,7 +37,7 @@ def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
 
 
 def marked(plan: PlantedCorpus) -> tuple[PlantedClip, ...]:
-    """The test clips as they are, each with the id of the clip whose word is on its overlay.
+    """Return the test clips unchanged, each with the id of the clip whose word is on its overlay.
 
     Raises:
         CorpusError, UsageError: as `overlaid`.
@@ -47,7 +47,7 @@ def marked(plan: PlantedCorpus) -> tuple[PlantedClip, ...]:
 
 
 def overlay_lenders(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
-    """Whose word goes onto each test clip.
+    """Assign each test clip the clip whose word goes on its overlay.
 
     It is the word of a clip of another colour or background, and no caption of the clip's own group names it: so a clip
     never becomes an answer to captions of its lender or its group by its overlay.

@@ -25,13 +25,13 @@ MOST_CLIPS = 100_000
 
 @dataclass(frozen=True)
 class PlantedClip:
-    """A clip of the plan.
+    """One clip of a planned corpus.
 
     Attributes:
         clip_id: `train_00000_0` and so on; the same clip at two strengths but for what is planted.
         split: `train`, `val` or `test`.
-        shot: what it shows and what is said of it.
-        pair_id: of a generated clip, the real one that it mirrors; only the test split holds both, or, with
+        shot: its scene and captions.
+        pair_id: id of the real clip that a generated one mirrors; only the test split holds both, or, with
             `PlantSettings.mirrors`, every split.
         overlay_of: the clip whose word is on its misleading sign, after the edit `overlay`.
     """
@@ -44,25 +44,25 @@ class PlantedClip:
 
     @property
     def scene(self) -> Scene:
-        """What the clip shows."""
+        """Scene of the clip."""
         return self.shot.scene
 
     @property
     def caption_ids(self) -> tuple[str, ...]:
-        """Ids of its captions, in their order."""
+        """Ids of the clip's captions, in their order."""
         return tuple(f"{self.clip_id}#{number}" for number in range(len(self.shot.captions)))
 
 
 @dataclass(frozen=True)
 class PlantedCorpus:
-    """The plan of a corpus with one bias of known strength.
+    """Plan of a corpus with one bias of known strength.
 
     Attributes:
-        bias: which one, a key of `BIASES`.
+        bias: name of the bias, a key of `BIASES`.
         strength: 0 to 1, in the train and val splits.
-        seed: of everything.
-        settings: what does not depend on the strength.
-        partners: what goes with what, where the bias pairs two things.
+        seed: seed of everything drawn.
+        settings: settings that do not depend on the strength.
+        partners: the pairing of names, where the bias pairs two things.
         clips: train, then val, then test.
     """
 
@@ -74,7 +74,7 @@ class PlantedCorpus:
     clips: tuple[PlantedClip, ...]
 
     def split(self, name: Split) -> tuple[PlantedClip, ...]:
-        """The clips of one split."""
+        """Return the clips of one split."""
         return tuple(clip for clip in self.clips if clip.split == name)
 
 
@@ -88,16 +88,16 @@ def plan_corpus(
     clips; and a train clip differs from its like at another strength in nothing but what is planted.
 
     Args:
-        bias: a key of `BIASES`.
+        bias: name of the bias, a key of `BIASES`.
         strength: 0 plants nothing, 1 leaves no exception; each bias says what a strength between them means.
-        clips: of all splits together. Groups of `scene_text` and pairs of `source` are never parted: a split of them is
-            rounded down to whole ones, so that a few clips fewer may come out.
+        clips: number of clips in all splits together. Groups of `scene_text` and pairs of `source` are never parted: a
+            split of them is rounded down to whole ones, so that a few clips fewer may come out.
         seed: 0 or more; the same seed gives the same plan.
         settings: sizes, lengths and shares.
 
     Raises:
         UsageError: there is no such bias, the strength is outside 0 to 1, the seed is negative, more than `MOST_CLIPS`
-            are asked for, a split would be empty, or mirrors are asked for where nothing is generated or with a
+            are wanted, a split would be empty, or mirrors are wanted where nothing is generated or with a
             strength.
 
     >>> plan = plan_corpus("visual", 0.9, clips=100)

@@ -20,7 +20,7 @@ FACES: tuple[Face, ...] = get_args(Face)
 
 @dataclass(frozen=True)
 class Entity:
-    """One thing with a shape, a colour and a size.
+    """One drawn thing with a shape, a colour and a size.
 
     Attributes:
         shape: a name of `vocabulary.shapes()`.
@@ -41,14 +41,14 @@ class Entity:
 
 @dataclass(frozen=True)
 class Sign:
-    """Words on a board.
+    """Words on a board in a scene.
 
     Attributes:
-        text: what it says.
+        text: words on the sign.
         y: middle of the board, 0 is the top of the picture, 1 the bottom.
         height: height of the letters' line in picture heights.
-        start_s: first moment it is shown.
-        end_s: moment from which it is gone.
+        start_s: time from which it is shown, in seconds.
+        end_s: time from which it is gone, in seconds.
         style: index into `vocabulary.sign_styles()`.
         face: how the letters are drawn.
     """
@@ -62,27 +62,27 @@ class Sign:
     face: Face = "plain"
 
     def is_up(self, time_s: float) -> bool:
-        """Whether it is shown at a moment of the clip."""
+        """True if the sign is shown at a moment of the clip."""
         return self.start_s <= time_s < self.end_s
 
 
 @dataclass(frozen=True)
 class Scene:
-    """All that one clip shows.
+    """Everything that one clip shows.
 
     Attributes:
         entities: the subject, which the captions name and which acts, then entities that stand still.
         activity: what the subject does, a name of `vocabulary.activities()`.
-        background: where, a name of `vocabulary.backgrounds()`.
+        background: a name of `vocabulary.backgrounds()`.
         signs: words on screen; no caption names them.
         distractors: number of small things that no caption names.
         shake: how far the camera trembles, in picture heights.
         duration_s: length in seconds.
-        fps: pictures a second.
-        width: of the picture in pixels, even.
-        height: of the picture in pixels, even.
-        seed: of what no field says: where the trees stand, how the camera trembles.
-        look: what the camera or a generator makes of the pictures.
+        fps: frames per second.
+        width: width of the picture in pixels, even.
+        height: height of the picture in pixels, even.
+        seed: seed of what no field says: where the trees stand, how the camera trembles.
+        look: grading of the pictures by the camera or a generator.
         without: what the pictures leave out: `background` is then grey, the `entity` that captions name is not there,
             and all is as in the middle of the clip without `motion`. It is not in the `repr`, of which the digests of
             written corpora are made.
@@ -126,17 +126,17 @@ class Scene:
 
     @property
     def subject(self) -> Entity:
-        """The entity that captions name."""
+        """Entity that captions name."""
         return self.entities[0]
 
     @property
     def frame_count(self) -> int:
-        """Pictures in the clip."""
+        """Number of frames in the clip."""
         return round(self.duration_s * self.fps)
 
     @property
     def attributes(self) -> dict[str, str]:
-        """What a caption can name: colour, shape, size, activity and background."""
+        """Attributes that a caption can name: colour, shape, size, activity and background."""
         subject = self.subject
         return {
             "colour": subject.colour,
@@ -149,16 +149,16 @@ class Scene:
 
 @dataclass(frozen=True)
 class SceneRanges:
-    """What `sample_scene` chooses from, uniformly and independently.
+    """Ranges that `sample_scene` draws from, uniformly and independently.
 
     Attributes:
         duration_s: shortest and longest clip, in seconds.
         sign_share: share of scenes with a sign.
         shake_share: share of scenes whose camera trembles.
         distractors: most small things that no caption names.
-        fps: pictures a second.
-        width: of the picture in pixels.
-        height: of the picture in pixels.
+        fps: frames per second.
+        width: width of the picture in pixels.
+        height: height of the picture in pixels.
     """
 
     duration_s: tuple[float, float] = (3.0, 6.0)
@@ -171,11 +171,11 @@ class SceneRanges:
 
 
 def sample_scene(rng: np.random.Generator, ranges: SceneRanges | None = None) -> Scene:
-    """A random scene in which no attribute says anything about another: nothing is planted.
+    """Draw a random scene with independent attributes: nothing is planted.
 
     Args:
         rng: the only source of chance; the same state gives the same scene.
-        ranges: what to choose from.
+        ranges: ranges to draw from.
     """
     ranges = ranges or SceneRanges()
     duration_s = float(rng.uniform(*ranges.duration_s))

@@ -1,4 +1,4 @@
-"""What a bias draws from: the streams of chance of one unit, the settings, and the shots that come out."""
+"""Inputs and outputs of a bias: the random streams of one unit, the settings, and the shots that come out."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PLANTED_SCENES = SceneRanges(duration_s=(2.0, 4.0), sign_share=0.0, width=160, h
 
 @dataclass(frozen=True)
 class PlantSettings:
-    """What is the same at every strength of a bias.
+    """Settings of a planted corpus that are the same at every strength of a bias.
 
     Attributes:
-        scenes: what scenes are drawn from; `length` has lengths of its own.
-        captions: how many a clip has.
+        scenes: ranges that scenes are drawn from; `length` has lengths of its own.
+        captions: number of captions per clip.
         train_share: share of the clips in the train split.
         val_share: share in the validation split, drawn as the train split is; the rest is the test split.
         short_s: shortest and longest short clip of `length`, in seconds.
-        long_s: likewise for its long clips.
-        group: clips of a group of `scene_text`, each with another word.
+        long_s: shortest and longest long clip of `length`, in seconds.
+        group: number of clips in a group of `scene_text`, each with another word.
         generated_share: share of generated training clips of `source` at strength 0.
-        signs: how many a clip of `scene_text` shows, one after the other; its captions name the word on one of them.
-            It is not in the `repr`, of which the digests of written corpora are made: their scenes tell it.
+        signs: number of signs a clip of `scene_text` shows, one after the other; its captions name the word on one of
+            them. It is not in the `repr`, of which the digests of written corpora are made: their scenes tell it.
         mirrors: every clip of `source` in all splits beside its mirror, as a benchmark of pairs has them; nothing is
             planted then, and the strength is 0.
 
@@ -70,12 +70,12 @@ class PlantSettings:
 
 
 class RandomStreams(NamedTuple):
-    """Sources of chance of one unit, kept apart: what is planted shifts no other draw.
+    """Separate random generators of one unit, so that what is planted shifts no other draw.
 
     Attributes:
-        scene: what the unit shows.
-        plant: whether the bias strikes, and what it does; it gives the same numbers at every strength.
-        words: how captions are put.
+        scene: generator of what the unit shows.
+        plant: generator of whether and how the bias applies; it gives the same numbers at every strength.
+        words: generator of the captions' wording.
     """
 
     scene: np.random.Generator
@@ -84,13 +84,13 @@ class RandomStreams(NamedTuple):
 
 
 class World(NamedTuple):
-    """All that a bias needs beside chance.
+    """Inputs of a bias beside its random streams.
 
     Attributes:
         strength: 0 to 1; 0 in the test split, but for a bias that holds there too (`scene_text`).
-        test: whether the unit is of the test split.
-        partners: what goes with what in this corpus, where the bias pairs two things.
-        settings: see `PlantSettings`.
+        test: True if the unit is in the test split.
+        partners: the pairing of names in this corpus, where the bias pairs two things.
+        settings: settings of the corpus.
     """
 
     strength: float
@@ -101,12 +101,12 @@ class World(NamedTuple):
 
 @dataclass(frozen=True)
 class Sentence:
-    """A caption.
+    """A caption, with what it names.
 
     Attributes:
-        text: what is written.
+        text: text of the caption.
         names: attributes that it names, see `evenreel.planted.caption`; `word` too where it says what a sign says.
-        annotator: who wrote it, where that matters.
+        annotator: name of its annotator, where the bias has several.
     """
 
     text: str
@@ -119,13 +119,13 @@ class Shot:
     """One clip as a bias draws it.
 
     Attributes:
-        scene: what it shows.
-        captions: sentences about it.
+        scene: scene of the clip.
+        captions: captions of the clip.
         names: what captions of the corpus may name, and so the classes of the clip.
         domain: look and language, where the bias has two of them.
         source: `camera` or a generator.
-        follows: whether it agrees with what is planted, by the bias or by chance; None where nothing can.
-        named_sign: which of the scene's signs is the one whose word captions name, where they name one.
+        follows: True if it agrees with what is planted, by the bias or by chance; None where nothing can.
+        named_sign: index of the scene's sign whose word captions name, where they name one.
     """
 
     scene: Scene
@@ -167,5 +167,5 @@ def _check_lengths(short_s: tuple[float, float], long_s: tuple[float, float]) ->
 def plain_captions(
     scene: Scene, names: tuple[str, ...], rng: np.random.Generator, count: int, pick: Pick = any_of
 ) -> tuple[Sentence, ...]:
-    """Captions that name all of `names`, in phrasings of chance."""
+    """Write captions that name all of `names`, in random phrasings."""
     return tuple(Sentence(caption(scene, rng, names, pick), names) for _ in range(count))

@@ -37,6 +37,6 @@ def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
 
 
 def rerendered(scene: Scene) -> Scene:
-    """The scene as the generator shows it: large, upright, in the middle, without clutter or shake, and in its look."""
+    """Return the scene as the generator shows it: large, upright, centred, without clutter or shake, in its look."""
     subject = replace(scene.subject, size="large", x=0.0, y=0.0, turns=0.0)
     return replace(scene, entities=(subject,), distractors=0, shake=0.0, look=GENERATED)

@@ -1,4 +1,4 @@
-"""What was planted, counted: how much one thing tells of another, split by split."""
+"""Statistics of what was planted: how much one thing tells of another, split by split."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from evenreel.types import CAMERA
 
 @dataclass(frozen=True)
 class PlantedStatistics:
-    """One split of a corpus.
+    """Strength of the planted association in one split of a corpus, as counted.
 
     Attributes:
-        split: which one.
-        count: clips, or captions where the bias is in them.
+        split: name of the split.
+        count: number of clips, or of captions where the bias is in them.
         planted_share: share of them that agree with what is planted: a partner, a generator, the source domain, a
             group that differs in its word alone. By chance it is above 0 where partners are drawn.
         association: Cramer's V of the two things that the bias pairs, 0 for none to 1; None where it pairs nothing.
-        information_bits: their mutual information.
-        chance_bits: what the mutual information of independent things comes to in a sample of this size, on average.
+        information_bits: mutual information of the two things, in bits.
+        chance_bits: mean mutual information of independent things in a sample of this size, in bits.
         mean_length_s: mean length of the clips.
         lengths_s: mean length by activity, for `length`.
     """
@@ -40,7 +40,7 @@ class PlantedStatistics:
 
 
 def planted_statistics(plan: PlantedCorpus) -> tuple[PlantedStatistics, ...]:
-    """The planted thing, counted in each split that has clips.
+    """Count the planted association in each split that has clips.
 
     >>> from evenreel.planted import plan_corpus
     >>> train, val, test = planted_statistics(plan_corpus("visual", 1.0, clips=400))
@@ -51,7 +51,7 @@ def planted_statistics(plan: PlantedCorpus) -> tuple[PlantedStatistics, ...]:
 
 
 def cramers_v(table: NDArray[np.int64]) -> float:
-    """Association of the rows and columns of a table of counts (Cramer 1946): sqrt(chi2 / (n min(r - 1, c - 1))).
+    """Compute Cramer's V of a table of counts (Cramer 1946): sqrt(chi2 / (n min(r - 1, c - 1))).
 
     >>> cramers_v(np.array([[5, 0], [0, 5]])), cramers_v(np.array([[5, 5], [5, 5]]))
     (1.0, 0.0)
@@ -64,7 +64,7 @@ def cramers_v(table: NDArray[np.int64]) -> float:
 
 
 def mutual_information_bits(table: NDArray[np.int64]) -> float:
-    """What the row tells of the column, in bits: sum p(r, c) log2(p(r, c) / (p(r) p(c))).
+    """Compute mutual information of rows and columns: sum p(r, c) log2(p(r, c) / (p(r) p(c))), in bits.
 
     >>> mutual_information_bits(np.array([[5, 0], [0, 5]]))
     1.0
@@ -76,7 +76,7 @@ def mutual_information_bits(table: NDArray[np.int64]) -> float:
 
 
 def chance_bits(table: NDArray[np.int64]) -> float:
-    """Mean mutual information of independent things in a sample (Miller 1955): (r - 1)(c - 1) / (2 n ln 2)."""
+    """Compute the mean information of independent things in n samples (Miller 1955): (r - 1)(c - 1) / (2 n ln 2)."""
     rows, columns = int(table.any(axis=1).sum()), int(table.any(axis=0).sum())
     return float((rows - 1) * (columns - 1) / (2 * table.sum() * np.log(2)))
 

@@ -1,4 +1,4 @@
-"""The things that furnish a background: one small painter each.
+"""Painters of the things that furnish a background, one each.
 
 A painter gets a canvas, the point (x, y) on which the thing stands, its height in pixels, and its colour.
 """

@@ -1,4 +1,4 @@
-"""What the rendered world is made of: shapes, colours, sizes, activities, backgrounds, signs and phrases.
+"""Vocabulary of the rendered world: shapes, colours, sizes, activities, backgrounds, signs and phrases.
 
 The words and numbers live in the JSON files of the folder `data`; this module reads them once.
 """
@@ -17,15 +17,15 @@ Colour = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Track:
-    """One number over the time of a clip: a straight way from `start` to `end`, with a swing on top of it.
+    """One number over the time of a clip: linear from `start` to `end`, with a wave on top of it.
 
     Attributes:
         start: value at the first moment.
         end: value at the last moment.
-        per_s: added for each second, for what goes on for ever (turning).
+        per_s: increase per second, for what goes on for ever (turning).
         swing: height of the wave.
-        rate_hz: waves a second.
-        phase: where in the wave the clip starts, 0 to 1.
+        rate_hz: waves per second.
+        phase: phase of the wave at the start, 0 to 1.
         folded: the wave is |sin|, which is how a ball bounces.
     """
 
@@ -40,7 +40,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Activity:
-    """What the subject does.
+    """An activity of the subject: its phrases and its motion.
 
     Attributes:
         name: key in `activities`.
@@ -49,8 +49,8 @@ class Activity:
         opposite: the activity that shows the same frames in reverse order, None where order is no matter.
         x: way sideways; -1 and 1 touch the sides of the centred square that every preprocessing keeps.
         y: way downwards, in the same unit.
-        scale: factor on the radius.
-        turn: rotations.
+        scale: track of the factor on the radius.
+        turn: track of the rotation, 1 is once round.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class ThingRule:
-    """How many of one kind of thing stand in a background, where (`y`) and how tall, in picture heights."""
+    """Number, place (`y`) and height, in picture heights, of one kind of thing in a background."""
 
     kind: str
     count: tuple[int, int]
@@ -88,7 +88,7 @@ class Background:
 
 @dataclass(frozen=True)
 class SignStyle:
-    """The two colours of a sign."""
+    """Colours of a sign: board and letters."""
 
     paper: Colour
     ink: Colour
@@ -102,68 +102,68 @@ def _read(name: str) -> dict[str, Any]:
 
 @cache
 def colours() -> dict[str, Colour]:
-    """Colours of subjects, by name."""
+    """Return the colours of subjects, by name."""
     return {name: _colour(entry["rgb"]) for name, entry in _read("colours").items()}
 
 
 @cache
 def sizes() -> dict[str, float]:
-    """Radius of a subject in picture heights, by the name of its size."""
+    """Return the radius of a subject in picture heights, by the name of its size."""
     return {name: float(entry["radius"]) for name, entry in _read("sizes").items()}
 
 
 @cache
 def shapes() -> tuple[str, ...]:
-    """Names of the shapes; `evenreel.planted.outlines` knows how each looks."""
+    """Return the names of the shapes; `evenreel.planted.outlines` draws each."""
     return tuple(_read("shapes"))
 
 
 @cache
 def activities() -> dict[str, Activity]:
-    """Activities, by name."""
+    """Return the activities, by name."""
     return {name: _activity(name, entry) for name, entry in _read("activities").items()}
 
 
 @cache
 def backgrounds() -> dict[str, Background]:
-    """Backgrounds, by name."""
+    """Return the backgrounds, by name."""
     return {name: _background(name, entry) for name, entry in _read("backgrounds").items()}
 
 
 @cache
 def distractors() -> tuple[tuple[Colour, ...], tuple[float, float]]:
-    """Colours of the small things that no caption names, and the span of their radius in picture heights."""
+    """Return the colours of small things that no caption names, and the span of their radius in picture heights."""
     entry = _read("distractors")
     return tuple(_colour(c) for c in entry["colours"].values()), _span(entry["radius"])
 
 
 @cache
 def sign_words() -> tuple[str, ...]:
-    """What may be written on a sign."""
+    """Return the words that may be on a sign."""
     return tuple(_read("signs")["words"])
 
 
 @cache
 def sign_styles() -> tuple[SignStyle, ...]:
-    """How a sign may look."""
+    """Return the styles of signs."""
     return tuple(SignStyle(_colour(s["paper"]), _colour(s["ink"])) for s in _read("signs")["styles"])
 
 
 @cache
 def sign_sentences() -> tuple[str, ...]:
-    """Sentence patterns that name what a sign says, with the slots {caption} and {word}."""
+    """Return sentence patterns that name what a sign says, with the slots {caption} and {word}."""
     return tuple(_read("sign_phrases")["sentences"])
 
 
 @cache
 def annotators() -> dict[str, tuple[str, ...]]:
-    """Habits of each annotator, by name: patterns with the slot {caption}; no two share one."""
+    """Return the habits of each annotator, by name: patterns with the slot {caption}; no two share one."""
     return {name: tuple(patterns) for name, patterns in _read("annotators").items()}
 
 
 @cache
 def words_for(attribute: str, value: str) -> tuple[str, ...]:
-    """Words a caption may use for the value of a colour, shape, size or background.
+    """Return the words a caption may use for the value of a colour, shape, size or background.
 
     Args:
         attribute: `colour`, `shape`, `size` or `background`.
@@ -175,18 +175,18 @@ def words_for(attribute: str, value: str) -> tuple[str, ...]:
 
 @cache
 def sentences() -> tuple[str, ...]:
-    """Sentence patterns with the slots {subject}, {does}, {doing} and {where}."""
+    """Return sentence patterns with the slots {subject}, {does}, {doing} and {where}."""
     return tuple(_read("grammar")["sentences"])
 
 
 @cache
 def unnamed_shapes() -> tuple[str, ...]:
-    """Nouns for a subject whose shape the caption leaves open."""
+    """Return nouns for a subject whose shape the caption leaves open."""
     return tuple(_read("grammar")["unnamed_shape"])
 
 
 def data_text() -> str:
-    """All words and numbers of the vocabulary, so that a change in any of them can be noticed."""
+    """Return all words and numbers of the vocabulary as text, for digests."""
     data = sorted(files("evenreel.planted").joinpath("data").iterdir(), key=lambda each: each.name)
     return "".join(each.name + each.read_text(encoding="utf-8") for each in data)
 

@@ -16,7 +16,7 @@ def write_scene(path: Path, scene: Scene) -> None:
 
     Args:
         path: where to write; an existing file is replaced.
-        scene: what to render.
+        scene: scene to render.
     """
     write_clip(path, draw_clip(scene), scene.fps)
 
@@ -27,6 +27,6 @@ def write_clip(path: Path, frames: Iterable[Pixels], fps: int) -> None:
     Args:
         path: where to write; an existing file is replaced.
         frames: (H, W, 3) uint8 each, all of one size, H and W even.
-        fps: frames a second.
+        fps: frames per second.
     """
     path.write_bytes(clip_bytes(frames, fps))

@@ -1,4 +1,4 @@
-"""From what the library says to the records of the API."""
+"""Conversion of what the library returns to the records of the API."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Searched:
-    """A search that was made: its result, the filter, and a clip that could not be found (`similar`)."""
+    """A finished search: its result, its filter, and the clip that could not be found by it (`similar`)."""
 
     result: SearchResult
     where: str | None
@@ -43,7 +43,7 @@ class Searched:
 
 
 def search_answer(library: Library, searched: Searched, notices: Sequence[str], took_ms: float) -> SearchAnswer:
-    """A result with what it favours."""
+    """Convert a search result, with the comparison of its clips with the library's."""
     result = searched.result
     favours = library.favours([hit.clip_id for hit in result.hits], searched.where, searched.left_out)
     roots = library.roots()
@@ -61,7 +61,7 @@ def search_answer(library: Library, searched: Searched, notices: Sequence[str], 
 
 
 def clip_answer(detail: contents.ClipDetail) -> Clip:
-    """A clip of the library."""
+    """Convert the details of a clip."""
     return Clip(
         clip_id=detail.clip_id,
         name=detail.name,
@@ -85,7 +85,7 @@ def clip_answer(detail: contents.ClipDetail) -> Clip:
 
 
 def stats_answer(library: Library, *, vision: bool) -> Stats:
-    """What the library holds, with what it can be filtered by; `vision`: whether pictures can be searched for."""
+    """Count what the library holds and list its facets; `vision`: whether pictures can be searched for."""
     stats = library.stats()
     return Stats(
         name=clean(PurePath(stats.library).name),
@@ -106,32 +106,32 @@ def stats_answer(library: Library, *, vision: bool) -> Stats:
 
 
 def files_answer(found: contents.FilePage) -> Files:
-    """A page of the library's files."""
+    """Convert a page of the library's files."""
     return Files(total=found.total, files=[_library_file(file) for file in found.files])
 
 
 def media_address(clip_id: str) -> str:
-    """Where the bytes of a clip are."""
+    """Return the address of a clip's bytes."""
     return f"/api/clips/{clip_id}/media"
 
 
 def still_address(clip_id: str, time_s: float) -> str:
-    """Where the picture of a moment is."""
+    """Return the address of the picture of a moment."""
     return f"/api/clips/{clip_id}/still?t={time_s:.3f}"
 
 
 def clean(text: str) -> str:
-    """Text from files as any JSON reader takes it: nothing that is no character, nothing that steers."""
+    """Clean text from files for any JSON reader: no lone surrogates, no control characters."""
     return printable(text)
 
 
 def clean_metadata(metadata: Metadata) -> dict[str, MetadataValue]:
-    """Metadata without what JSON has no word for."""
+    """Replace metadata values that JSON has no form for by None, and clean the texts."""
     return {clean(key): clean(value) if isinstance(value, str) else _number(value) for key, value in metadata.items()}
 
 
 def finite(number: float | None) -> float | None:
-    """A number, None where it is none."""
+    """Return a number, None where it is not finite."""
     return number if number is not None and math.isfinite(number) else None
 
 

@@ -1,4 +1,4 @@
-"""From a library to a web application, and running it."""
+"""The web application of a library, and its server."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SECRET = {
 
 
 def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
-    """The application over one library, for a host of its own: its addresses begin at the root.
+    """Make the application over one library, for a host of its own: its addresses begin at the root.
 
     Nothing is opened before it starts. What answers is checked by `Guard` first, so it cannot be a part of another
     application, and takes no further middleware.
@@ -106,7 +106,7 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
     Args:
         library: folder of the library.
         settings: address, who may come in, limits.
-        on_ready: told the address once visitors can come.
+        on_ready: called with the address once visitors can connect.
 
     Raises:
         LibraryError: there is no library, or it is damaged or of another version, or of another model than the matcher

@@ -1,4 +1,4 @@
-"""Connections that end by themselves: one that never brings a whole request would be held for ever."""
+"""Time limits of connections: one that never sends a whole request would be held for ever."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class TimedProtocol(H11Protocol):
-    """Hangs up on who takes too long to bring the head of a request, be it the first or a later one.
+    """HTTP protocol that closes a connection which takes too long to send a request's head, first or later.
 
     While an answer is under way there is no limit: a player that is paused reads on when it goes on.
     """
@@ -18,22 +18,22 @@ class TimedProtocol(H11Protocol):
     _hang_up: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Wait for the first request."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Take in what has come, which may be a whole request now."""
+        """Receive data, which may complete a request and end the timer."""
         super().data_received(data)
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Start the timer for the next request."""
         super().on_response_complete()
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Stop the timer."""
         self._unwatch()
         super().connection_lost(exc)
 
@@ -51,7 +51,7 @@ class TimedProtocol(H11Protocol):
 
 
 def timed_protocol(seconds: float) -> type[TimedProtocol]:
-    """The protocol that uvicorn is to speak, with its limit in seconds."""
+    """Return the protocol class for uvicorn with this limit in seconds."""
 
     class Timed(TimedProtocol):
         idle_s = seconds

@@ -1,4 +1,4 @@
-"""Where requests meet the library: few threads, one model, and a short queue that says when it is full."""
+"""Access of requests to the library: few threads, one model, and a bounded queue."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ Version = tuple[tuple[int, int, int], ...]
 
 
 class BusyError(EvenreelError):
-    """More requests wait than may; come back in a moment."""
+    """Too many requests are waiting; retry in a moment."""
 
 
 class LoadingError(EvenreelError):
-    """The model is still being loaded; come back in a moment."""
+    """The model is still being loaded; retry in a moment."""
 
 
 class LockedEncoder:
-    """An encoder for several threads: one of them uses it at a time."""
+    """An encoder for several threads, used by one at a time."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -50,39 +50,39 @@ class LockedEncoder:
         self.dimension = encoder.dimension
 
     def encode_frames(self, pixels: Pixels) -> FloatArray:
-        """See `Encoder.encode_frames`."""
+        """Encode frames (N, 3, H, W) to (N, D), see `Encoder.encode_frames`."""
         with self._turn:
             return self._encoder.encode_frames(pixels)
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """See `Encoder.encode_text`."""
+        """Encode captions, see `Encoder.encode_text`."""
         with self._turn:
             return self._encoder.encode_text(captions)
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """See `Encoder.truncated`."""
+        """Return which captions are cut, see `Encoder.truncated`."""
         with self._turn:
             return self._encoder.truncated(captions)
 
 
 class Desk:
-    """Asks one library for many visitors.
+    """Runs the queries of many visitors on one library.
 
     Each thread has a connection of its own; what they read is of one moment each. The model is loaded once, in the
-    background, and shared; where the library gets another one, that is loaded. One thread more does all re-ranking, so
+    background, and shared; where its model changes, the new one is loaded. One thread more does all re-ranking, so
     that the clips that a matcher has encoded are kept once. Where files lie is looked up by threads of their own, so
-    that nobody who plays waits for those who search, nor the other way round.
+    that playing and searching never wait for each other.
 
     Args:
         library: folder of the library.
-        settings: number of threads, of waiting requests, the model's device.
+        settings: settings of the server.
 
     Attributes:
         model: `loading`, `ready`, `none` where words alone are searched, or `failed`.
-        trouble: why it failed.
-        matcher: what orders the first clips of sentences anew; None where nothing does.
-        matcher_trouble: why nothing does though it was to.
-        rerank_depth: how many clips it orders.
+        trouble: why the model failed to load.
+        matcher: matcher that re-ranks the first clips of a sentence; None without re-ranking.
+        matcher_trouble: why the matcher cannot be used.
+        rerank_depth: number of clips to re-rank.
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
@@ -106,10 +106,10 @@ class Desk:
         self.rerank_depth = settings.rerank_depth
 
     def start(self) -> None:
-        """Open the library once, to see that it can be, and begin to load its model.
+        """Open the library once as a check, and begin to load its model.
 
         Raises:
-            LibraryError: it cannot be opened.
+            LibraryError: the library cannot be opened.
         """
         with open_library(self.library, vision=False) as library:
             name, _ = library.made_with
@@ -120,22 +120,22 @@ class Desk:
         self._look()
 
     def close(self) -> None:
-        """End the threads when their present request is done, and let go of the library."""
+        """End the threads when their present request is done, and close the library."""
         for pool in (self._pool, self._reranking, self._looking):
             pool.shutdown(wait=True, cancel_futures=True)
         for library in self._open:
             library.close()
 
     async def ask(self, question: Callable[[Library], T], *, rerank: bool = False) -> T:
-        """Put a question to the library in one of the threads.
+        """Run a function on the library in one of the threads.
 
         Args:
-            question: what is asked.
-            rerank: whether a matcher orders clips for the answer.
+            question: function of the library.
+            rerank: True if it re-ranks, which one thread does for all.
 
         Raises:
-            BusyError: too many wait already.
-            EvenreelError: whatever the question raises.
+            BusyError: too many requests are waiting.
+            EvenreelError: the function raises it.
         """
         if self._waiting >= self._settings.waiting + self._settings.searchers:
             raise BusyError("Too many searches are waiting; try again in a moment.")
@@ -147,7 +147,7 @@ class Desk:
             self._waiting -= 1
 
     async def ask_once(self, key: Hashable, question: Callable[[Library], bytes], *, rerank: bool = False) -> bytes:
-        """The same, or the answer that was given to this key before, while the library is as it was."""
+        """Run a function as `ask` does, or return its cached answer for this key while the library is unchanged."""
         key = (self._version(), self.model, key)
         with self._lock:
             if key in self._answers:
@@ -158,7 +158,7 @@ class Desk:
         return answer
 
     async def locate(self, clip_id: str) -> ClipMedia:
-        """Where the files of a clip lie, beside all searches; kept while the library is as it was.
+        """Find the files of a clip, in threads of their own; cached while the library is unchanged.
 
         Raises:
             NotFoundError: the library has no such clip.
@@ -182,24 +182,24 @@ class Desk:
         return found
 
     def need_model(self) -> None:
-        """Raise LoadingError while the model is on its way; without one, words are searched alone."""
+        """Raise LoadingError while the model is being loaded; without a model, only words are searched."""
         self._look()
         if self.model == "loading":
             raise LoadingError("The model is still being loaded; try again in a moment.")
 
     def need_vision(self) -> None:
-        """Raise what stands against searching by a picture.
+        """Raise an error unless pictures can be searched for.
 
         Raises:
-            LoadingError: the model is still on its way.
-            EncoderError: there is none.
+            LoadingError: the model is still being loaded.
+            EncoderError: there is no model.
         """
         self.need_model()
         if self._encoder is None:
             raise EncoderError(self.trouble or "The library is searched by words alone, so pictures cannot be.")
 
     def notices(self) -> tuple[str, ...]:
-        """What every answer has to say beside its own notices."""
+        """Return notices that every answer has beside its own."""
         found = ["The model could not be loaded, so only words were searched."] if self.trouble else []
         if self.matcher_trouble:
             found.append(

@@ -1,4 +1,4 @@
-"""Who may ask what: checked before anything else sees a request, and said to the browser with every answer.
+"""Access checks: done before anything else handles a request, with security headers on every answer.
 
 Host against DNS rebinding, Origin against other sites that write, a token where strangers can reach us; no CORS
 anywhere, and a content security policy without any other place than our own.
@@ -29,11 +29,11 @@ HEADERS = {
 
 
 class Guard:
-    """ASGI application that refuses what may not come in to another one.
+    """ASGI application that passes on permitted requests to another one and refuses the rest.
 
     Args:
-        app: what is behind it.
-        settings: host names, token.
+        app: the application behind it.
+        settings: settings with the host names and the token.
     """
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:

@@ -1,4 +1,4 @@
-"""Who knows the token: in a header, in the cookie, once in the address, or typed into a page."""
+"""Login by token: in a header, in the cookie, once in the address, or typed into a page."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ PROBLEM = '<p id="problem" role="alert">'
 
 @dataclass
 class Line:
-    """Requests of one address that wait for their answer, and whose turn it is."""
+    """Queue of requests from one address that wait for their answer."""
 
     length: int = 0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Guesses:
-    """Makes guessing slow: the wrong tokens of an address are answered one after another.
+    """Slows guessing down: wrong tokens of one address are answered one after another.
 
     Right ones never come here. Many people may share an address, behind a proxy, and one of them who guesses, or whose
     token is an old one, must not keep the others out.
@@ -63,7 +63,7 @@ class Guesses:
 
 
 class Login:
-    """Lets in who knows the token, and asks the others for it; without a token it lets in everyone.
+    """Admits requests that show the token and asks others for it; without a token it admits all.
 
     Args:
         settings: the token, how long typing it in may take to arrive, and whose word on addresses is believed.
@@ -75,7 +75,7 @@ class Login:
         self._html = resources.files("evenreel.server").joinpath("static", "login.html").read_text("utf-8")
 
     async def answer(self, scope: Scope, receive: Receive) -> Response | None:
-        """What a request gets instead of what it asks for; None where it may go on."""
+        """Return the response to a request that may not go on; None where it may."""
         path = scope["path"]
         if path == SESSION:
             return await self._log_in(Request(scope, receive))
@@ -162,17 +162,17 @@ class Login:
 
 
 def same_secret(given: str, secret: str) -> bool:
-    """Compare without telling by the time taken how much was right."""
+    """Compare two secrets in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), secret.encode())
 
 
 def session_of(token: str) -> str:
-    """What the cookie holds: it proves the token without being it."""
+    """Return the cookie's value for a token, which proves the token without revealing it."""
     return hmac.new(token.encode(), b"evenreel session", hashlib.sha256).hexdigest()
 
 
 def own_page(address: str) -> str:
-    r"""An address of this server, or its first page for one that a browser may take for another server's.
+    r"""Return an address of this server, or its first page where a browser may take the address for another server's.
 
     >>> own_page("/?q=a+star"), own_page("//evil.example"), own_page("/\\evil.example"), own_page("https://evil.example")
     ('/?q=a+star', '/', '/', '/')

@@ -51,7 +51,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def media_type(container: str, codec: str) -> str:
-    """What a browser is told of a file, for `canPlayType` and as Content-Type.
+    """Return the media type of a file for browsers (`canPlayType` and Content-Type).
 
     >>> media_type("mp4", "h264"), media_type("avi", "mpeg4"), media_type("matroska", "vp8")
     ('video/mp4; codecs="avc1.640028"', 'video/x-msvideo', 'video/webm; codecs="vp8"')
@@ -63,7 +63,7 @@ def media_type(container: str, codec: str) -> str:
 
 
 def open_beneath(root: str, path: str) -> int:
-    """A descriptor of a regular file below a folder; no link on the way from the folder to the file is followed.
+    """Open a regular file below a folder without following links; returns its descriptor.
 
     Raises:
         OSError: there is no such file there, it is none, or it may not be read.
@@ -92,7 +92,7 @@ def _checked(descriptor: int) -> int:
 
 
 class RangedFile(FileResponse):
-    """A file, whole or in the ranges that are asked for (RFC 9110, section 14); what it refuses is one sentence."""
+    """Response with a file, whole or in ranges (RFC 9110, section 14); a refusal is one sentence."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it.
@@ -114,12 +114,12 @@ class RangedFile(FileResponse):
 
 @dataclass(frozen=True)
 class SentAs:
-    """What a receiver is told of a file.
+    """Headers that a file is sent with.
 
     Attributes:
-        kind: its media type.
-        name: what it is called where it is saved.
-        tag: says what its content is: another content has another one.
+        kind: media type.
+        name: file name for saving.
+        tag: entity tag, which changes with the content.
     """
 
     kind: str
@@ -128,12 +128,12 @@ class SentAs:
 
 
 class OpenedFile(RangedFile):
-    """A file that is open already, sent only as long as nobody changes it.
+    """Response with a file that is open already; it stops when the file changes.
 
     Args:
         descriptor: of the file; closed when the answer has been sent or its receiver has gone.
-        told: what its receiver is told of it.
-        readers: threads that read it.
+        told: headers to send it with.
+        readers: threads that read the file.
         ended: called when the descriptor is closed.
     """
 
@@ -157,7 +157,7 @@ class OpenedFile(RangedFile):
         self.path = cast("os.PathLike[str]", _Again(descriptor))
 
     def set_stat_headers(self, stat_result: os.stat_result) -> None:
-        """Tell size and date; no date of a year before 1 or after 9999, for which HTTP has no word."""
+        """Set the size and date headers; a date before year 1 or after 9999 has no form in HTTP and is left out."""
         try:
             super().set_stat_headers(stat_result)
         except (ValueError, OverflowError):

@@ -35,17 +35,17 @@ TICKS = 90_000
 
 @dataclass(frozen=True)
 class OneMoment:
-    """The sampling rule of a still: the frame on screen at one time."""
+    """Sampling rule of a still: the frame on screen at one time."""
 
     needs_end: ClassVar[bool] = True
     time_s: float
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """The one moment, or the last one if the video ends before it."""
+        """Return the one moment, or the last one if the video ends before it."""
         return iter([max(start_s, min(self.time_s, end_s - LAST_S))])
 
     def capped(self, duration_s: float, max_frames: int) -> OneMoment:
-        """Itself."""
+        """Return the rule itself."""
         return self
 
 

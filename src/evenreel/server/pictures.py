@@ -53,9 +53,9 @@ class _PictureJob:
 
 
 class Pictures:
-    """Makes stills and previews of files and keeps them; those of the page that was turned to last are made first.
+    """Makes stills and previews of files and caches them; those of the latest page come first.
 
-    The small stills that were kept when a clip was indexed are made no more.
+    The small stills that were kept when a clip was indexed are not made again.
 
     What is kept is named by the clip's id, which is a digest of its content, and only kept if the file was the one that
     was indexed before and after, so that it never goes stale.
@@ -78,7 +78,7 @@ class Pictures:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Get ready; the processes start when they are needed."""
+        """Prepare the worker processes, which start when they are needed."""
         limits = self._settings.limits
         self._pool = ThreadPoolExecutor(self._settings.painters, thread_name_prefix="paint")
         self._workers = [Worker(READER, {"limits": asdict(limits)}, limits) for _ in range(self._settings.painters)]
@@ -86,13 +86,13 @@ class Pictures:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End the processes at once."""
+        """End the worker processes at once."""
         for worker in self._workers:
             worker.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     async def kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:
-        """A still that was made before, here or when the clip was indexed; that one is of the nearest moment."""
+        """Return a still made before, here or when the clip was indexed (then of the nearest moment); None without."""
         return await asyncio.to_thread(self._kept_still, clip_id, time_s, width)
 
     def _kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:
@@ -103,7 +103,7 @@ class Pictures:
         return None
 
     async def still(self, clip_id: str, file: Located, time_s: float, width: int) -> bytes:
-        """A JPEG of what is on screen at a time, at most about `width` pixels wide.
+        """Make a JPEG of what is on screen at a time, at most about `width` pixels wide.
 
         Raises:
             MediaError: the file cannot be read, or is another one now.
@@ -114,7 +114,7 @@ class Pictures:
         return await self._once(kept, lambda worker: self._paint_still(worker, kept, file, task))
 
     async def preview(self, clip_id: str, file: Located, part: int) -> Path:
-        """An mp4 file of a part of a clip; parts are `PREVIEW_PART_S` long.
+        """Make an mp4 file of a part of a clip; parts are `PREVIEW_PART_S` seconds long.
 
         Raises:
             MediaError: the file cannot be read, is another one now, or ends before this part.
@@ -128,7 +128,7 @@ class Pictures:
         return kept
 
     def preview_path(self, clip_id: str, part: int) -> Path:
-        """Where a preview is, or would be."""
+        """Return the path of a preview, made or not."""
         return self._place(clip_id, f"{part}-preview.mp4")
 
     def _still_path(self, clip_id: str, time_s: float, width: int) -> Path:
@@ -252,7 +252,7 @@ class Pictures:
 
 
 def trim(folder: Path, most_bytes: int) -> None:
-    """Delete the files of a cache that were written first, until at most `most_bytes` are left."""
+    """Delete the oldest files of a cache until at most `most_bytes` are left."""
     found: list[tuple[float, int, str]] = []
     for place, _, names in os.walk(folder):
         for name in names:

@@ -1,4 +1,4 @@
-"""Files of clips for players and for whoever makes pictures: opened, compared with what was indexed, and sent."""
+"""Opening the files of clips: compared with what was indexed, and sent to players or picture makers."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ class Playback:
         self._comparing: dict[tuple[str, FileStamp], Compared] = {}
 
     def start(self) -> None:
-        """Get ready."""
+        """Prepare the threads."""
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="play")
         self._comparer = ThreadPoolExecutor(1, thread_name_prefix="compare")
 
     def close(self) -> None:
-        """Compare no more; what is being read ends."""
+        """End the comparisons; what is being read ends."""
         self._closed = True
         for pool in (self._comparer, self._readers):
             pool.shutdown(wait=False, cancel_futures=True)
 
     async def media(self, clip_id: str) -> OpenedFile:
-        """The file of a clip, for a player.
+        """Send the file of a clip to a player.
 
         Raises:
             NotFoundError: there is no such clip, or no file that is the one that was indexed.
@@ -71,18 +71,18 @@ class Playback:
         return self._sent(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
 
     async def made(self, path: Path, kind: str) -> OpenedFile:
-        """A file that was made of a clip and is kept.
+        """Send a cached file that was made from a clip.
 
         Raises:
-            BusyError: as many play as may.
-            OSError: it cannot be opened.
+            BusyError: too many files are being played.
+            OSError: the file cannot be opened.
         """
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
         descriptor = await asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, flags)
         return self._sent(descriptor, SentAs(kind, path.name, path.stem))
 
     async def unchanged(self, clip_id: str, clip: ClipMedia) -> Located:
-        """A file of a clip that is the one that was indexed and may be read, with its stamp of now.
+        """Find a readable file of a clip that is unchanged since it was indexed; returns it with its present stamp.
 
         Raises:
             NotFoundError: there is none any more.

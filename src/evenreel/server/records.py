@@ -98,7 +98,7 @@ class SearchAnswer(BaseModel):
 
 
 class Clip(BaseModel):
-    """All that the library knows of one clip."""
+    """Everything that the library knows about one clip."""
 
     clip_id: str
     name: str

@@ -1,4 +1,4 @@
-"""Trying again what was set aside: the index command in a process of its own, so that a search never waits for it."""
+"""Retrying files that were set aside: the index command in a process of its own, so that no search waits."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Retrier:
         self._closed = False
 
     def state(self) -> Retry:
-        """How the run goes, or how the last one ended."""
+        """Return the state of the run, or of the last one."""
         return self._state
 
     def start(self, library: Library) -> Retry:
-        """Begin a run, unless one is under way.
+        """Start a run, unless one is under way.
 
         Raises:
             LibraryError: the catalog cannot be read just now.

@@ -1,4 +1,4 @@
-"""The REST API: what can be asked, within which limits."""
+"""The REST API: its routes and their limits."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next la
 
 
 class Api:
-    """The routes, over one library.
+    """Routes of the API over one library.
 
     Args:
-        desk: asks the library.
+        desk: runs queries on the library.
         pictures: makes stills and previews.
         uploads: receives and decodes pictures to search by.
         playback: sends the files of clips.
-        retrier: tries again what was set aside.
+        retrier: indexes again what was set aside.
     """
 
     def __init__(self, desk: Desk, pictures: Pictures, uploads: Uploads, playback: Playback, retrier: Retrier) -> None:
@@ -68,7 +68,7 @@ class Api:
         self._playback, self._retrier = playback, retrier
 
     def router(self) -> APIRouter:
-        """All routes below `/api`."""
+        """Make the router with all routes below `/api`."""
         router = APIRouter(prefix="/api")
         for path, endpoint, about in self._reading():
             router.add_api_route(path, endpoint, methods=["GET"], **about)
@@ -105,7 +105,7 @@ class Api:
         rerank: Rerank = True,
         typing: Typing = False,
     ) -> Response:
-        """Clips by what is seen and by what is written, see `Library.search`."""
+        """Search clips by what is seen and by what is written, see `Library.search`."""
         self._desk.need_model()
         matcher = self._desk.matcher if rerank and not neutral else None
         depth = self._desk.rerank_depth
@@ -122,7 +122,7 @@ class Api:
     async def search_image(
         self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False
     ) -> Response:
-        """Clips by a picture, which is the body of the request."""
+        """Search clips by a picture, which is the body of the request."""
         self._desk.need_vision()
         async with self._uploads.picture(request) as pixels:
             return await self._found(
@@ -132,7 +132,7 @@ class Api:
     async def similar(
         self, clip_id: ClipId, t: Seconds | None = None, where: Where = None, k: Count = 20, neutral: Neutral = False
     ) -> Response:
-        """Clips like the one at hand, by the stored frame nearest to `t`, or by all of its frames."""
+        """Search clips like the one at hand, by the stored frame nearest to `t`, or by all of its frames."""
         return await self._found(
             lambda library: Searched(
                 library.similar(clip_id, t, k, where, neutral_source=neutral), where, left_out=clip_id
@@ -141,15 +141,15 @@ class Api:
         )
 
     async def clip(self, clip_id: ClipId) -> Clip:
-        """A clip with its files, its signs and what was noted about it."""
+        """Return a clip with its files, its signs and its notes."""
         return answers.clip_answer(await self._desk.ask(lambda library: library.clip(clip_id)))
 
     async def media(self, clip_id: ClipId) -> Response:
-        """The file as it is, for a player."""
+        """Send the file as it is, for a player."""
         return await self._playback.media(clip_id)
 
     async def still(self, clip_id: ClipId, t: Seconds = 0.0, width: Width = 320) -> Response:
-        """What is on screen at a time, or last where the clip ends before it."""
+        """Send the picture on screen at a time, or the last one where the clip ends before it."""
         clip = await self._desk.locate(clip_id)
         time_s = t if clip.duration_s is None else min(t, clip.duration_s)
         picture = await self._pictures.kept_still(clip_id, time_s, width)
@@ -158,7 +158,7 @@ class Api:
         return Response(picture, media_type="image/jpeg", headers=FOR_EVER)
 
     async def preview(self, clip_id: ClipId, part: PartNumber = 0) -> Response:
-        """For browsers that cannot show the file: made once, then kept."""
+        """Send a part of a clip re-encoded, for browsers that cannot show the file; made once, then cached."""
         clip = await self._desk.locate(clip_id)
         made = self._pictures.preview_path(clip_id, part)
         if not await asyncio.to_thread(made.is_file):
@@ -166,7 +166,7 @@ class Api:
         return await self._playback.made(made, "video/mp4")
 
     async def stats(self) -> Response:
-        """Totals and facets."""
+        """Return totals and facets."""
         vision = self._desk.model in {"loading", "ready"}
 
         def question(library: Library) -> bytes:
@@ -181,21 +181,21 @@ class Api:
         limit: Annotated[int, Query(ge=1, le=FILES_AT_ONCE)] = 50,
         offset: Annotated[int, Query(ge=0, le=FURTHEST_FILE)] = 0,
     ) -> Files:
-        """Files by path; past the last there are none."""
+        """List files by path; past the last there are none."""
         return answers.files_answer(
             await self._desk.ask(lambda library: library.files(state, text, limit=limit, offset=offset))
         )
 
     async def retry(self) -> Retry:
-        """Look through the folders again, also at what was set aside; once at a time."""
+        """Index the folders again, with what was set aside; one run at a time."""
         return await self._desk.ask(self._retrier.start)
 
     async def retry_state(self) -> Retry:
-        """How that goes."""
+        """Return the state of the run that `retry` started."""
         return self._retrier.state()
 
     async def health(self) -> Health:
-        """For a machine that watches over this one."""
+        """Return the state of the server and of its model, for monitoring."""
         return Health(status="ok", model=self._desk.model)
 
     async def _found(

@@ -1,4 +1,4 @@
-"""Where a request comes from: the address of the connection, or what a trusted proxy says of it."""
+"""Sender of a request: the address of the connection, or what a trusted proxy says of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Senders:
         self._proxies = [_network(proxy) for proxy in proxies]
 
     def sender(self, scope: Scope) -> str:
-        """The address that a request comes from, '' where there is none; of IPv6 the network that one person has.
+        """Return the address that a request comes from, '' where unknown; of IPv6 the network that one person has.
 
         Each proxy adds the address that it was called from to the end of the header, so the last one that is not a
         trusted proxy's is believed, and nothing before it.
@@ -55,7 +55,7 @@ class Senders:
 
 
 def address_of(text: str) -> Address | None:
-    """An address as proxies write it, with or without a port; None for what is none.
+    """Parse an address as proxies write it, with or without a port; None for what is none.
 
     Example:
         >>> address_of(" 10.0.0.1:443"), address_of("[::1]:443"), address_of("::ffff:10.0.0.1"), address_of("unknown")

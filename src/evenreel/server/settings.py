@@ -1,4 +1,4 @@
-"""How a library is served: address, who may come in, and what everything may cost."""
+"""Settings of a server: address, access, and limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOST_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
 def default_cache() -> Path:
-    """Where stills and previews are kept: the platform's folder for what can be made again."""
+    """Return the default folder of stills and previews: the platform's cache folder."""
     from platformdirs import user_cache_path
 
     return user_cache_path("evenreel") / "pictures"
@@ -28,7 +28,7 @@ def default_cache() -> Path:
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """Everything about a server that its operator may choose.
+    """Settings of a server.
 
     Attributes:
         host: address to listen on.
@@ -39,9 +39,9 @@ class ServeSettings:
         vision: False searches by words alone and loads no model.
         device: where the model runs, and the matcher.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips of sentences anew; None for none.
-        rerank_depth: how many of them.
+        rerank_depth: number of clips to re-rank.
         searchers: threads that search at the same time; with more than half the cores they wait for each other.
-        waiting: requests that may wait for one of them; more are told to come back.
+        waiting: requests that may wait for one of them; more are refused with 'retry later'.
         painters: processes that make stills and previews.
         max_upload_bytes: largest picture that may be sent.
         upload_timeout_s: how long sending it may take.
@@ -103,7 +103,7 @@ class ServeSettings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only.
+    """True if an address can be reached from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, True, False)
@@ -117,7 +117,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_known_host(name: str, settings: ServeSettings) -> bool:
-    """Whether a request may call us by this name (the Host header without its port).
+    """True if a request may call the server by this name (the Host header without its port).
 
     A page of a stranger can make its own name point to this machine (DNS rebinding), but not a number or a name that
     is ours. So a server for this machine knows its loopback names; one for others also knows numbers, this machine's

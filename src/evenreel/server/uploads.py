@@ -35,25 +35,25 @@ class Uploads:
         self._turns = asyncio.Semaphore(DECODING)
 
     def start(self) -> None:
-        """Get ready; the processes start when they are needed."""
+        """Prepare the worker processes, which start when they are needed."""
         self._pool = ThreadPoolExecutor(DECODING, thread_name_prefix="decode")
         self._workers = [image_worker(self._settings.image_limits) for _ in range(DECODING)]
         for worker in self._workers:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End the processes at once, whatever they decode."""
+        """End the worker processes at once, whatever they decode."""
         for worker in self._workers:
             worker.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     @contextlib.asynccontextmanager
     async def picture(self, request: Request) -> AsyncIterator[Pixels]:
-        """The picture that a request brings, (H, W, 3); the next one is decoded when the block has ended.
+        """Receive and decode the picture of a request, (H, W, 3); the next one is decoded when the block has ended.
 
         Raises:
             HTTPException: it is too large, comes too slowly, or is sent as something else.
-            BusyError: others take all places.
+            BusyError: too many pictures are waiting.
             UsageError: it cannot be read, or costs more than it may.
         """
         with self._receiving.one():

@@ -1,4 +1,4 @@
-"""What the user knows about the videos: a csv, Parquet or JSON-lines table beside them.
+"""Metadata from the user: a csv, Parquet or JSON-lines table beside the videos.
 
 A table is read in a process that can be killed, as a video is: one that is broken, endless or made to fill the memory
 costs itself and nothing else.

@@ -1,4 +1,4 @@
-"""What a library keeps on disk.
+"""Storage of a library on disk.
 
 `catalog` is the SQLite file that holds the truth, with the tables of `schema` and the checksums of `seals`; `writer`
 changes it, one transaction a clip; `vectors` and `fulltext` are derived from it; `kept` is a second copy of what

@@ -25,7 +25,7 @@ Parts = dict[str, list[Row]]
 
 @dataclass
 class Salvaged:
-    """What was recovered of the tables that only the catalog has.
+    """Rows recovered from the tables that only the catalog has.
 
     Attributes:
         rows: table -> its recovered rows.
