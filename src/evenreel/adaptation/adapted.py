@@ -48,11 +48,11 @@ class TestTimeMatcher(nn.Module):
     Args:
         matcher: the source; it stays as it is.
         videos: features of the V clips of the gallery.
-        settings: how; None for the paper's, with safety.
-        resources: what that takes.
+        settings: settings of the adaptation; None for the paper's, with safety.
+        resources: encoders, taggers and prepared parts that the settings need.
 
     Raises:
-        UsageError: an aid is missing, or nothing of the matcher may learn, or nothing that the objective moves.
+        UsageError: a resource is missing, or nothing of the matcher may learn, or nothing that the objective moves.
     """
 
     __test__ = False
@@ -91,17 +91,17 @@ class TestTimeMatcher(nn.Module):
 
     @property
     def clip_ids(self) -> tuple[str, ...]:
-        """Of the gallery."""
+        """Ids of the gallery's clips."""
         return self._videos.ids
 
     @property
     def limits(self) -> Any:
-        """Of the source."""
+        """Limits of the source matcher."""
         return self.source.limits
 
     @property
     def logit_scale(self) -> Tensor:
-        """Of the model that is served."""
+        """Logit scale of the model that is served."""
         scale: Tensor = self.served.logit_scale
         return scale
 
@@ -112,7 +112,7 @@ class TestTimeMatcher(nn.Module):
 
     @property
     def learned(self) -> bool:
-        """Whether any step of the optimiser was taken."""
+        """Check whether any step of the optimiser was taken."""
         return any(step.loss for step in self.steps)
 
     @property
@@ -123,20 +123,20 @@ class TestTimeMatcher(nn.Module):
         return self._gallery
 
     def encode_text(self, text: TextBatch) -> Any:
-        """As the model that is served does."""
+        """Encode captions with the matcher being served."""
         return self.served.encode_text(text)
 
     def encode_video(self, video: VideoBatch) -> Any:
-        """Likewise."""
+        """Encode videos with the matcher being served."""
         return self.served.encode_video(video)
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """(Q, V), likewise."""
+        """Score captions with videos, (Q, V), with the matcher being served."""
         found: Tensor = self.served.score(text, video)
         return found
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Of the model that is served."""
+        """Compute the loss of the matcher being served."""
         terms: dict[str, Tensor] = self.served.loss(batch)
         return terms
 
@@ -145,7 +145,7 @@ class TestTimeMatcher(nn.Module):
 
         Args:
             texts: features of B queries.
-            sentences: as they are written.
+            sentences: the B sentences as they are written.
 
         Returns:
             (B, V) scores, by the model after the batch or before it (`settings.predict`).
@@ -179,7 +179,7 @@ class TestTimeMatcher(nn.Module):
         return scored(self.served, texts, self.gallery.encoded)
 
     def ranked_by_source(self, texts: TextFeatures) -> FloatArray:
-        """(B, V) scores of queries by the model as it was."""
+        """Score queries, (B, V), with the source model."""
         return scored(self.source, texts, self._at_source.encoded)
 
     @property
@@ -261,7 +261,7 @@ class TestTimeMatcher(nn.Module):
         return verdict
 
     def _may_learn(self, window: QueryWindow) -> bool:
-        """Whether the stream differs from the source: offline asked once, online until it does; yes if nobody knows."""
+        """Check whether the stream differs from the source: offline once, online until it does; also if not known."""
         statistics, online = self._resources.statistics, self.settings.online
         if not self.settings.safety.drift or statistics is None:
             return True

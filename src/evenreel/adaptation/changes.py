@@ -50,7 +50,7 @@ class HubChange(NamedTuple):
 
 
 class HubWord(NamedTuple):
-    """A word that `sharing` of the `matched` queries have whose first clip this was before adaptation."""
+    """A word in `sharing` of the `matched` queries whose first clip this was before adaptation."""
 
     clip: str
     word: str
@@ -63,8 +63,8 @@ class Changes:
     """The source and the model that is given in the end, on all queries, those that were learned from included.
 
     Attributes:
-        queries: how many there are.
-        videos: likewise.
+        queries: number of queries.
+        videos: number of clips.
         first_changed: share of the queries with another first clip.
         examples: some of these.
         places: first places of a ranking that hubs are counted in.
@@ -73,7 +73,7 @@ class Changes:
         words: over-attended ones of the clips that the most queries had first before.
         measured: queries that quality was measured on, the first.
         before: quality by name (`evenreel.adaptation.quality`), means.
-        after: likewise.
+        after: quality by name of the model that is given in the end, means.
     """
 
     queries: int
@@ -93,8 +93,8 @@ def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | Non
     """Hold the model that is given to the source.
 
     Args:
-        model: after adaptation.
-        stream: whose queries are ranked.
+        model: matcher after adaptation.
+        stream: stream whose queries are ranked.
         tagger: finds over-attended words; None for none.
     """
     ids, places = stream.videos.ids, max(1, min(FIRST, len(stream.videos.ids) // 5))
@@ -135,13 +135,13 @@ def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | Non
 def record(
     report: AdaptReport, changes: Changes, settings: AdaptSettings, names: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """All of it as plain values for JSON: what is no finite number is null.
+    """Convert all of it to plain values for JSON; numbers that are not finite become null.
 
     Args:
-        report: what was done.
-        changes: what came of it.
-        settings: how it was asked for.
-        names: what clips are called, by id; those that the record mentions are told.
+        report: report of the adaptation.
+        changes: changes of the rankings.
+        settings: settings of the adaptation.
+        names: names of clips by id; the record has those that it mentions.
     """
     told = {hub.clip for hub in changes.hubs} | {word.clip for word in changes.words}
     told |= {clip for one in changes.examples for clip in (one.before, one.after)}

@@ -15,7 +15,7 @@ A_MEAN = 5
 
 
 class MeanShift(NamedTuple):
-    """How far the mean of some vectors is from the source's.
+    """Distance of the mean of some vectors from the source's.
 
     `distance` in standard deviations of the source along its principal axes, and `p` of Hotelling's test that both have
     one mean.
@@ -26,7 +26,7 @@ class MeanShift(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """Of captions and of clips; `found` says whether either differs for sure, of two tests together."""
+    """Shifts of captions and of clips; `found` says whether either is significant, of two tests together."""
 
     captions: MeanShift
     clips: MeanShift
@@ -39,7 +39,7 @@ def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) ->
     Args:
         vectors: (N, D) of the stream.
         count: vectors that the source's moments are of.
-        mean: (D,) of the source.
+        mean: (D,) mean of the source.
         covariance: (D, D) of the source.
     """
     axes = max(1, min(AXES, len(vectors) // A_MEAN, count // A_MEAN, len(mean)))
@@ -60,11 +60,11 @@ def drift_of(captions: MeanShift, clips: MeanShift, confidence: float, asked: in
     """Both tests together, each at half the error (Bonferroni).
 
     Args:
-        captions: of these.
-        clips: of these.
+        captions: shift of the captions.
+        clips: shift of the clips.
         confidence: that a stream like the source is left alone.
-        asked: of a stream that is asked again and again, which time this is, from 1: the n-th has 1 / (n (n + 1)) of
-            the error, so that all of them together have all of it. None for once.
+        asked: number of the test, from 1, on a stream that is tested again and again: the n-th has 1 / (n (n + 1)) of
+            the error, so that all of them together have all of it. None for a single test.
     """
     error = 1 - confidence if asked is None else (1 - confidence) / (asked * (asked + 1))
     return Drift(captions, clips, min(captions.p, clips.p) < error / 2)

@@ -23,15 +23,15 @@ def save_adapted(
     source: Path | None = None,
     in_place: bool = False,
 ) -> None:
-    """Write an adapted matcher as a checkpoint of its own, or in the place of the one that it was.
+    """Save an adapted matcher as a checkpoint of its own, or in place of the one it was made from.
 
     What was prepared of the source goes along, for the next time: its moments stay those of the source.
 
     Args:
-        folder: where it goes.
-        pretrained: the matcher, and what it was adapted to.
+        folder: folder to write.
+        pretrained: the matcher, with what it was adapted to.
         records: texts for the folder `adaptation`, by file name.
-        source: the checkpoint that it was; None for a matcher that was none.
+        source: checkpoint it was made from; None where it was not loaded from one.
         in_place: `folder` is that checkpoint, and goes whole into the folder `before` of the new one.
 
     Raises:
@@ -55,10 +55,10 @@ def save_adapted(
 
 
 def undo(folder: Path) -> None:
-    """Put a checkpoint that was adapted in place back as it was, with all that lay in it.
+    """Restore a checkpoint that was adapted in place, with all its files.
 
     Raises:
-        CheckpointError: it is none, was not adapted in place, what it was is damaged, or the disk refuses.
+        CheckpointError: it is no checkpoint, was not adapted in place, its copy is damaged, or the disk refuses.
     """
     before = folder / BEFORE
     if not all((folder / name).is_file() for name in (CONFIG, WEIGHTS)):

@@ -21,7 +21,7 @@ from evenreel.types import TextFeatures, VideoFeatures
 
 
 class UnpairedLoss(Protocol):
-    """What is minimised where nothing says which caption belongs to which clip; TTT++ and TTTFlow."""
+    """Loss of captions and clips without knowing which belong together (TTT++, TTTFlow)."""
 
     def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
         """Named terms, each with its weight."""
@@ -78,9 +78,9 @@ class Learner:
     """Adam on the weights of one matcher, in evaluation mode: nothing is dropped out.
 
     Args:
-        matcher: whose weights change.
+        matcher: matcher whose weights change.
         settings: which, how fast, and in batches of which size.
-        unpaired: what `unpaired` minimises.
+        unpaired: loss that `unpaired` minimises.
         stepped: called after each step of the optimiser.
 
     Raises:
@@ -110,9 +110,9 @@ class Learner:
         takes any.
 
         Args:
-            texts: N captions.
-            columns: (N,) clip of each.
-            videos: the gallery.
+            texts: features of N captions.
+            columns: (N,) column of each caption's clip.
+            videos: features of the gallery.
 
         Returns:
             Means over the batches, by the name of the term.
@@ -121,7 +121,7 @@ class Learner:
         return _means(terms)
 
     def unpaired(self, texts: TextFeatures, videos: VideoFeatures) -> dict[str, float]:
-        """A loss without labels: captions, each batch with as many clips that chance draws."""
+        """Step on a loss without labels: each batch of captions with as many clips drawn at random."""
         assert self._unpaired is not None
         terms = []
         for rows in self._rounds(len(texts.ids)):

@@ -35,9 +35,9 @@ def adaptation_page(
 
     Args:
         title: what was adapted to what.
-        report: what was done.
-        changes: what came of it.
-        settings: in YAML.
+        report: report of the adaptation.
+        changes: changes of the rankings.
+        settings: the settings in YAML.
         names: what clips are called, by id; those without a name are shown by their ids.
         pictures: small ones (JPEG) of clips that examples name, by id; clips without one are named alone.
     """

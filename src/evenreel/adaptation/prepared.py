@@ -49,13 +49,13 @@ class Flows(NamedTuple):
 
 @dataclass(frozen=True)
 class Note:
-    """Where it comes from.
+    """Origin of what was prepared, and figures of its fit.
 
     Attributes:
-        corpus: name of the source.
-        split: part of it.
-        captions: that were read.
-        clips: that were looked at.
+        corpus: name of the source corpus.
+        split: split of the corpus.
+        captions: number of captions.
+        clips: number of clips.
         confounders: how the source's were found, and how the target's are to be.
         names: of the source's, where they have any; the most frequent first.
         seed: of all that is random.
@@ -74,14 +74,14 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class PreparedSource:
-    """What is shipped with a source checkpoint; None where it was not prepared.
+    """Parts prepared for a source checkpoint; None where a part was not.
 
     Attributes:
         correction: after its source stage; give `copy.deepcopy` of it to a target.
         statistics: moments of the source's vectors.
-        flows: densities of them.
+        flows: densities of captions and clips.
         dictionary: the phrases that confounders are chosen among, where these are scene elements.
-        note: where it comes from.
+        note: origin of the parts.
     """
 
     correction: CausalCorrection | None = None
@@ -92,7 +92,7 @@ class PreparedSource:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What went into it of other splits than the source's own, for `evenreel.types.Scores`."""
+        """Notes on what of other splits than the source's own went into it, for `evenreel.types.ScoreNotes`."""
         return () if self.dictionary is None else self.dictionary.dictionary.uses
 
     def target_confounders(self, videos: VideoFeatures, given: FloatArray | None = None) -> Tensor:
@@ -125,8 +125,8 @@ def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: 
     """Keep what was prepared with the checkpoint that it belongs to, in place of what is there.
 
     Args:
-        folder: of the checkpoint whose matcher it was prepared with.
-        prepared: see there.
+        folder: folder of the checkpoint whose matcher it was prepared with.
+        prepared: parts to write.
         weights_sha256: that `config.json` had when the matcher was loaded, since preparing takes long; None for that
             which it has now.
 
@@ -155,7 +155,7 @@ def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: 
 
 
 def load_prepared(folder: str | Path) -> PreparedSource | None:
-    """What was prepared of a checkpoint; None where nothing was.
+    """Load what was prepared for a checkpoint; None where nothing was.
 
     Args:
         folder: of the checkpoint (`evenreel.checkpoint.checkpoint_folder` finds that of the hub).

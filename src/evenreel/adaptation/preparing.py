@@ -41,8 +41,8 @@ class SourceSplit:
     """A split of the source.
 
     Attributes:
-        texts: its captions.
-        videos: its clips.
+        texts: features of its captions.
+        videos: features of its clips.
         pairs: which caption describes which, as rows of both.
     """
 
@@ -62,10 +62,10 @@ class FoundConfounders(NamedTuple):
     """Confounders of the source.
 
     Attributes:
-        kind: how they were found.
-        vectors: (N, d).
+        kind: method by which they were found.
+        vectors: (N, d) vectors of the confounders.
         names: of each, where they have any.
-        dictionary: that they were chosen among, likewise.
+        dictionary: dictionary that they were chosen from, where there is one.
     """
 
     kind: Kind
@@ -76,7 +76,7 @@ class FoundConfounders(NamedTuple):
 
 @dataclass(frozen=True)
 class PrepareSettings:
-    """How what adaptation needs of a source is fitted.
+    """Settings of fitting what adaptation needs of a source.
 
     Attributes:
         causal: the bias correction.
@@ -125,8 +125,8 @@ def prepare(
     Args:
         matcher: the source's, on the device where the work is to be done.
         source: what it was trained on.
-        confounders: of its clips.
-        settings: how.
+        confounders: confounders of its clips.
+        settings: settings of the fits.
         validation: a split to measure the correction on; None for none.
         bar: shows how far each stage is.
 

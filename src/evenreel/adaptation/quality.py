@@ -23,7 +23,7 @@ LEAST = 10
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """Of a model on Q queries, a number for each.
+    """Label-free quality of a model on Q queries, a number for each.
 
     Attributes:
         agreement: (Q,) 1 over the rank of the query for its first clip, above 0 and at most 1.
@@ -37,7 +37,7 @@ class Quality:
 
     @property
     def means(self) -> dict[str, float]:
-        """Over the queries, by name."""
+        """Compute the means over the queries, by name."""
         return {name: float(values.mean()) for name, values in vars(self).items()}
 
 
@@ -51,7 +51,7 @@ class MeanChange(NamedTuple):
 
 @dataclass(frozen=True)
 class QualityVerdict:
-    """Whether a model is better than another as far as it shows without labels.
+    """Verdict on whether a model is better than another, as far as it shows without labels.
 
     Attributes:
         better: whether agreement rose for sure, coverage did not fall for sure, and entropy did not rise for sure.
@@ -63,12 +63,12 @@ class QualityVerdict:
 
 
 def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None)) -> Quality:
-    """What can be said of scores without labels.
+    """Compute the quality of scores without labels.
 
     Args:
-        scores: (N, V), finite.
+        scores: (N, V) scores, finite.
         scale: factor on the scores in the softmax, the same for all models that are compared.
-        rows: queries that are asked about; the rank of a query is counted among all N.
+        rows: queries to measure; the rank of a query is counted among all N.
 
     >>> found = quality(np.array([[0.9, 0.1], [0.8, 0.2]]), scale=1.0)
     >>> found.agreement.tolist(), found.coverage.tolist()

@@ -10,7 +10,7 @@ from evenreel.adaptation.quality import QualityVerdict
 
 
 class LabelRank(NamedTuple):
-    """What the target stage made of the labels it was given.
+    """Ranks of labels before and after the target stage.
 
     Attributes:
         before: mean rank of the pseudo clip among the candidates of its caption by the correction before it trained on
@@ -27,7 +27,7 @@ class LabelRank(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """All of it in words.
+        """Word the ranks in a sentence.
 
         >>> LabelRank(5.5, 1.25, 10, 0.04).sentence.split("; ")
         ['pseudo clips rank 5.50 of 10 before it trained on them, 1.25 after (chance 5.5)', '4.0 % got another clip']
@@ -40,11 +40,11 @@ class LabelRank(NamedTuple):
 
 @dataclass(frozen=True)
 class AdaptationStep:
-    """One batch, or offline one time through all.
+    """One batch of a stream, or offline one pass through all of it.
 
     Attributes:
-        number: from 1.
-        queries: that were labelled.
+        number: number of the step, from 1.
+        queries: number of queries labelled.
         pairs: pseudo-labels that were learned from, counterfactual captions included.
         counterfactual: captions that lost a word.
         coverage: share of the gallery that is some query's pseudo clip.
@@ -73,13 +73,13 @@ class AdaptationStep:
 
 @dataclass(frozen=True)
 class AdaptReport:
-    """Of a whole stream.
+    """Report of the adaptation to a whole stream.
 
     Attributes:
         kept: whether the adapted model is given in the end, or the source as it was.
         sentence: what was decided, and why.
-        steps: in order.
-        drift: how captions and clips differ from the source's; None where nobody measured.
+        steps: steps in order.
+        drift: how captions and clips differ from the source's; None where not measured.
         moved: length of the change of the weights that learned, as a share of the length of all weights.
         first_changed: share of the queries whose first clip is another than the source's: online as each batch was
             answered, offline by the model that is given.
@@ -93,7 +93,7 @@ class AdaptReport:
     first_changed: float = 0.0
 
     def to_json(self, labels: bool = False) -> dict[str, Any]:
-        """As plain values; pseudo-labels only where they are asked for."""
+        """Convert the report to plain values; pseudo-labels only where `labels` is set."""
         found = asdict(self)
         if not labels:
             for step in found["steps"]:

@@ -34,14 +34,14 @@ def resources_of(
     *,
     confounders: FloatArray | None = None,
 ) -> Resources:
-    """The resources that settings ask for, as far as they are there; `Resources.check` says what is missing.
+    """Collect the resources that settings need, as far as they are there; `Resources.check` names those missing.
 
     Args:
         prepared: what the source checkpoint carries; None for nothing.
         videos: features of the target's clips, whose confounders are looked for.
-        settings: how it is to learn.
+        settings: settings of the adaptation.
         encode: reads counterfactual captions (`text_reader`), where there are to be some (`reads_captions`).
-        tagger: finds their words.
+        tagger: tagger of the words of queries.
         confounders: (N, d) of the target, in place of those that are looked for.
 
     Raises:
@@ -62,7 +62,7 @@ def resources_of(
 
 
 def reads_captions(settings: AdaptSettings) -> bool:
-    """Whether captions are to be written that a text tower has to read."""
+    """Check whether the settings write captions that a text tower has to read."""
     return settings.objective == "pseudo_labels" and settings.counterfactuals is not None
 
 
@@ -71,7 +71,7 @@ def text_reader(encoder: Encoder, matcher: Matcher, most: int | None = None) -> 
 
     Args:
         encoder: whose features the matcher takes.
-        matcher: what reads them.
+        matcher: matcher that takes the features.
         most: words of a caption; of a longer one the first are kept and the last, the tokenizer's mark of the end. None
             for what the matcher was built for.
     """
@@ -94,9 +94,9 @@ def shortened(words: Any, mask: Any, most: int) -> tuple[Any, Any]:
     """Captions of at most so many words: the first, and the last.
 
     Args:
-        words: (Q, W, D).
+        words: (Q, W, D) word vectors.
         mask: (Q, W) True = real.
-        most: words that are kept.
+        most: number of words to keep.
 
     >>> kept, _ = shortened(np.arange(4.0).reshape(1, 4, 1), np.array([[True] * 4]), 2)
     >>> kept[0, :, 0].tolist()
@@ -112,7 +112,7 @@ def shortened(words: Any, mask: Any, most: int) -> tuple[Any, Any]:
 
 
 class RememberingReader:
-    """A text tower that reads each sentence once, however often it is asked for."""
+    """Text tower that reads each sentence once and remembers its features."""
 
     def __init__(self, read: EncodeTexts) -> None:
         self._read, self._known = read, dict[str, TextFeatures]()
@@ -137,7 +137,7 @@ class RememberingTagger:
 
     @property
     def name(self) -> str:
-        """Of the tagger."""
+        """Name of the tagger."""
         return self._tagger.name
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:

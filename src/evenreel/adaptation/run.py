@@ -20,11 +20,11 @@ from evenreel.types import FloatArray, Scores
 
 
 class Adaptation(NamedTuple):
-    """What test-time training of a stream ends with.
+    """Result of test-time training on a stream.
 
     Attributes:
         matcher: the adapted one, or the source where nothing better was found; a plain matcher of the source's kind.
-        report: what was done.
+        report: report of the adaptation.
         scores: (Q, V) as they were given when each batch came, of the online protocol where they were asked for; None
             elsewhere, where the matcher scores.
         changes: of the offline protocol, whose report takes them; None of the online one, see `changes_of`.
@@ -48,7 +48,7 @@ def adapt(
 
     Args:
         model: around the source matcher and the stream's clips; it is reset first.
-        stream: queries in their order.
+        stream: queries in the order in which they come.
         progress: called with the share that is done.
         keep: online, keep the scores of each batch, Q x V numbers.
         tagger: finds over-attended words for the changes; None for none.
@@ -90,7 +90,7 @@ def _report(model: TestTimeMatcher, changed: float) -> AdaptReport:
 
 
 def moved(model: TestTimeMatcher) -> float:
-    """How far the weights went that learned, as a share of the length of all weights at the start."""
+    """Compute how far the learned weights moved, as a share of the length of all weights at the start."""
     with torch.no_grad():
         pairs = list(zip(model.teacher.parameters(), model.source.parameters(), strict=True))
         far = sum(float((new - old).square().sum()) for new, old in pairs)

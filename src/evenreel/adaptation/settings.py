@@ -27,7 +27,7 @@ Learns = Literal["all", "heads", "norms", "text", "auto"]
 
 @dataclass(frozen=True)
 class SafetySettings:
-    """What keeps an unhelpful stream from doing harm; nothing of it is in the paper.
+    """Safeguards against harm from an unhelpful stream; nothing of it is in the paper.
 
     Attributes:
         keep: share of the pseudo-labels that is learned from: those whose query and clip rank each other highest, by
@@ -126,7 +126,7 @@ class AdaptSettings:
         causal: whether candidates are chosen among by the bias correction of the source checkpoint.
         causal_fit: of `causal`: how the target stage of the correction trains.
         decides: of `causal`: the correction alone, or its ranks of the candidates plus the matcher's.
-        safety: see there.
+        safety: safeguards, see `SafetySettings`.
         seed: of batches, of what is held out, and of the views of `ttt`.
 
     Raises:
@@ -171,10 +171,10 @@ class AdaptSettings:
 
     @property
     def online(self) -> bool:
-        """Whether queries come one batch after the other."""
+        """Check whether queries come one batch after the other."""
         return self.protocol == "online"
 
 
 def naive(settings: AdaptSettings) -> AdaptSettings:
-    """The same with the first clip of each query as its label: no rebalancing and no correction of bias."""
+    """Return the settings with each query's first clip as its label: no rebalancing and no correction of bias."""
     return replace(settings, matching=MatchSettings(match="one_way"), counterfactuals=None, causal=False)

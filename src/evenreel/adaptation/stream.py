@@ -25,7 +25,7 @@ class QueryStream:
     Attributes:
         texts: features of Q queries, in the order in which they came.
         sentences: the queries as they are written.
-        videos: features of V clips.
+        videos: features of the V clips.
 
     Raises:
         UsageError: there are not as many sentences as features of queries, or fewer than two queries or clips.
@@ -66,7 +66,7 @@ def check_sentences(texts: TextFeatures, sentences: Sequence[str]) -> None:
 
 
 def taken(texts: TextFeatures, rows: Indices) -> TextFeatures:
-    """Some captions."""
+    """Select some captions by their rows."""
     return TextFeatures(
         tuple(texts.ids[row] for row in rows),
         texts.words[rows],

@@ -15,7 +15,7 @@ from evenreel.similarity.pooling import masked_mean
 def text_vectors(matcher: Matcher, text: TextBatch) -> Tensor:
     """(Q, D) sentences after the matcher's adapter, of unit length.
 
-    Whatever a matcher makes of words later, this is the feature that it is given of the whole caption, so it is there
+    Whatever a matcher makes of words later, this is its feature of the whole caption, so it is there
     for every matcher that takes features of captions.
 
     Raises:

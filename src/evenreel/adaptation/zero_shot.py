@@ -18,7 +18,7 @@ def zero_shot(encoder: EncoderNote, *, frames: int | None = None, device: str = 
     """`mean_pool` behind an adapter whose maps start as the identity, so that it scores as `mean_pool` does.
 
     Args:
-        encoder: whose features it takes.
+        encoder: encoder whose features the matcher takes.
         frames: most frames of a clip that a library gives it; None for all.
         device: where it goes: `cpu`, `cuda`, `auto`, ...
         seed: of the hidden layer of the maps, which has no say until the last one learns.

@@ -1,4 +1,4 @@
-"""What of someone's scores an audit of sources can use: which clips are real, which mirror which, whose captions."""
+"""Pairs of a real clip and its mirror in anyone's scores, with the captions that they answer."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class PairedScores:
 
     @property
     def drawn_with(self) -> Indices:
-        """(Q,) number of what each caption is drawn together with."""
+        """(Q,) number of the cluster that each caption is drawn with."""
         return self.cluster[self.pair]
 
     def bands(self, band_bytes: int) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
-        """Some captions at a time: which of the Q, and their (b, n) scores of real clips and of mirrors."""
+        """Yield a slice of the Q captions, and their (b, n) scores of real clips and of mirrors, band by band."""
         for rows, block in row_bands(self.scores, band_bytes, self.rows):
             held = slice(*np.searchsorted(self.rows, [rows.start, rows.stop]).tolist())
             asked = block[self.rows[held] - rows.start]
@@ -65,7 +65,7 @@ class PairedScores:
 def row_bands(
     scores: CheckedScores, band_bytes: int, wanted: Indices | None = None
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Rows and (b, V) scores of some captions at a time; bands without a wanted row are not read."""
+    """Yield rows and (b, V) scores of some captions at a time; bands without a wanted row are not read."""
     count, width = len(scores.caption_ids), len(scores.video_ids)
     step = max(1, min(band_bytes, _PIECE_BYTES) // (_WIDEST * width))
     for start in range(0, count, step):
@@ -75,7 +75,7 @@ def row_bands(
 
 
 def paired_groups(scores: ScoreBlocks, corpus: Corpus) -> list[str]:
-    """Groups that can be measured in pairs: a caption, its real clip and the clip's mirror are all in the scores."""
+    """List the groups with a measurable pair: a caption, its real clip and the clip's mirror are all in the scores."""
     captions, clips = set(scores.caption_ids), set(scores.video_ids)
     asked = {clip for caption, clip in _captions(corpus) if caption in captions}
     found = {
@@ -87,10 +87,10 @@ def paired_groups(scores: ScoreBlocks, corpus: Corpus) -> list[str]:
 
 
 def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = AUTO) -> PairedScores:
-    """What the scores hold of one group's pairs and of their real clips' captions.
+    """Select the pairs of one group, and the captions of their real clips, from scores.
 
     Args:
-        scores: of captions and clips.
+        scores: scores of captions and clips.
         corpus: which says who mirrors whom.
         group: a generator and its setting.
         cluster: what is drawn together, see `evenreel.evaluation.clusters`; of the real clips.
@@ -131,7 +131,7 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
 
 
 def score_notices(scores: ScoreBlocks, corpus: Corpus, cluster: str) -> Iterator[str]:
-    """What a reader must know of the scores: what they use, what they leave out of a corpus, what is drawn together."""
+    """Yield notices on the scores: what they use, what they leave out of a corpus, what is drawn together."""
     if scores.about.uses:
         yield uses_sentence(scores.about.uses)
     yield from scores.about.notices

@@ -60,19 +60,19 @@ def audit(
     *,
     not_made: Callable[[str], None] | None = None,
 ) -> list[AuditResult]:
-    """Ask some scores whether they favour clips for the wrong reason.
+    """Run audits of scores: do they favour clips for the wrong reason?
 
     Args:
         names: one key of `AUDITS`, or several.
-        scores: of captions and clips, of any system.
-        corpus: whose they are; select the split first.
+        scores: scores of captions and clips, of any system.
+        corpus: corpus of the scores; select the split first.
         settings: samples, seed, confidence, and how much is read at once.
         inputs: what some audits read besides: what was learned from, classes with few clips, edited scores.
-        not_made: told, in a sentence, of each audit for which the corpus lacks something, and the others go on; None:
+        not_made: called with a sentence for each audit that the corpus lacks something for, and the others go on; None:
             the first such audit raises.
 
     Returns:
-        A result for each name, in their order, without those of which `not_made` was told.
+        A result for each name, in their order, without those that `not_made` was called for.
 
     Raises:
         UsageError: there is no such audit, or none is named; or one of edits has no edited scores.

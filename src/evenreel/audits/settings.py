@@ -1,4 +1,4 @@
-"""How an audit is made, and checks of what it is given."""
+"""Settings of an audit, and checks of its arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """How sure an audit wants to be, and how much it takes at a time.
+    """Settings of an audit: resampling, memory, and what is drawn together.
 
     Attributes:
         resamples: samples, permutations and exchanges that intervals and tests take; 0 for no interval.
@@ -44,7 +44,7 @@ class AuditInputs:
     """What some audits read beside scores and their corpus; each says in `evenreel.audits.AUDITS` what it takes.
 
     Attributes:
-        train: what the system learned from, for audits that ask what it took over from there; None where nobody says.
+        train: corpus the system was trained on, for audits of what it took over from there; None where it is not known.
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
         edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
             the one or the other, by the name of the edit; the effect is of the first, and `control` is what they are
@@ -71,7 +71,7 @@ def check_edited(edited: object) -> None:
 
 
 def checked_settings(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None) -> AuditSettings:
-    """Check the kinds of an audit's arguments; the usual settings where none are given.
+    """Check the kinds of an audit's arguments; return the default settings where none are given.
 
     Raises:
         UsageError: the scores are no `ScoreBlocks`, the corpus is no `Corpus`, or the settings are something else.

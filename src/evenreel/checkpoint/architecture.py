@@ -24,7 +24,7 @@ class Wrapper(NamedTuple):
 
     Attributes:
         matcher: a class that is built from what it wraps, the dimension D and its settings.
-        settings: the class of these.
+        settings: class of the settings.
         several: whether it wraps a list of matchers; else one.
     """
 
@@ -44,7 +44,7 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
     """A matcher with fresh parameters, in training mode.
 
     Args:
-        spec: how it is built.
+        spec: specification of the matcher.
         dimension: D, the length of the features it takes.
 
     Raises:
@@ -83,14 +83,14 @@ def fitted(spec: MatcherSpec, learned: LearnedFrom, begun: MatcherSpec | None = 
 
 
 def reads_graphs(spec: MatcherSpec) -> bool:
-    """Whether the matcher, or one that it wraps, reads the role graphs of captions; nothing is built to find out."""
+    """Check whether the matcher, or one it wraps, reads the role graphs of captions; nothing is built for that."""
     if spec.name in MATCHERS:
         return MATCHERS[spec.name].graphs
     return any(map(reads_graphs, spec.wrapped))
 
 
 def reads_windows(spec: MatcherSpec) -> bool:
-    """Whether the matcher, or one that it wraps, is given the on-screen windows of clips."""
+    """Check whether the matcher, or one that it wraps, is given the on-screen windows of clips."""
     if spec.name in MATCHERS:
         reads = MATCHERS[spec.name].windows
         return reads is not None and reads(spec.settings)
@@ -98,7 +98,7 @@ def reads_windows(spec: MatcherSpec) -> bool:
 
 
 def uses_in(spec: MatcherSpec) -> tuple[str, ...]:
-    """What the matcher, or one that it wraps, knows of other splits than the one it learns from, in words.
+    """List what the matcher, or one that it wraps, knows of other splits than the one it learns from, in words.
 
     Raises:
         EvenreelError: a file that its settings name cannot be read.
@@ -116,14 +116,14 @@ def resolved(spec: MatcherSpec) -> MatcherSpec:
 
 
 class Encodings(NamedTuple):
-    """How often a matcher encodes a caption and a video, and so how many states of each it keeps."""
+    """Numbers of states that a matcher keeps of a caption and of a video."""
 
     captions: int
     videos: int
 
 
 def encodings(spec: MatcherSpec) -> Encodings:
-    """What scoring with a matcher costs, in times of a single one.
+    """Count the encodings that scoring with a matcher takes, in multiples of a single matcher's.
 
     >>> encodings(MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("wti"), MatcherSpec("wti"))))
     Encodings(captions=2, videos=2)
@@ -145,7 +145,7 @@ def training_only(network: nn.Module) -> tuple[str, ...]:
 
 
 def without_training_only(matcher: Matcher) -> Matcher:
-    """The same matcher, whose parts that only a loss needs are gone."""
+    """Remove the parts of a matcher that only its loss needs."""
     for part in module(matcher).modules():
         if isinstance(part, LearnsMore):
             for name in part.training_only:
@@ -164,7 +164,7 @@ def module(matcher: Matcher) -> nn.Module:
     """The matcher as the `torch.nn.Module` that it is.
 
     Raises:
-        CheckpointError: it is none.
+        CheckpointError: the matcher is no module.
     """
     if not isinstance(matcher, nn.Module):
         raise CheckpointError(

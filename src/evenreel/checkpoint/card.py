@@ -35,7 +35,7 @@ def model_card(config: Config, *, seen: bool = False) -> str:
     """The text of README.md.
 
     Args:
-        config: what config.json says.
+        config: contents of config.json.
         seen: whether the matcher asks for features by its towers as they were before training (`asks_seen`), which no
             library has.
     """

@@ -21,17 +21,17 @@ def changed_words(
     progress: Progress = lambda share: None,
     encoder: Callable[[], Encoder] | None = None,
 ) -> VideoFeatures:
-    """The features with what is left of the words on screen; see `evenreel.features.word_changes.with_changed_words`.
+    """Change the on-screen words in features of clips (`evenreel.features.word_changes.with_changed_words`).
 
     Args:
-        found: the clips.
+        found: clips with on-screen text.
         videos: `found.load()`.
         changes: what is done to words; None for nothing.
         progress: called with the share of the sentences to encode that is done.
         encoder: gives the encoder of the features, where several parts share it; None for `encoder_of(found)`.
 
     Raises:
-        FeaturesError: see there; or the encoder is needed, and cannot be had.
+        FeaturesError: as `changed_texts`; or the encoder is needed, and cannot be had.
         EncoderError: it gives what is no number.
     """
     if changes is None:
@@ -40,7 +40,7 @@ def changed_words(
 
 
 def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[str, ...]]:
-    """What the windows of clips say, by the clips' ids, where `changed_words` gives their features.
+    """Return what the windows of clips say, by the clips' ids, where `changed_words` gives their features.
 
     Args:
         found: the clips, with on-screen text.

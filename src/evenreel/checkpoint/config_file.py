@@ -35,7 +35,7 @@ class Config:
 
     Attributes:
         spec: how the matcher is built, every setting spelt out.
-        about: where it comes from.
+        about: origin of the matcher.
         weights_sha256: digest of model.safetensors, in hex.
     """
 

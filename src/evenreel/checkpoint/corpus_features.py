@@ -30,12 +30,12 @@ from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
 @dataclass(frozen=True, eq=False)
 class CorpusFeatures:
-    """What a matcher is to score.
+    """Features of a corpus for a matcher to score.
 
     Attributes:
         texts: of every caption of the corpus, with their role graphs where the matcher reads these.
         videos: of its clips, without those that were set aside.
-        set_aside: these, with the reason.
+        set_aside: clips set aside, with the reason.
         found: what the clips were loaded from, without any change to their words.
         notices: sentences on what is longer than anything that the matcher was trained on.
         uses: what was done to the clips, for `evenreel.types.Scores`: that words on screen were changed, as in training
@@ -61,8 +61,8 @@ def load_features_for(
     """The features of a corpus that a matcher can score, for `evenreel.matchers.scoring.matcher_scores`.
 
     Args:
-        pretrained: the matcher.
-        folder: made by `evenreel features`.
+        pretrained: matcher that will score.
+        folder: folder made by `evenreel features`.
         corpus: whose captions and clips; select the split first.
         progress: called with the share of the captions that became role graphs, where the matcher reads these, or of
             the sentences on screen that were encoded because their words are changed.
@@ -71,7 +71,7 @@ def load_features_for(
 
     Raises:
         FeaturesError: the features are of another encoder than the matcher's, or of frames or windows that it was not
-            trained on; one is missing; a file is damaged; `seen` is missing, or given and not asked for.
+            trained on; one is missing; a file is damaged; `seen` is missing, or given and not needed.
         CorpusError: a role graph of the corpus is malformed.
     """
     folder = Path(folder)
@@ -89,7 +89,7 @@ def load_features_for(
 
 
 def asks_seen(pretrained: Pretrained) -> bool:
-    """Whether a matcher asks for features of its towers as they were before training, see `load_features_for`."""
+    """Check whether a matcher needs features of its towers as they were before training, see `load_features_for`."""
     return pretrained.matcher.limits.seen and pretrained.about.encoder.trained_further
 
 

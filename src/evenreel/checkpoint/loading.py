@@ -60,7 +60,7 @@ def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None 
 
 
 def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path:
-    """Where the files of a checkpoint lie; those of the hub are fetched first. Arguments as `load_matcher` has them.
+    """Return the folder of a checkpoint; those of the hub are fetched first. Arguments as for `load_matcher`.
 
     Raises:
         UsageError: two revisions are named.

@@ -26,7 +26,7 @@ BEFORE = "before"
 
 @dataclass(frozen=True)
 class MatcherSpec:
-    """How a matcher is built.
+    """Specification that a matcher is built from.
 
     Attributes:
         name: what a recipe calls it: a key of `evenreel.matchers.MATCHERS` or of `architecture.WRAPPERS`.
@@ -41,7 +41,7 @@ class MatcherSpec:
 
 @dataclass(frozen=True)
 class EncoderNote:
-    """Whose features the matcher takes; those of another encoder mean nothing to it.
+    """Encoder whose features the matcher takes; those of another encoder mean nothing to it.
 
     Attributes:
         id: name the encoder can be loaded by; for one that was trained further, of what it was before.
@@ -58,7 +58,7 @@ class EncoderNote:
 
     @property
     def trained_further(self) -> bool:
-        """Whether its towers were trained with the matcher."""
+        """Check whether its towers were trained with the matcher."""
         return self.before is not None
 
     def __str__(self) -> str:
@@ -66,25 +66,25 @@ class EncoderNote:
 
     @property
     def stored_name(self) -> str | None:
-        """What features are called that others computed; None where an encoder makes them."""
+        """Name of stored features that others computed; None where an encoder makes them."""
         return self.id.removeprefix(STORED) if self.id.startswith(STORED) else None
 
     @property
     def model(self) -> str:
-        """What a command is given to load it, as in `evenreel index --model`, quoted for a shell."""
+        """Argument that names the encoder in a command, as in `evenreel index --model`, quoted for a shell."""
         return f"CHECKPOINT/{ENCODER}" if self.trained_further else shlex.quote(self.id)
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the matcher was trained on, which is what it should be given.
+    """Form of the inputs the matcher was trained on, which it should be given.
 
     Attributes:
         frames: most frames of a clip; None for any number.
         words: most word features of a caption, the tokenizer's marks included; None for any number.
         rule: how frames were sampled, in the words of `evenreel.features.settings.rule_text`.
         windows: O, equal stretches of a clip whose on-screen text it was given; None where it was given none.
-        words_from: where that text was from, `ocr` or `corpus`; None where it was given none or nobody noted it.
+        words_from: where that text was from, `ocr` or `corpus`; None where it was given none or it was not noted.
         streams: names of the streams of stored features that it was given; empty for all of them.
         word_changes: what was done to the words of that text; None for nothing.
     """
@@ -99,7 +99,7 @@ class Inputs:
 
     @property
     def on_screen(self) -> str:
-        """The on-screen text that it was given, in words."""
+        """Words for the on-screen text that it was given."""
         if self.windows is None:
             return "no on-screen text"
         source = {"ocr": " (read in the frames)", "corpus": " (words of the corpus)"}.get(self.words_from or "", "")
@@ -108,13 +108,13 @@ class Inputs:
 
 @dataclass(frozen=True)
 class RecordedMetric:
-    """One figure with its interval.
+    """Figure of a metric with its interval.
 
     Attributes:
         name: the metric and its direction, `R@1 t2v` for example.
         value: in the metric's own unit, percent for recall.
         low: lower end of the 95 % interval; None where it was not measured.
-        high: upper end, likewise.
+        high: upper end of the 95 % interval; None where it was not measured.
         data: corpus and split that it was measured on.
         relevance: what answers a caption, in the word of `evenreel evaluate --relevance`.
         uses: what went into the ranking beside the caption and the video, as `ScoreNotes.uses` says it.
@@ -131,10 +131,10 @@ class RecordedMetric:
 
 @dataclass(frozen=True)
 class About:
-    """Where a matcher comes from; all of it goes into config.json and the model card.
+    """Origin of a matcher; all of it goes into config.json and the model card.
 
     Attributes:
-        encoder: whose features it takes.
+        encoder: encoder whose features it takes.
         inputs: what it was trained on.
         corpus: name of the corpus; empty for a matcher that was not trained.
         split: the split that it was trained on.
@@ -143,9 +143,9 @@ class About:
         clips_note: sentences on the clips that it was trained on: what was left out, how they were divided.
         uses: what it knows beside its training and validation splits, `class lengths of the split test` for example; it
             goes into `ScoreNotes.uses` of all that it scores.
-        metrics: what was measured.
+        metrics: metrics measured.
         limits: sentences on what it cannot do, beside those that hold for every matcher.
-        license: identifier of the licence of the weights, `apache-2.0` for example; empty where nobody chose one.
+        license: identifier of the licence of the weights, `apache-2.0` for example; empty where none was chosen.
     """
 
     encoder: EncoderNote
@@ -162,7 +162,7 @@ class About:
 
     @property
     def features_command(self) -> str:
-        """What makes of a corpus the features that the matcher takes, quoted for a shell."""
+        """Command that computes the features that the matcher takes from a corpus, quoted for a shell."""
         if (name := self.encoder.stored_name) is not None:
             frames = (self.inputs.rule or "").partition(" ")[0]
             sampled = f" --frames {frames}" if frames.isdecimal() else ""
@@ -179,8 +179,8 @@ class Pretrained:
 
     Attributes:
         matcher: the model, in evaluation mode after loading.
-        spec: how it is built.
-        about: where it comes from.
+        spec: specification that the matcher is built from.
+        about: origin of the matcher.
     """
 
     matcher: Matcher

@@ -33,7 +33,7 @@ def save_pretrained(
     it for test-time training.
 
     Args:
-        folder: where it goes.
+        folder: folder to write.
         pretrained: the matcher, how it is built and where it comes from.
         towers: the encoder, if it was trained with the matcher; it is saved as a model of its own in `encoder/`, for
             `evenreel index --model FOLDER/encoder`, and the matcher is tied to it.

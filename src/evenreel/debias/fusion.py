@@ -97,10 +97,10 @@ def prior_weights(sizes: Sequence[int]) -> tuple[float, ...]:
 
 
 def uniform_weights(count: int) -> tuple[float, ...]:
-    """The same for each of `count` members, as the paper's text has it.
+    """Return equal weights for `count` members, as the paper's text has it.
 
     Raises:
-        UsageError: there is no member.
+        UsageError: there are no members.
     """
     return prior_weights([1] * count)
 
@@ -161,7 +161,7 @@ def pair_loss(logits: Tensor, pairs: Tensor) -> Tensor:
     """InfoNCE of all answers of a table, in both directions; other answers of a caption or clip are no negatives.
 
     Args:
-        logits: (Q, V).
+        logits: (Q, V) logits.
         pairs: (2, P) rows and columns of the P answers.
 
     >>> pair_loss(torch.zeros(2, 2), torch.tensor([[0, 1], [0, 1]]))  # nothing is known: the logarithm of 2

@@ -31,8 +31,8 @@ class Ensemble(nn.Module):
 
     Args:
         members: M matchers; they may differ in all but what they read.
-        dimension: D of the features.
-        settings: numbers for each member.
+        dimension: dimension D of the features.
+        settings: fusion numbers for each member.
 
     Raises:
         UsageError: there is no member, one takes other features than the others, or there is not a weight for each.
@@ -52,7 +52,7 @@ class Ensemble(nn.Module):
 
     @property
     def logit_scale(self) -> Tensor:
-        """That of the first member."""
+        """Logit scale of the first member."""
         scale: Tensor = self.members[0].logit_scale
         return scale
 
@@ -89,8 +89,8 @@ class PerStratum(nn.Module):
 
     Args:
         matcher: a matcher of one caption and one video, adapted or not.
-        dimension: D of the features.
-        settings: numbers for each stratum.
+        dimension: dimension D of the features.
+        settings: fusion numbers for each stratum.
 
     Raises:
         UsageError: the matcher is, or has in it, one of this file.
@@ -111,7 +111,7 @@ class PerStratum(nn.Module):
 
     @property
     def logit_scale(self) -> Tensor:
-        """That of the wrapped matcher."""
+        """Logit scale of the wrapped matcher."""
         scale: Tensor = self.matcher.logit_scale
         return scale
 
@@ -163,7 +163,7 @@ def fused(scores: Iterable[Tensor], settings: Fusion) -> Tensor:
 
     Args:
         scores: (Q, V) of each member.
-        settings: numbers for each member.
+        settings: fusion numbers for each member.
 
     >>> fused([torch.tensor([[0.2, 0.6]]), torch.tensor([[0.8, 0.4]])], Fusion((0.75, 0.25)))
     tensor([[0.3500, 0.5500]])

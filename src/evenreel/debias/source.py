@@ -36,7 +36,7 @@ class SourceDebias:
 
     Attributes:
         form: `hinge`, generated videos may not lead, as published; `neutral`, neither may.
-        weight: of the term, lambda.
+        weight: weight lambda of the term.
         share: of the batch that takes part, drawn anew at each step.
         on: `logit`, scores times the logit scale, as the contrastive loss has them; `cosine`, the scores themselves.
             The scale is taken as a constant, or the term would fall by a flatter softmax with the same ranking.
@@ -86,7 +86,7 @@ class Debiased(nn.Module):
     Args:
         matcher: a `torch.nn.Module`; it encodes and scores as it does alone, so that it can be used without this
             wrapper once it is trained.
-        settings: of the term.
+        settings: settings of the term.
     """
 
     def __init__(self, matcher: Matcher, settings: SourceDebias) -> None:
@@ -97,7 +97,7 @@ class Debiased(nn.Module):
 
     @property
     def logit_scale(self) -> Tensor:
-        """That of the wrapped matcher."""
+        """Logit scale of the wrapped matcher."""
         return self.matcher.logit_scale
 
     def encode_text(self, text: TextBatch) -> Any:
@@ -163,9 +163,9 @@ def paired_scores(matcher: Matcher, text: State, video: State) -> Tensor:
     """Scores of each caption with the video at its place, (B,); the other pairs are not calculated, or soon forgotten.
 
     Args:
-        matcher: whose `score` it is.
-        text: state of B captions.
-        video: state of B videos.
+        matcher: matcher to score with.
+        text: state of the B captions.
+        video: state of the B videos.
     """
     parts = [slice(start, start + ROWS_AT_ONCE) for start in range(0, row_count(text), ROWS_AT_ONCE)]
     return torch.cat([matcher.score(take_rows(text, rows), take_rows(video, rows)).diagonal() for rows in parts])

@@ -39,10 +39,10 @@ DEPENDENT = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """How the clips of one generator are compared with real ones.
+    """Comparison of the clips of one generator with real ones.
 
     Attributes:
-        source: the generator.
+        source: name of the generator.
         generated: how many of its clips are compared; with pairs, the number of these.
         real: with how many different real ones.
         paired: whether each is compared with the real clip that it mirrors.
@@ -60,7 +60,7 @@ def contrasts(sources: Sequence[str | None], mirrored: Indices) -> tuple[Contras
     """The comparisons that can be made: by pairs where a generator has enough, else of all its clips with all real.
 
     Args:
-        sources: of the C clips: `camera`, a generator, or None where nobody knows.
+        sources: sources of the C clips: `camera`, a generator, or None where not known.
         mirrored: (C,) which real clip each one mirrors, -1 where none is known.
 
     Returns:

@@ -181,12 +181,12 @@ def shifted(vectors: Array, p: Array, settings: PVector) -> Array:
 def shifted_scores(
     captions: EmbeddingTable, real: EmbeddingTable, generated: EmbeddingTable, p: Array, settings: PVector
 ) -> VectorScores:
-    """Scores of real clips moved by p, and of generated ones as they are: (Q, V real + V generated).
+    """Score captions with real clips moved by p and generated ones as they are: (Q, V real + V generated).
 
     Args:
-        captions: by the original model.
-        real: likewise; these are moved.
-        generated: likewise.
+        captions: vectors of captions by the original model.
+        real: vectors of real clips by the original model; these are moved.
+        generated: vectors of generated clips by the original model.
         p: (D,), the mean of `p_vectors`.
         settings: sign, and whether scores are cosines.
 
@@ -253,7 +253,7 @@ class Alike:
 
 @dataclass(frozen=True, eq=False)
 class DirectionAgreement:
-    """Several sets of p_i beside each other.
+    """Agreement of several estimates of the vectors p_i.
 
     Attributes:
         alike: by the name of each set.

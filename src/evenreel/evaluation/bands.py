@@ -39,7 +39,7 @@ class Ranked:
 
     @classmethod
     def joined(cls, parts: Sequence[Ranked]) -> Ranked:
-        """The queries of one part after those of the other."""
+        """Append the queries of another part."""
         ends = np.cumsum([0] + [len(part.found) for part in parts])
         every = np.arange(ends[-1])
         return cls(
@@ -51,10 +51,10 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class RankingPlan:
-    """What is calculated of each ranking.
+    """Figures to calculate of each ranking.
 
     Attributes:
-        metrics: whose columns are wanted.
+        metrics: metrics whose columns are computed.
         ties: the rule for ties.
         every: whether each relevant item counts alone, without the others in its ranking (`every_hit`).
         tables: for the size of the gallery.
@@ -66,7 +66,7 @@ class RankingPlan:
     tables: Tables
 
     def calculate(self, scores: NDArray[Any], items: Items) -> Ranked:
-        """Columns of the b queries of (b, gallery) scores."""
+        """Compute the columns of the b queries of (b, gallery) scores."""
         scores = _query_by_query(scores)
         found = np.bincount(items.query, minlength=len(scores)) > 0
         ordered = any(metric.needs_order for metric in self.metrics)
@@ -80,10 +80,10 @@ class RankingPlan:
 
 
 def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, progress: Progress) -> Ranked:
-    """Every query of a direction.
+    """Rank every query of a direction.
 
-    Scores and relevance are asked for in this thread alone, each pair once. What is read is copied before more is
-    asked for, so blocks may share a buffer.
+    Scores and relevance are read in this thread alone, each pair once. What is read is copied before more is read, so
+    blocks may share a buffer.
 
     Args:
         search: queries, gallery and relevance.

@@ -27,7 +27,7 @@ class Bank:
     caption_ids: tuple[str, ...] | None = None
 
     def notice(self, asked: Sequence[str]) -> str:
-        """A sentence where captions of the bank are among those that are `asked`; empty where none is."""
+        """A sentence where captions of the bank are among the queries `asked`; empty where none is."""
         own = set(self.caption_ids or ()).intersection(asked)
         if not own:
             return ""

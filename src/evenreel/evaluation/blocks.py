@@ -44,7 +44,7 @@ class CheckedScores:
                 raise ScoresError(f"The scores name the {what} {twice!r} more than once; every {what} has one place.")
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Some rows and columns.
+        """Read some rows and columns.
 
         Raises:
             ScoresError: the block has another shape, is not numeric, or holds NaN.
@@ -115,7 +115,7 @@ def unmasked(values: Any, what: str) -> NDArray[Any]:
         what: they are, in the plural; it begins the sentence of the error.
 
     Raises:
-        ScoresError: some value is masked.
+        ScoresError: a value is masked.
     """
     masked = int(np.ma.getmaskarray(values).sum()) if isinstance(values, np.ma.MaskedArray) else 0
     if masked:
@@ -192,7 +192,7 @@ class CaptionGroups:
 
     @classmethod
     def of(cls, clip_ids: Sequence[str]) -> CaptionGroups:
-        """Groups from the clip of each caption.
+        """Group captions by the clip of each.
 
         >>> groups = CaptionGroups.of(["b", "a", "b"])
         >>> list(groups.clip_ids), groups.order.tolist(), groups.starts.tolist()
@@ -231,12 +231,12 @@ class GroupedScores:
         return self.scores.about
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Some groups and columns; every caption of these columns is read."""
+        """Read some groups and columns; every caption of these columns is read."""
         return self.groups.best(self.scores.block(slice(0, len(self.groups.order)), videos))[captions]
 
 
 class GivenRelevance:
-    """Degrees of relevance from a table of one's own; it is a `Relevance`.
+    """Degrees of relevance from a given table; implements `Relevance`.
 
     Raises:
         UsageError: it is no table of numbers from 0 to 1.
@@ -256,29 +256,29 @@ class GivenRelevance:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Captions and videos."""
+        """Numbers of captions and videos."""
         rows, columns = self._table.shape
         return rows, columns
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """See `Relevance.block`."""
+        """Read a block of degrees, see `Relevance.block`."""
         return self._table[captions, videos].astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedRelevance:
-    """Relevance of groups of captions, a group's being the highest of its captions'; it is a `Relevance`."""
+    """Relevance of groups of captions, the highest of a group's captions; implements `Relevance`."""
 
     relevance: Relevance
     groups: CaptionGroups
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Groups and videos."""
+        """Numbers of groups and videos."""
         return len(self.groups.starts), self.relevance.shape[1]
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """See `Relevance.block`."""
+        """Read a block of degrees, see `Relevance.block`."""
         return self.groups.best(self.relevance.block(slice(0, len(self.groups.order)), videos))[captions]
 
 
@@ -297,16 +297,16 @@ class Items:
     degree: NDArray[np.float64]
 
     def where(self, kept: NDArray[Any]) -> Items:
-        """The pairs that a mask or a list of places names."""
+        """Select the pairs that a mask or a list of places names."""
         return Items(self.query[kept], self.item[kept], self.degree[kept])
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """One direction, laid out: queries that look through a gallery.
+    """Scores of one direction: queries (rows) that look through a gallery (columns).
 
     Attributes:
-        scores, relevance: of captions and videos.
+        scores, relevance: scores and relevance of captions and videos.
         turned: whether videos are the queries and captions the gallery.
     """
 
@@ -326,17 +326,17 @@ class Search:
 
     @property
     def gallery_size(self) -> int:
-        """How many they are."""
+        """Number of items in the gallery."""
         return len(self.gallery_ids)
 
     @property
     def gallery_digest(self) -> str:
-        """Of their ids, in whatever order they are."""
+        """Digest of the gallery's ids, independent of their order."""
         return sha256("\0".join(sorted(self.gallery_ids)).encode()).hexdigest()
 
     @property
     def row_scores(self) -> int:
-        """How many scores are read for a query: more than the gallery has items where captions are grouped."""
+        """Number of scores read for a query: more than the gallery has items where captions are grouped."""
         return len(self.scores.groups.order) if isinstance(self.scores, GroupedScores) else self.gallery_size
 
     def read(self, queries: slice) -> NDArray[Any]:
@@ -345,7 +345,7 @@ class Search:
         return self.scores.block(everything, queries).T if self.turned else self.scores.block(queries, everything)
 
     def items(self, queries: slice) -> Items:
-        """What some queries should find."""
+        """Return the relevant items of some queries."""
         if self._pairs is not None:
             return _of_sparse(self._pairs[queries])
         everything = slice(0, self.gallery_size)

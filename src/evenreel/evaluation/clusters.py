@@ -29,7 +29,7 @@ _PLURALS = {CLIP: "clips", VIDEO: "videos"}
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """What each clip is drawn together with.
+    """Clusters of clips that are drawn together.
 
     Attributes:
         number: of the cluster of each clip, by clip id.
@@ -49,17 +49,17 @@ class Clusters:
 
     @cached_property
     def count(self) -> int:
-        """How many clusters there are."""
+        """Number of clusters."""
         return len(set(self.number.values()))
 
     @property
     def by_clip(self) -> bool:
-        """Whether each clip is drawn by itself."""
+        """Check whether each clip is drawn by itself."""
         return self.word == _PLURALS[CLIP]
 
     @property
     def notice(self) -> str:
-        """A sentence on what is drawn where it is not clips; empty elsewhere."""
+        """Word what is drawn where it is not clips; empty elsewhere."""
         if self.by_clip:
             return ""
         of = f"The {self.clips - self.alone:,} clips{' that say so' if self.alone else ''} are of "
@@ -80,7 +80,7 @@ class Clusters:
 
 
 def clusters_of(corpus: Corpus, cluster: str = AUTO) -> Clusters:
-    """Which clips of a corpus are drawn together.
+    """Assign the clips of a corpus to clusters that are drawn together.
 
     Args:
         corpus: the part that is meant, such as one split.

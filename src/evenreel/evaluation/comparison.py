@@ -28,14 +28,14 @@ from evenreel.progress import Progress, part_of
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of one system against the baseline's.
+    """Difference of one metric of one system from the baseline's.
 
     Attributes:
-        system: its name.
+        system: name of the system.
         direction: of the search.
-        metric: its word.
+        metric: the metric's word.
         baseline: the baseline's figure.
-        value: the system's.
+        value: the system's figure.
         difference: value less baseline, with its interval over the same groups of queries.
         p_randomisation: of the paired randomisation test.
         p_wilcoxon: of Wilcoxon's signed ranks over clips.
@@ -64,7 +64,7 @@ class Comparison:
 
     Attributes:
         rows: one a system, direction and metric.
-        confidence: of the intervals.
+        confidence: confidence of the intervals.
         resamples: arrangements of the tests, and samples for medians, that were drawn.
         notices: sentences that belong beside the differences.
     """
@@ -89,13 +89,13 @@ def compare(
     """Test each system against the baseline; p-values are adjusted by Holm over the systems of a direction and metric.
 
     Args:
-        baseline: what is compared with.
+        baseline: evaluation to compare with.
         others: by their names, evaluated on the same queries and galleries with the same metrics and rules.
         settings: `resamples` and `seed`; the confidence is the baseline's.
         progress: called now and then with the share that is done, 0 to 1.
 
     Raises:
-        ScoresError: the systems were not asked the same.
+        ScoresError: the systems have not the same queries, gallery or protocol.
         UsageError: an argument is of the wrong kind, there is nothing to compare, or no resample to do it with.
     """
     check_named(others, "others", "evaluations by the names of their systems", "evaluation")
@@ -199,10 +199,10 @@ def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Directi
 
 
 def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> DirectionResult:
-    """The other system's result with its queries in the order of the baseline's.
+    """Reorder another system's result so that its queries are in the order of the baseline's.
 
     Raises:
-        ScoresError: they were not asked the same queries, of the same gallery, under the same protocol.
+        ScoresError: they have not the same queries, gallery or protocol.
     """
     place = {one: row for row, one in enumerate(other.query_ids)}
     missing = [one for one in base.query_ids if one not in place]

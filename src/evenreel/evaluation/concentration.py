@@ -19,11 +19,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Balance:
-    """How the queries of a matching are shared out among videos.
+    """Distribution of the queries of a matching among videos.
 
     Attributes:
-        queries: how many there are.
-        videos: likewise.
+        queries: number of queries.
+        videos: number of videos.
         matched: queries that have a video.
         coverage: share of the videos that have a query.
         gini: of the queries of each video: 0 where all have as many, near 1 where one has all; NaN without a match.
@@ -50,11 +50,11 @@ class Balance:
 
 
 def balance(matches: NDArray[Any], videos: int) -> Balance:
-    """How the queries of a matching are shared out.
+    """Measure how the queries of a matching are distributed among videos.
 
     Args:
         matches: (Q,) the video of each query, -1 for none (`evenreel.adaptation.titan.matching.rematch`).
-        videos: how many there are.
+        videos: number of videos.
 
     Raises:
         UsageError: there is no video, or a match is not one of them.
@@ -89,10 +89,10 @@ def balance(matches: NDArray[Any], videos: int) -> Balance:
 
 
 def gini(counts: NDArray[Any]) -> float:
-    """How unequally things are shared out: 0 where all have as many, near 1 where one has all (Gini 1912).
+    """Compute the Gini coefficient (Gini 1912): 0 where all counts are equal, near 1 where one has all.
 
     Args:
-        counts: (n,) how many each has, none below 0; NaN comes back where nobody has any.
+        counts: (n,) counts, none below 0; NaN comes back where all are 0.
 
     >>> gini(np.array([3, 3, 3])), gini(np.array([0, 0, 0, 8]))
     (0.0, 0.75)

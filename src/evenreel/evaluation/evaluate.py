@@ -55,7 +55,7 @@ def evaluate(
 ) -> Evaluation:
     """Rank, both ways, and summarise with intervals.
 
-    Nothing of the size Q x V is made: scores are asked for in bands of `settings.band_bytes`, each score once a
+    Nothing of the size Q x V is made: scores are read in bands of `settings.band_bytes`, each score once a
     direction, from the calling thread.
 
     Args:
@@ -72,7 +72,7 @@ def evaluate(
 
     Raises:
         ScoresError: the scores do not fit the corpus, hold NaN, or leave nothing to calculate a metric from.
-        CorpusError: degrees of relevance are asked for of a corpus without classes.
+        CorpusError: degrees of relevance are wanted of a corpus without classes.
         UsageError: an argument is of the wrong kind; the relevance is not known, has another shape, or degrees
             outside 0 to 1.
 

@@ -24,8 +24,8 @@ class Hits:
     """The first hit of h rankings.
 
     Attributes:
-        query: (h,) whose it is.
-        above, others, relevant: (h,) the module's triple.
+        query: (h,) number of its query.
+        above, others, relevant: (h,) counts of the module's triple.
         retrieved: (h,) False where the best relevant score is minus infinity: a rank exists, but nothing is found.
     """
 
@@ -40,17 +40,17 @@ class Hits:
         return self.retrieved * hit_chance(self.above, self.others, self.relevant, k)
 
     def renumbered(self, numbers: Indices) -> Hits:
-        """The hits of query i as those of query `numbers[i]`."""
+        """Renumber query i as `numbers[i]`."""
         return replace(self, query=numbers[self.query])
 
     @classmethod
     def joined(cls, parts: Sequence[Hits]) -> Hits:
-        """One after the other, as they are numbered."""
+        """Concatenate hits of several bands of queries, as they are numbered."""
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
 def first_hits(places: Places) -> Hits:
-    """Of each query the first stretch that holds a strictly relevant item; a query without one has none."""
+    """Select, for each query, the first stretch with a strictly relevant item; a query without one has none."""
     holds = np.flatnonzero(places.strict)
     holds = holds[np.diff(places.query[holds], prepend=-1) > 0]
     strict = places.strict[holds]
@@ -58,7 +58,7 @@ def first_hits(places: Places) -> Hits:
 
 
 def every_hit(places: Places) -> Hits:
-    """Each strictly relevant item as the only one, among the items that are not strictly relevant."""
+    """Select each strictly relevant item as the only one, among the items that are not strictly relevant."""
     times = places.strict
     above = places.above - places.sums_before(times.astype(np.float64)).astype(np.int64)
     others = places.size - times
@@ -70,7 +70,7 @@ def every_hit(places: Places) -> Hits:
 
 
 def hit_columns(hits: Hits, metrics: tuple[Metric, ...]) -> dict[str, Column]:
-    """The (h,) columns that metrics of the first hit need, and always the rank; shares in percent."""
+    """Compute the (h,) columns that metrics of the first hit need, and always the rank; shares in percent."""
     columns = {FIRST_RANK: expected_rank(hits.above, hits.others, hits.relevant)}
     for metric in metrics:
         for column in metric.columns:

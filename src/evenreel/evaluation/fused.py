@@ -59,11 +59,11 @@ class Validation:
 
 @dataclass(frozen=True, eq=False)
 class FusedScores:
-    """A weighted sum of the scores of several systems; it is a `ScoreBlocks`.
+    """Weighted sum of the scores of several systems; implements `ScoreBlocks`.
 
     Attributes:
         systems: scores of the same Q captions and V clips in the same order.
-        fusion: weights, means and scales.
+        fusion: weights, means and scales of the systems.
         about: notes of all systems, and what the fusion uses.
     """
 
@@ -82,7 +82,7 @@ class FusedScores:
         return self.systems[0].video_ids
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
-        """See `evenreel.types.ScoreBlocks.block`."""
+        """Read a block of fused scores, see `evenreel.types.ScoreBlocks.block`."""
         total = np.zeros((captions.stop - captions.start, videos.stop - videos.start))
         for system, (factor, constant) in zip(self.systems, self.fusion.terms(), strict=True):
             total += factor * system.block(captions, videos).astype(np.float64) - constant
@@ -94,7 +94,7 @@ class FusedRanks(FusedScores):
     """Reciprocal ranks of clips, weighed and added up over systems, for captions' searches."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
-        """See `evenreel.types.ScoreBlocks.block`; the whole rankings of the captions are worked out."""
+        """Read a block of fused ranks; the whole rankings of the captions are computed."""
         whole = slice(0, len(self.video_ids))
         total = np.zeros((captions.stop - captions.start, len(self.video_ids)))
         for system, weight in zip(self.systems, self.fusion.weights, strict=True):
@@ -107,7 +107,7 @@ class FusedVideoRanks(FusedScores):
     """Reciprocal ranks of captions, weighed and added up over systems, for videos' searches; the table is held."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
-        """See `evenreel.types.ScoreBlocks.block`."""
+        """Read a block of fused ranks, see `evenreel.types.ScoreBlocks.block`."""
         return self._table[captions, videos]
 
     @cached_property
@@ -131,7 +131,7 @@ def fuse(
     validation: Validation | None = None,
     direction: Direction = "t2v",
 ) -> FusedScores:
-    """One system of several, which says what all of them use.
+    """Fuse several systems into one, which notes what all of them use.
 
     Args:
         systems: two or more by their names, with scores of the same captions and clips; the order of the first is that

@@ -45,7 +45,7 @@ class GroupedMean:
     """A mean over n queries in G groups, with what each group adds to it.
 
     Attributes:
-        value: the mean.
+        value: the mean itself.
         sums: (G,) sums of the values of each group's queries.
         sizes: (G,) how many queries each group has.
     """
@@ -56,7 +56,7 @@ class GroupedMean:
 
     @classmethod
     def of(cls, values: Column, groups: NDArray[np.int64]) -> GroupedMean:
-        """The mean of (n,) values, of those that are known (not NaN).
+        """Compute the mean of the known (not NaN) of (n,) values.
 
         Args:
             values: of the queries; at least one is known.
@@ -75,16 +75,16 @@ class GroupedMean:
 
     @property
     def variance(self) -> float:
-        """Of the mean, from what the groups add; there are at least two."""
+        """Variance of the mean, from what the groups add; there are at least two."""
         return _error(self.parts, self.sizes) ** 2
 
     @property
     def effective(self) -> float:
-        """How many groups of equal size have a mean as sure as these, which may be of unequal size."""
+        """Number of groups of equal size whose mean would be as sure as that of these unequal groups."""
         return effective(self.sizes)
 
     def with_more(self, *values: float, size: float | None = None) -> GroupedMean:
-        """The same with another group for each value, of average size or of a size that is given."""
+        """Return the mean with another group for each value, of average size or of a size that is given."""
         size = float(self.sizes.mean()) if size is None else size
         sums = np.append(self.sums, np.array(values) * size)
         sizes = np.append(self.sizes, [size] * len(values))
@@ -127,10 +127,10 @@ def figure_interval(
     """The figure of any metric but the median, which has no variance of this kind, with its interval.
 
     Args:
-        metric: whose figure is meant.
+        metric: metric of the figure.
         per_query: (n,) columns that it reads, shares in percent.
         groups: (n,) whole numbers, equal for queries that are drawn together.
-        confidence: of the interval.
+        confidence: confidence of the interval.
         gallery_size: the largest rank there is.
 
     Returns:
@@ -179,10 +179,10 @@ def t_interval(value: float, parts: Column, sizes: Column, confidence: float) ->
     """A figure with Student's interval.
 
     Args:
-        value: the figure.
+        value: the figure itself.
         parts: (G,) what each group adds to it less its expectation.
         sizes: (G,) how much each group counts.
-        confidence: of the interval.
+        confidence: confidence of the interval.
 
     The mean of 4, 5 and 6 has the standard error 1 / sqrt(3) and two degrees of freedom, so 4.3027 of them either way:
 
@@ -202,11 +202,11 @@ def difference_interval(
     """The second system's figure less the first's, of any metric but the median, with its interval.
 
     Args:
-        metric: whose figure is compared.
+        metric: metric to compare.
         first: (n,) columns of one system.
         second: (n,) columns of the other, in the same order of queries.
         groups: (n,) whole numbers, equal for queries that are drawn together.
-        confidence: of the interval.
+        confidence: confidence of the interval.
     """
     sides = [[GroupedMean.of(one[column], groups) for column in metric.columns] for one in (first, second)]
     values = [float(metric.summary(one)[0]) for one in (first, second)]
@@ -234,7 +234,7 @@ def hits_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -> 
 
     Args:
         mean: of the differences of n queries.
-        confidence: of the interval.
+        confidence: confidence of the interval.
         most: how far the figures can be apart.
     """
     if len(mean.sizes) < 2:
@@ -273,7 +273,7 @@ def around(
 
 
 def effective(sizes: Column) -> float:
-    """How many groups of equal size have a mean as sure as those of (G,) unequal sizes (Kish 1965).
+    """Compute the number of equal groups with a mean as sure as that of (G,) unequal sizes (Kish 1965).
 
     >>> effective(np.array([1.0, 1.0, 2.0]))
     2.6666666666666665
@@ -285,10 +285,10 @@ def wilson(value: float, queries: float, reach: float, most: float = 100.0) -> I
     """A share with its score interval (Wilson 1927).
 
     Args:
-        value: from 0 to `most`.
+        value: share or count, from 0 to `most`.
         queries: of how many independent queries it is.
         reach: how many standard errors the interval has either way.
-        most: the whole.
+        most: value of the whole.
 
     >>> found = wilson(0.0, 100, 1.96)
     >>> round(found.low, 2), round(found.high, 2)

@@ -27,13 +27,13 @@ Place = Callable[[int], str]
 
 @dataclass(frozen=True, eq=False)
 class ListedScores:
-    """Ranked lists of Q captions or V videos; it is a `ScoreBlocks` that makes its blocks when they are asked for.
+    """Ranked lists of Q captions or V videos; implements `ScoreBlocks` and makes its blocks when they are read.
 
     Attributes:
         rows, columns: (N,) whose score each listed one is.
-        values: (N,) scores.
-        caption_ids: Q ids of captions.
-        video_ids: V ids of clips.
+        values: (N,) scores of the listed pairs.
+        caption_ids: ids of the Q captions.
+        video_ids: ids of the V clips.
         queries: `t2v` where captions have lists, `v2t` where videos have.
         uses: see `evenreel.types.ScoreNotes`.
     """
@@ -48,11 +48,11 @@ class ListedScores:
 
     @property
     def about(self) -> ScoreNotes:
-        """What the lists use, and whether they list every pair."""
+        """Notes on what the lists use, and whether they list every pair."""
         return ScoreNotes(self.uses, complete=len(self.values) == len(self.caption_ids) * len(self.video_ids))
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """See `ScoreBlocks.block`."""
+        """Make a block of scores, see `ScoreBlocks.block`."""
         few_rows = captions.stop - captions.start < len(self.caption_ids)
         part = (self._by_row if few_rows else self._by_column)[captions, videos].tocoo()
         dense = np.full(part.shape, -np.inf, dtype=self.values.dtype)

@@ -42,7 +42,7 @@ _WORD = re.compile(r"(R|nDCG)@([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure of a ranking; make it with `parse_metric`.
+    """Metric of a ranking, such as `R@5`; make it with `parse_metric`.
 
     Attributes:
         name: `R`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `mAP` or `mAP-EPIC`.
@@ -58,33 +58,33 @@ class Metric:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Per-query columns that `summary` reads."""
+        """Names of the per-query columns that `summary` reads."""
         if self.name in ("Rsum", "GeoR"):
             return _SUMMED
         return (FIRST_RANK,) if self.name in ("MedR", "MeanR") else (str(self),)
 
     @property
     def needs_order(self) -> bool:
-        """Whether the places of all relevant items count, not only the first one's."""
+        """Check whether the places of all relevant items count, not only the first one's."""
         return self.name in _ORDERED
 
     @property
     def higher_is_better(self) -> bool:
-        """False for ranks."""
+        """Check whether higher figures are better; False for ranks."""
         return self.name not in ("MedR", "MeanR")
 
     @property
     def is_of_means(self) -> bool:
-        """Whether the means of `columns` are all that the figure depends on; the median's are not."""
+        """Check whether the figure depends on the means of `columns` alone; the median's does not."""
         return self.name != "MedR"
 
     @property
     def explanation(self) -> str:
-        """What it is, in a line."""
+        """Explain the metric in a line."""
         return _CUT.get(self.name) or _PLAIN[self.name]
 
     def summary(self, per_query: PerQuery, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """The figure of each of B weightings of the queries, as a bootstrap asks for.
+        """Compute the figure of each of B weightings of the queries, as a bootstrap needs.
 
         Args:
             per_query: at least `columns`, each (n,). A query for which a column is NaN does not count in it.
@@ -111,7 +111,7 @@ class Metric:
 
 
 def parse_metric(word: str) -> Metric:
-    """`R@7`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `nDCG@10`, `nDCG@R`, `mAP` or `mAP-EPIC`.
+    """Parse `R@7`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `nDCG@10`, `nDCG@R`, `mAP` or `mAP-EPIC`.
 
     Raises:
         UsageError: it is none of them.

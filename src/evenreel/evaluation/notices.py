@@ -19,8 +19,8 @@ def beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[s
     """Say which recalls count the whole gallery, so that no order of it could give another figure.
 
     Args:
-        result: of one direction.
-        metrics: that were asked for.
+        result: result of one direction.
+        metrics: metrics that are to be computed.
 
     Returns:
         One sentence, or none where every `R@k` has a k below the size of the gallery.

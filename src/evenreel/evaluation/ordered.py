@@ -31,7 +31,7 @@ class Discounts:
 
     @classmethod
     def of(cls, values: Column) -> Discounts:
-        """From the value of each place."""
+        """Sum up discounts from the value of each place."""
         return cls(np.append(values, 0.0), np.append(0.0, np.cumsum(values)))
 
     def between(self, above: Indices, stop: Indices) -> Column:
@@ -45,20 +45,20 @@ class Discounts:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What depends on the size of the gallery alone: `gain` is 1 / log2(place + 1), `inverse` is 1 / place."""
+    """Discounts that depend on the gallery's size alone: `gain` is 1 / log2(place + 1), `inverse` 1 / place."""
 
     gain: Discounts
     inverse: Discounts
 
     @classmethod
     def of(cls, gallery: int) -> Tables:
-        """For a gallery of so many items."""
+        """Make the tables of a gallery of so many items."""
         places = np.arange(1, gallery + 1, dtype=np.float64)
         return cls(Discounts.of(1 / np.log2(places + 1)), Discounts.of(1 / places))
 
 
 def order_columns(places: Places, items: Items, metrics: tuple[Metric, ...], tables: Tables) -> dict[str, Column]:
-    """The (b,) columns of those metrics that need the order, in percent; NaN where a query has nothing to find."""
+    """Compute the (b,) columns of metrics that need the order, in percent; NaN where a query has nothing to find."""
     columns = {}
     for metric in metrics:
         if metric.name == "nDCG":
@@ -69,7 +69,7 @@ def order_columns(places: Places, items: Items, metrics: tuple[Metric, ...], tab
 
 
 def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: Tables) -> Column:
-    """Gain discounted by 1 / log2(place + 1), as a share of the best order's; see `Metric.cutoff`.
+    """Compute nDCG, gain discounted by 1 / log2(place + 1) over that of the best order; see `Metric.cutoff`.
 
     The gain of an item is its degree of relevance. Of a stretch, every place has the expected gain g / t. Items that
     are not retrieved gain nothing, but are in the best order, which is cut where the ranking is. (Järvelin and

@@ -27,9 +27,9 @@ def cut_to(
     Args:
         part: what is measured, a split for example.
         scores: of captions and clips of the corpus.
-        whole: the corpus.
+        whole: corpus that `part` is a part of.
         path: of the scores, for messages.
-        notice: told in a sentence what is left out.
+        notice: called with a sentence on what is left out.
 
     Raises:
         ScoresError: nothing of the part has scores.

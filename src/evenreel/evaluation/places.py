@@ -55,11 +55,11 @@ class Places:
 
 
 def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> Places:
-    """Stretches of the items' scores among all of their queries'.
+    """Find the stretches of equal scores that the items are in, among all scores of their queries.
 
     Args:
         scores: (b, n), a query a row, without NaN.
-        items: of these queries.
+        items: relevant items of these queries.
         ties: unless `expected`, each item is a stretch of its own: relevant items come first (`optimistic`) or last
             (`pessimistic`) among equals, a higher degree nearer to that end.
 
@@ -77,7 +77,7 @@ def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> 
 
 
 def best_items(scores: NDArray[Any], items: Items) -> Items:
-    """The strictly relevant items with the best score of their query: all that the first hit depends on."""
+    """Select the strictly relevant items with the best score of their query: all that the first hit depends on."""
     strict = items.where(items.degree == 1)
     values = scores[strict.query, strict.item]
     starts = np.flatnonzero(np.diff(strict.query, prepend=-1))

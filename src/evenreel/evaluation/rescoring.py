@@ -47,10 +47,10 @@ class Rescoring:
     """A correction with the settings of its authors.
 
     Attributes:
-        name: as in a table.
+        name: name in tables.
         apply: from the scores, the direction and the bank, if one is needed.
         needs_bank: whether it is given scores of other queries against the same gallery.
-        directions: it is defined for.
+        directions: directions that it is defined for.
         serves_both: whether the result of one direction is that of the other too.
     """
 
@@ -62,7 +62,7 @@ class Rescoring:
 
 
 def rescore(word: str, scores: ScoreBlocks, direction: Direction, bank: Matrix | None = None) -> Scores:
-    """The correction of that word in `RESCORINGS`, with the settings of its authors.
+    """Apply the correction of that word in `RESCORINGS`, with the settings of its authors.
 
     Args:
         word: a key of `RESCORINGS`.
@@ -88,7 +88,7 @@ def rescore(word: str, scores: ScoreBlocks, direction: Direction, bank: Matrix |
 
 
 def dense(scores: ScoreBlocks) -> Scores:
-    """The scores as one matrix."""
+    """Read the scores as one matrix."""
     if isinstance(scores, Scores):
         return scores
     values = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
@@ -149,7 +149,7 @@ def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int =
     Args:
         scores: of Q captions and V videos.
         bank: (N, V) scores of N other captions, of the training set for example.
-        scale: the inverse temperature.
+        scale: inverse temperature of the softmax.
         top: how many videos of each caption in the bank count as hubs; one that ties with the last counts too.
     """
     values = _numbers(scores.values, scores)
@@ -173,9 +173,9 @@ def nearest_neighbour_norm(
     Args:
         scores: of Q captions and V videos.
         bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
-        direction: of the search.
+        direction: direction of the search.
         top: how many of the bank's queries count for an item.
-        weight: of the correction.
+        weight: weight of the correction.
     """
     values = _turned(_numbers(scores.values, scores), direction)
     bank = _turned(bank, direction)

@@ -43,7 +43,7 @@ RESAMPLING: dict[str, Allowed] = {
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure with the ends of its interval, None where none was asked for."""
+    """Figure with the ends of its interval; None where there is no interval."""
 
     value: float
     low: float | None = None
@@ -52,7 +52,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """What is calculated, and how.
+    """Settings of an evaluation.
 
     Attributes:
         metrics: figures, in the order they are shown; words such as `R@1` become metrics, and one may stand alone.
@@ -116,11 +116,11 @@ class EvaluationSettings:
 
 @dataclass(frozen=True, eq=False)
 class DirectionResult:
-    """One direction: n queries that have a relevant item, and the figures over them.
+    """Figures of one direction over the n queries that have a relevant item.
 
     Attributes:
-        direction: of the search.
-        protocol: its name, see `EvaluationSettings`.
+        direction: direction of the search.
+        protocol: name of the protocol, see `EvaluationSettings`.
         query_ids: n ids of captions, or of clips where a clip is the query.
         groups: (n,) whole numbers, equal for queries that are drawn together: those of one clip, or of one video. The
             captions of a clip are not independent, so whoever resamples draws groups.
@@ -149,7 +149,7 @@ class DirectionResult:
 
     @property
     def drawn(self) -> int:
-        """How many groups intervals and tests draw from."""
+        """Number of groups that intervals and tests draw from."""
         return len(np.unique(self.groups))
 
     @property
@@ -167,11 +167,11 @@ class Evaluation:
     """Figures of one system on one corpus.
 
     Attributes:
-        directions: a result for each direction that was asked for.
-        metrics: in the order they were asked for.
+        directions: results by direction.
+        metrics: metrics in the order of the settings.
         ties: the rule for ties.
         relevance: name of what counts as relevant.
-        confidence: of the intervals.
+        confidence: confidence of the intervals.
         uses: what the scores were made from beside caption and video, `ScoreNotes.uses`.
         notices: sentences that belong beside the figures.
     """

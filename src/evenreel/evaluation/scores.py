@@ -61,7 +61,7 @@ def load_scores(
         partial: leave queries out that a run has no list for.
         queries: whether captions (`t2v`) or videos (`v2t`) have the lists of a run whose ids fit both ways, or of a
             Parquet table with a row a pair (by default captions).
-        whole: the corpus that `corpus` is a part of. What the file has of other parts is then left out, and told;
+        whole: the corpus that `corpus` is a part of. What the file has of other parts is then left out, with a notice;
             None: such a file is refused.
         notice: is called with a sentence about anything the reader should know of the file; None: it is logged, behind
             the path.
@@ -97,11 +97,11 @@ def load_scores(
 def save_scores(scores: ScoreBlocks, path: str | Path, progress: Progress = lambda share: None) -> None:
     """Write values, ids and what the scores use to an `.npz`, or the values alone to an `.npy`.
 
-    They are asked for and written a band of captions at a time, so the table may be larger than memory. A file that
+    They are read and written a band of captions at a time, so the table may be larger than memory. A file that
     is there is replaced whole.
 
     Args:
-        scores: to be written.
+        scores: scores to write.
         path: of the file.
         progress: called now and then with the share that is done.
 
@@ -170,7 +170,7 @@ def _from_npy(path: Path, corpus: Corpus, whole: Corpus, notice: Notice) -> Scor
 
 
 def read_npz(path: Path) -> Scores:
-    """The scores of an `.npz` as `save_scores` writes it; whether its ids are those of a corpus is not looked at.
+    """Read the scores of an `.npz` as `save_scores` writes it; its ids are not compared with those of a corpus.
 
     Raises:
         ScoresError: it cannot be read, or lacks an array.
@@ -206,7 +206,7 @@ def check_file(path: Path) -> None:
 
 
 def read_matrix(path: Path) -> NDArray[Any]:
-    """A `.npy` file, mapped; its numbers are not looked at.
+    """Map a `.npy` file; its numbers are not checked.
 
     Raises:
         ScoresError: it cannot be read, or is no matrix of numbers.
@@ -254,7 +254,7 @@ def _why_broken_npy(path: Path, error: Exception) -> str:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a `.npz` file by their names.
+    """Read the arrays of a `.npz` file by their names.
 
     Raises:
         ScoresError: it cannot be read, or holds pickles.
@@ -270,7 +270,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def row_of_text(path: Path, name: str, array: NDArray[Any]) -> list[str]:
-    """An array of ids or labels as text; whole numbers become their digits.
+    """Convert an array of ids or labels to text; whole numbers become their digits.
 
     Raises:
         ScoresError: it is of another kind, or has not one axis.
@@ -331,7 +331,7 @@ def _from_wide(path: Path, table: pl.DataFrame) -> Scores:
 
 
 def check_matrix(path: Path, values: NDArray[Any]) -> None:
-    """Hold an array to what scores are.
+    """Check that an array is a matrix of scores.
 
     Raises:
         ScoresError: it does not hold numbers, or has not two axes.

@@ -73,7 +73,7 @@ class Columns:
 def sampled_figures(
     metrics: Sequence[Metric], systems: Sequence[Columns], settings: EvaluationSettings
 ) -> dict[str, NDArray[np.float64]]:
-    """By each metric's word, (S, B) figures of S systems with the same groups, on the same B samples."""
+    """Compute (S, B) figures of S systems with the same groups, on the same B samples, by each metric's word."""
     drawn: dict[str, list[NDArray[np.float64]]] = {str(metric): [] for metric in metrics}
     first = systems[0]
     for times in _resampled_groups(first.count, len(first.member), settings.resamples, settings.seed):
@@ -97,7 +97,7 @@ def percentile_ends(drawn: Column, confidence: float) -> tuple[float, float] | t
 
 
 def resampled_weights(groups: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Column]:
-    """How many times each of n queries is drawn when its group is: (b, n) at a time, `resamples` rows in all.
+    """Yield how often each of n queries is drawn with its group: (b, n) at a time, `resamples` rows in all.
 
     As many groups are drawn as there are, so samples of unequal groups differ in their number of queries.
     """
@@ -126,11 +126,11 @@ def randomisation_test(
     figure, so it serves medians as much as means.
 
     Args:
-        metric: whose figure is compared.
+        metric: metric to compare.
         first: (n,) columns of one system.
         second: (n,) columns of the other, in the same order of queries.
         groups: (n,) whole numbers, equal for queries that are swapped together.
-        settings: `resamples` and `seed`.
+        settings: settings with `resamples` and `seed`.
     """
     differs = np.any([~same(first[name], second[name]) for name in metric.columns], axis=0)
     if not differs.any():
@@ -237,7 +237,7 @@ def numbered(groups: NDArray[np.int64]) -> tuple[NDArray[np.intp], int]:
     """(n,) any numbers -> (n,) numbers from 0, and how many different ones there are.
 
     Raises:
-        UsageError: there is no query.
+        UsageError: there are no queries.
     """
     if len(groups) == 0:
         raise UsageError("There is no query to draw from; statistics need at least one.")

@@ -81,7 +81,7 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
     minus infinity is not listed. The tag says what the scores use beside caption and video.
 
     Args:
-        scores: to be written.
+        scores: scores to write.
         path: of the file; one that is there is replaced.
         depth: items a query at most.
         direction: `t2v` with captions as queries, `v2t` with videos.
@@ -119,8 +119,8 @@ def write_qrels(
 
     Args:
         relevance: of Q captions and V videos.
-        caption_ids: Q ids.
-        video_ids: V ids.
+        caption_ids: ids of the Q captions.
+        video_ids: ids of the V clips.
         path: of the file; one that is there is replaced.
         direction: `t2v` with captions as queries, `v2t` with videos.
 
@@ -190,7 +190,7 @@ def _opened(part: Path, path: Path) -> IO[bytes]:
 def row_bands(
     block: Callable[[slice, slice], NDArray[Any]], shape: tuple[int, int], direction: Direction = "t2v"
 ) -> Iterator[tuple[int, NDArray[Any]]]:
-    """First query and (b, gallery) values of one band of queries after the other."""
+    """Yield the first query and the (b, gallery) values of one band of queries after the other."""
     queries, items = shape
     step = max(1, _BAND_BYTES // (8 * max(items, 1)))
     for start in range(0, queries, step):
@@ -200,7 +200,7 @@ def row_bands(
 
 
 def check_numbers(band: NDArray[Any], start: int, queries: Names, gallery: Names) -> None:
-    """Hold the (b, gallery) scores of queries from the place `start` on to being numbers.
+    """Check that the (b, gallery) scores of queries from the place `start` on are numbers.
 
     Raises:
         ScoresError: one is NaN; the sentence names the pair.

@@ -54,7 +54,7 @@ class TwoStage:
         self.about = ScoreNotes.joined([stage.about for stage in stages])
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """See `ScoreBlocks.block`."""
+        """Read a block of places, see `ScoreBlocks.block`."""
         start, stop, _ = captions.indices(len(self.caption_ids))
         rows, everything = slice(start, stop), slice(0, len(self.video_ids))
         expensive = np.array(self._expensive.block(rows, everything), np.float64)
@@ -70,7 +70,7 @@ class TwoStage:
 
 
 def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDArray[np.int64]:
-    """The first videos of each caption, the best first; of those that tie at the end some are drawn.
+    """Select the first videos of each caption, the best first; of those that tie at the end some are drawn.
 
     Args:
         cheap: (q, V) scores.

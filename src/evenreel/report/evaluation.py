@@ -111,7 +111,7 @@ def _direction(
 
 
 def query_words(result: DirectionResult, corpus: Corpus) -> list[str]:
-    """What each query says: a caption's text, or a clip's name and its first caption."""
+    """List words for each query: a caption's text, or a clip's name and its first caption."""
     texts = corpus.captions.select("caption_id", "clip_id", "text")
     if result.protocol == "caption":
         said = dict(texts.select("caption_id", "text").iter_rows())

@@ -215,7 +215,7 @@ def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3
 
 
 def faded(colour: str) -> str:
-    """One of `COLOURS` as a band or an area behind lines.
+    """Return one of `COLOURS` faded, for a band or an area behind lines.
 
     >>> faded("#2f7fd1")
     'rgba(47,127,209,0.18)'

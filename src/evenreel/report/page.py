@@ -32,8 +32,8 @@ class Picture:
     """A small picture in a cell of a table, and the words below it. The page holds all of its bytes.
 
     Attributes:
-        jpeg: the file.
-        words: what it shows.
+        jpeg: bytes of a JPEG file.
+        words: text that describes the picture.
     """
 
     jpeg: bytes
@@ -88,9 +88,9 @@ def write_page(page: Page, path: Path, made: Provenance | None = None) -> None:
     """Write the page; a file that is there is replaced whole.
 
     Args:
-        page: what it says.
+        page: page to write.
         path: of the file.
-        made: what the page was made of, told at its end; None: made now, of nothing that is named.
+        made: what the page was made of, stated at its end; None: made now, of nothing that is named.
 
     Raises:
         OutputError: the file cannot be written.

@@ -28,10 +28,10 @@ def training_page(name: str, lead: str, curves: Mapping[str, Curve], recipe: str
     """The page of a run.
 
     Args:
-        name: of the run.
+        name: name of the run.
         lead: its result in a sentence.
         curves: (step, value) points by the name of the figure, as metrics.csv has them.
-        recipe: in YAML.
+        recipe: the recipe in YAML.
     """
     sections = []
     if measured := _named(curves, _VALIDATION):
@@ -53,10 +53,10 @@ def curve_figure(curves: Mapping[str, Curve], unit: str) -> go.Figure:
 
 
 def panel_figure(curves: Mapping[str, Curve], scale: Callable[[str], str]) -> go.Figure:
-    """The same, with a panel for each scale, so that a sum of recalls does not flatten a rank.
+    """Draw curves with a panel for each scale, so that a sum of recalls does not flatten a rank.
 
     Args:
-        curves: by name.
+        curves: curves by name.
         scale: of a name: the title of the vertical axis, which names of one scale share.
     """
     scales: dict[str, list[str]] = {}

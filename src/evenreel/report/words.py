@@ -117,7 +117,7 @@ INTERVAL_METHOD = (
 
 
 def intervals_sentence(evaluation: Evaluation) -> str:
-    """What the intervals and tests are over, for both directions."""
+    """Word what the intervals and tests are over, for both directions."""
     over = dict.fromkeys(f"{one.drawn:,} {one.drawn_by}" for one in evaluation.directions.values())
     return (
         f"Intervals and tests are over {' and '.join(over)}, with all queries of each: other queries of the same kind, "
@@ -126,7 +126,7 @@ def intervals_sentence(evaluation: Evaluation) -> str:
 
 
 def difference_sentence(row: Difference, confidence: float) -> str:
-    """One comparison as a plain sentence."""
+    """Word one comparison as a plain sentence."""
     metric = parse_metric(row.metric)
     better = metric.higher_is_better == (row.difference.value > 0)
     verdict = "does better than the baseline" if better else "does worse than the baseline"
@@ -140,7 +140,7 @@ def difference_sentence(row: Difference, confidence: float) -> str:
 
 
 def evaluation_notices(evaluation: Evaluation) -> list[str]:
-    """Everything a reader must know of an evaluation, in sentences."""
+    """List the notices of an evaluation, in sentences."""
     return [*([uses_sentence(evaluation.uses)] if evaluation.uses else []), *evaluation.notices]
 
 
@@ -177,5 +177,5 @@ def _systems(names: list[str], count: int) -> str:
 
 
 def uses_sentence(uses: tuple[str, ...]) -> str:
-    """What a reader must know of scores that use more, or other things, than caption and video."""
+    """Word a notice on scores that use more, or other things, than caption and video."""
     return f"These scores use {' and '.join(uses)}: they are not to be compared with scores that do not."

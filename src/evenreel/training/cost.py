@@ -34,7 +34,7 @@ VERBS, NOUNS = 4, 6
 """Phrases of a caption that is read as a graph: the most that HGR reads."""
 
 UNREAD = "word"
-"""Stands for the words of captions that nobody gave, so that what writes them is there and can be counted."""
+"""Stands for the words of captions that are not given, so that what writes them is there and can be counted."""
 
 FRAMES = 20
 """Of a clip in the published table, for recipes whose rule does not say how many."""
@@ -48,10 +48,10 @@ class Shape:
     """The captions and clips that are counted on.
 
     Attributes:
-        dimension: D of the features.
-        batch: captions, and clips.
-        frames: of each clip.
-        words: of each caption.
+        dimension: dimension D of the features.
+        batch: number of captions, and of clips.
+        frames: frames per clip.
+        words: words per caption.
         windows: of on-screen text, all with some, of each clip; only matchers that read windows are given these.
     """
 
@@ -64,11 +64,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class SideCost:
-    """What one side of a matcher costs.
+    """Cost of one side of a matcher: parameters, multiply-adds and bytes of a stored row.
 
     Attributes:
         parameters: that the side uses, without its embeddings; one that both sides use counts in both.
-        multiply_adds: to encode a batch.
+        multiply_adds: multiply-adds to encode a batch.
         row_bytes: that are kept of one caption or clip.
     """
 
@@ -79,16 +79,17 @@ class SideCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a matcher costs.
+    """Cost of a matcher: encoding either side, and scoring.
 
     Attributes:
-        captions: of encoding captions.
-        videos: of encoding clips.
-        pair_parameters: that only scoring uses.
-        pair_multiply_adds: that one more pair of a caption and a clip costs, both encoded.
-        parameters: that scores depend on, without embeddings, each once.
+        captions: cost of encoding captions.
+        videos: cost of encoding clips.
+        pair_parameters: parameters that only scoring uses.
+        pair_multiply_adds: multiply-adds of one more pair of a caption and a clip, both encoded.
+        parameters: parameters that scores depend on, without embeddings, each once.
         embeddings: numbers in tables of words and roles that scores depend on, which no product runs through.
-        training_parameters: that no score depends on: of decoders with their words, of a bias, the temperature.
+        training_parameters: parameters that no score depends on: of decoders with their words, of a bias, the
+            temperature.
     """
 
     captions: SideCost
@@ -102,14 +103,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class RecipeCost:
-    """What the matcher of a recipe costs, and what one training of it gives.
+    """Cost of the matcher of a recipe, and of what one training of it gives.
 
     Attributes:
-        shape: what was counted on.
+        shape: shape of the batch that was counted on.
         members: how many matchers are fused; 1 for one.
         one: a matcher of one training.
         whole: all that the recipe makes.
-        words_unread: whether it has vectors for the words of captions, which nobody gave.
+        words_unread: whether it has vectors for the words of captions, which were not given.
     """
 
     shape: Shape
@@ -120,7 +121,7 @@ class RecipeCost:
 
 
 def frames_of(recipe: Recipe) -> int:
-    """How many frames of a clip the rule of a recipe's backbone takes, where it says so."""
+    """Return the number of frames per clip that the rule of a recipe's backbone takes, where it says so."""
     frames: int = FRAMES if recipe.backbone is None else getattr(parse_rule(recipe.backbone.rule), "count", FRAMES)
     return frames
 
@@ -174,7 +175,7 @@ def matcher_cost(matcher: Matcher, shape: Shape, *, windows: bool = False) -> Co
     elementwise products are not among them, as in the paper's table.
 
     Args:
-        matcher: on the CPU.
+        matcher: a matcher on the CPU.
         shape: of the captions and clips.
         windows: whether it is given on-screen windows; one among whose frames these stand always is.
 

@@ -38,5 +38,5 @@ class SelectionMeasure:
 
 
 def higher_is_better(recipe: Recipe) -> bool:
-    """Whether the best value of the selection's metric is the highest one."""
+    """Check whether the best value of the selection's metric is the highest one."""
     return parse_metric(recipe.selection.metric).higher_is_better

@@ -25,10 +25,10 @@ def spec_of(recipe: Recipe) -> MatcherSpec:
 
 
 def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:
-    """The same, complete; in its heads where the strata of a single training have some.
+    """Complete the specification of a recipe's matcher with what is fitted to the training data, strata included.
 
     Args:
-        recipe: what is trained.
+        recipe: recipe to train.
         material: what it learns from, and what it begins with.
 
     Raises:
@@ -61,7 +61,7 @@ def lists_in(spec: MatcherSpec) -> Facts:
 
 
 def learned_from(material: TrainingInputs) -> LearnedFrom:
-    """What matchers may be fitted to; each caption counts once."""
+    """Collect what matchers may be fitted to; each caption counts once."""
     examples = material.examples
     graphs = examples.text_features.graphs if isinstance(examples, FeatureExamples) else None
     own = () if graphs is None else [graphs[row] for row in np.unique(examples.pairs.captions)]

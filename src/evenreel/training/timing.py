@@ -26,10 +26,10 @@ STEPS = 20
 
 @dataclass(frozen=True)
 class EpochTime:
-    """How long an epoch takes.
+    """Duration of one epoch.
 
     Attributes:
-        captions: that are learned from.
+        captions: captions that are learned from.
         steps: optimiser steps of an epoch; batches may be gathered for one, so it need not be a whole number.
         seconds: of an epoch, without evaluation and writing.
     """
@@ -41,7 +41,7 @@ class EpochTime:
 
 @dataclass(frozen=True)
 class Times:
-    """How long the trainings of a recipe take.
+    """Durations of the trainings of a recipe.
 
     Attributes:
         alone: an epoch of one training on all clips.
@@ -68,15 +68,15 @@ def measured_times(
     """Train for a few steps each, as `evenreel train` does, and see how long they take.
 
     Args:
-        recipe: with or without members.
-        material: what it learns from.
+        recipe: recipe with or without members.
+        material: inputs of the training.
         folder: for what the trainings write; it can go afterwards.
         progress: called with the share that is done.
 
     Raises:
-        UsageError: as `evenreel.training.ensemble.members.train_recipe`.
-        CorpusError: likewise; there are fewer captions than a batch takes.
-        TrainingError: likewise.
+        UsageError: `train_recipe` raises it.
+        CorpusError: there are fewer captions than a batch takes.
+        TrainingError: a training fails.
     """
     parts = [(whole_run(recipe, material).recipe, material), *_member_parts(recipe, material)]
     times = []

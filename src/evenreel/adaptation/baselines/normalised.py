@@ -53,7 +53,7 @@ class StreamNorm:
         self._bank: FloatArray | None = None
 
     def __len__(self) -> int:
-        """How many queries are in the bank."""
+        """Count the queries in the bank."""
         return 0 if self._bank is None else len(self._bank)
 
     def __call__(self, scores: FloatArray) -> FloatArray:

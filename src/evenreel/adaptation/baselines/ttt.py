@@ -37,11 +37,11 @@ from evenreel.similarity.pooling import masked_mean
 
 
 class VectorMoments(NamedTuple):
-    """What is kept of many vectors.
+    """Count, mean and covariance of vectors.
 
     Attributes:
         size: () int64, how many there were, at least 2.
-        mean: (D,).
+        mean: (D,) mean vector.
         covariance: (D, D), over size - 1.
     """
 
@@ -50,7 +50,7 @@ class VectorMoments(NamedTuple):
     covariance: Tensor
 
     def to(self, device: torch.device) -> VectorMoments:
-        """The same on another device."""
+        """Move the moments to another device."""
         return VectorMoments(*(each.to(device) for each in self))
 
 
@@ -58,15 +58,15 @@ class SourceStatistics(NamedTuple):
     """The moments that alignment needs of the source.
 
     Attributes:
-        text: of its captions.
-        video: of its clips.
+        text: moments of its captions.
+        video: moments of its clips.
     """
 
     text: VectorMoments
     video: VectorMoments
 
     def tensors(self) -> dict[str, Tensor]:
-        """By the names that `statistics_of` reads, to be written to a file."""
+        """Return the moments by the names that `statistics_of` reads, to be written to a file."""
         sides = {"text": self.text, "video": self.video}
         return {f"{side}.{name}": value for side, part in sides.items() for name, value in part._asdict().items()}
 
@@ -86,7 +86,7 @@ def statistics_of(tensors: Mapping[str, Tensor]) -> SourceStatistics:
 
 
 def source_statistics(vectors_q: Tensor | Iterable[Tensor], vectors_v: Tensor | Iterable[Tensor]) -> SourceStatistics:
-    """Moments of the source's captions and clips, which need not fit into memory.
+    """Compute moments of the source's captions and clips, which need not fit into memory.
 
     Args:
         vectors_q: (Q, D) vectors of captions, or batches of them.
@@ -99,14 +99,14 @@ def source_statistics(vectors_q: Tensor | Iterable[Tensor], vectors_v: Tensor | 
 
 
 def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> VectorMoments:
-    """Mean and covariance of batches (n, D), each seen once, added up in float64.
+    """Compute mean and covariance of batches (n, D), each read once, added up in float64.
 
     Args:
         batches: one tensor, or any number of them.
         kind: what a sentence calls them.
 
     Raises:
-        UsageError: as for `source_statistics`.
+        UsageError: there are fewer than two vectors, or some are no finite numbers.
     """
     count, total, products = 0, torch.zeros(()), torch.zeros(())
     for batch in [batches] if isinstance(batches, Tensor) else batches:
@@ -126,7 +126,7 @@ def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> VectorMo
 
 @dataclass(frozen=True)
 class TTTSettings:
-    """What of the objective counts how much.
+    """Weights and sizes of the objective of TTT++.
 
     Attributes:
         lambda_contrastive: weight of telling views of an item from all other views.
@@ -181,8 +181,8 @@ class VectorQueue:
         """The batch and what the queue holds of other ids, which then holds the batch too.
 
         Args:
-            ids: n ids, each once.
-            vectors: (n, D).
+            ids: n ids without duplicates.
+            vectors: (n, D) vectors of these ids.
 
         Returns:
             (m, D) with n <= m <= max(n, size): the batch, which can be learned from, and the past, which cannot.
@@ -208,7 +208,7 @@ class TTTObjective:
 
         Args:
             statistics: of the source, by the same matcher before it is adapted.
-            settings: weights, views, queue.
+            settings: weights, views and queue of the objective.
             generator: on the CPU, of what views lack.
         """
         self.statistics = statistics
@@ -220,9 +220,9 @@ class TTTObjective:
         """Weighted terms by name; those with a weight of zero are left out.
 
         Args:
-            matcher: what adapts.
+            matcher: matcher that adapts.
             text: captions, at least one, each once.
-            video: clips, likewise; nothing says which caption describes which.
+            video: clips, at least one, each once; nothing says which caption describes which.
 
         Returns:
             `contrastive_*`, `mean_*` and `covariance_*`, each for `text` and `video`.
@@ -264,7 +264,7 @@ class TTTObjective:
 
 
 def check_learnable(*vectors: Tensor) -> None:
-    """Hold a matcher to an adapter that learns, by the vectors that it made; not where no gradients are asked for.
+    """Check, by its vectors, that a matcher has an adapter that learns; not where gradients are off.
 
     Raises:
         UsageError: none of them depends on a parameter that learns.
@@ -280,9 +280,9 @@ def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     """SimCLR's loss: each view picks the other view of its item out of all other views (arXiv 2002.05709, eq. 1).
 
     Args:
-        first: (N, D) unit vectors.
+        first: (N, D) unit vectors of the first view.
         second: (N, D) unit vectors of other views of the same items.
-        temperature: divides the cosines.
+        temperature: divisor of the cosines.
 
     Returns:
         The mean over 2 N views, in float32; 0 where N is 1.
@@ -301,7 +301,7 @@ def moment_gaps(vectors: Tensor, source: VectorMoments) -> tuple[Tensor, ...]:
 
     Args:
         vectors: (m, D) of the target.
-        source: moments of the source.
+        source: moments of the source's vectors.
 
     >>> [round(gap.item(), 3) for gap in moment_gaps(torch.tensor([[3.0, 4.0], [1.0, 0.0]]), moments(torch.eye(2)))]
     [4.5, 99.0]
@@ -315,14 +315,14 @@ def moment_gaps(vectors: Tensor, source: VectorMoments) -> tuple[Tensor, ...]:
 
 
 def chance_gaps(source: VectorMoments, count: int) -> tuple[Tensor, ...]:
-    """What `moment_gaps` are on average for vectors that do come from the source.
+    """Compute the expected `moment_gaps` of vectors that do come from the source.
 
     `tr(Sigma) (1/m + 1/n)` for means of m and n vectors, and `(tr(Sigma)^2 + tr(Sigma^2)) (1/(m-1) + 1/(n-1))` for
     covariances, the latter exact for Gaussian vectors. The released code measures both over batches of the source.
 
     Args:
-        source: of n vectors.
-        count: m.
+        source: moments of n vectors.
+        count: number m of vectors.
     """
     of_source = source.size.float()
     trace, squares = source.covariance.trace(), source.covariance.square().sum()
@@ -335,7 +335,7 @@ def chance_gaps(source: VectorMoments, count: int) -> tuple[Tensor, ...]:
 def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Generator) -> TextBatch:
     """Captions without some of their words.
 
-    A frozen tower read the sentence as a whole, and cannot be asked again for a part of it. So the sentence moves by as
+    A frozen tower read the sentence as a whole, and cannot read a part of it again. So the sentence moves by as
     much as the mean of the unit words moves, which is what a sentence that is the mean of its words would do; a caption
     of one word changes by the noise alone.
     """

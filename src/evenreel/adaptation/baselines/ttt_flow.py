@@ -47,7 +47,7 @@ CHECK_EVERY = 25
 
 
 class Coupling(nn.Module):
-    """One half of the numbers stretches and shifts the other: y_b = x_b exp(s(x_a)) + t(x_a) (RealNVP, eq. 4 and 5).
+    """Affine coupling layer: y_b = x_b exp(s(x_a)) + t(x_a) (RealNVP, eq. 4 and 5).
 
     The halves are the numbers at even and at odd places. It starts as the identity.
     """
@@ -56,7 +56,7 @@ class Coupling(nn.Module):
         """Build one.
 
         Args:
-            dimension: D, at least 2.
+            dimension: dimension D, at least 2.
             hidden: units of the layer within.
             first: 0 if numbers at even places stay, 1 if those at odd ones do.
         """
@@ -101,9 +101,9 @@ class Flow(nn.Module):
         """Start as the standard normal.
 
         Args:
-            dimension: D, at least 2.
-            layers: how many couplings.
-            hidden: units within each.
+            dimension: dimension D, at least 2.
+            layers: number of couplings.
+            hidden: hidden units of each coupling.
         """
         super().__init__()
         self.register_buffer("mean", torch.zeros(dimension))
@@ -135,7 +135,7 @@ class Flow(nn.Module):
 
 
 def flow_of(tensors: Mapping[str, Tensor]) -> Flow:
-    """Back from a flow's `state_dict`, whose shapes say how it was built.
+    """Rebuild a flow from its `state_dict`, whose shapes say how it was built.
 
     >>> flow = flow_of(Flow(5, layers=3, hidden=4).state_dict())
     >>> len(flow.mean), len(flow.couplings)
@@ -149,7 +149,7 @@ def flow_of(tensors: Mapping[str, Tensor]) -> Flow:
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """How a flow is built and fitted.
+    """Settings of building and fitting a flow.
 
     Attributes:
         layers: couplings; 0 leaves a Gaussian whose numbers are independent.
@@ -258,7 +258,7 @@ class FlowObjective:
 
         Args:
             flow_text: of the source's captions, by the same matcher before it is adapted.
-            flow_video: of the source's clips, likewise.
+            flow_video: flow of the source's clips.
         """
         self.flow_text = copy.deepcopy(flow_text).requires_grad_(False).eval()
         self.flow_video = copy.deepcopy(flow_video).requires_grad_(False).eval()
@@ -267,8 +267,8 @@ class FlowObjective:
         """`flow_text` and `flow_video`, the mean negative log-likelihood per number of the vectors.
 
         Args:
-            matcher: what adapts.
-            text: captions, at least one.
+            matcher: matcher that adapts.
+            text: at least one caption.
             video: clips, at least one; nothing says which caption describes which.
 
         Raises:

@@ -100,7 +100,7 @@ class CausalCorrection(nn.Module):
     Args:
         dimension: D of queries and clips.
         source: (N_cs, d) `c_s`, of any length that is not 0; where d is not D, a learned map comes before.
-        settings: see there.
+        settings: terms and sizes of the correction.
 
     Raises:
         UsageError: the confounders are none, or not finite.
@@ -254,7 +254,7 @@ def check_length(target: Tensor | FloatArray, source: Tensor) -> None:
     """Hold the target's confounders (N_ct, d) to the length of the source's.
 
     Raises:
-        UsageError: they have another.
+        UsageError: the lengths differ.
     """
     if target.shape[-1] != source.shape[1]:
         raise UsageError(
@@ -267,7 +267,7 @@ def check_rows(confounders: Tensor) -> None:
     """Refuse what is no (N, d) table of directions.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the table is empty or of another form, or a row is zero or not finite.
     """
     if confounders.dim() != 2 or not confounders.numel():
         raise UsageError(

@@ -34,7 +34,7 @@ MEASURED_PAIRS = 4096
 
 
 class PairAccuracy(NamedTuple):
-    """How well pairs are told from others.
+    """Accuracy of telling pairs from others.
 
     Attributes:
         bce: binary cross-entropy, half of it of pairs and half of others.
@@ -48,11 +48,11 @@ class PairAccuracy(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What the correction prefers.
+    """Candidates that the correction prefers.
 
     Attributes:
         columns: (N,) the clip of each query.
-        probabilities: (N,) `S_t` of it.
+        probabilities: (N,) `S_t` of each preferred candidate.
     """
 
     columns: Indices
@@ -60,12 +60,12 @@ class Chosen(NamedTuple):
 
 
 class CorrectionRecall(NamedTuple):
-    """How often a caption's own clip comes first.
+    """Share of captions whose own clip comes first, by cosine and by the correction.
 
     Attributes:
         cosine: share of captions whose nearest clip is their own.
         corrected: share for which the one that the correction prefers is, of the nearest `eta`.
-        captions: that were looked at.
+        captions: number of captions.
     """
 
     cosine: float
@@ -95,7 +95,7 @@ def fit_source(
         q: (Q, D) unit vectors of the source's captions.
         v: (V, D) of its clips.
         pairs: which caption describes which clip, as rows of both.
-        settings: how.
+        settings: settings of the fit.
         progress: called with the share that is done.
 
     Returns:
@@ -126,7 +126,7 @@ class TargetStage:
     Args:
         source: the correction after its source stage; it stays as it is.
         confounders: (N_ct, d) of the target's clips.
-        settings: how the copy trains.
+        settings: settings of the copy's training.
     """
 
     def __init__(self, source: CausalCorrection, confounders: Tensor, settings: FitSettings) -> None:
@@ -167,12 +167,12 @@ class TargetStage:
 def choose(
     correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Indices, decides: Decides = "correction"
 ) -> Chosen:
-    """One candidate of each query, of equal ones the first.
+    """Choose one candidate of each query, the first of equal ones.
 
     Args:
         correction: after both stages, or any.
         q: (N, D) unit vectors of queries.
-        v: (V, D) of clips.
+        v: (V, D) vectors of clips.
         candidates: (N, eta) clips of each query, the likeliest first.
         decides: `correction`, the one with the largest `S_t` (section 3.3.2); `ranks`, the one with the least sum of
             its rank by `S_t` and its place among the candidates, so that what the matcher knows is not thrown away.
@@ -181,7 +181,7 @@ def choose(
 
 
 def chosen(logits: NDArray[np.float64], candidates: Indices, decides: Decides) -> Chosen:
-    """One candidate of each query by (N, eta) logits; other arguments as `choose` has."""
+    """Choose one candidate of each query by (N, eta) logits; other arguments as `choose` has."""
     if decides == "ranks":
         first = (rankdata(-logits, axis=1) + np.arange(candidates.shape[1])).argmin(1)
     else:
@@ -217,7 +217,9 @@ def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Indic
 def pair_accuracy(
     correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed: int = 0, of: str = "source"
 ) -> PairAccuracy:
-    """How well pairs are told from others, on a drawn sample; arguments as `fit_source` has, and where pairs are `of`.
+    """Measure how well pairs are distinguished from others, on a drawn sample.
+
+    Arguments are those of `fit_source`; `of` says in errors where the pairs are from.
 
     Raises:
         UsageError: no caption has a clip that it does not describe.
@@ -243,7 +245,7 @@ def pair_accuracy(
 
 
 def correction_recall(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs) -> CorrectionRecall:
-    """How often a caption's own clip is its nearest, and the correction's choice; arguments as `fit_source` has."""
+    """Compute how often a caption's own clip is its nearest, and the correction's choice; arguments as `fit_source`."""
     rows = np.arange(len(pairs))[:MEASURED_PAIRS]
     asked, eta = q[torch.from_numpy(pairs.captions[rows])], min(correction.settings.eta, len(v))
     size = max(1, CHUNK_BYTES // (16 * len(v)))  # cosines, sorted cosines and 8 bytes for the place of each

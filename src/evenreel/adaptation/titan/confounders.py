@@ -77,7 +77,7 @@ def phrase_confounders(videos: VideoFeatures, embedded: EmbeddedDictionary, coun
     Half of them are entities and half activities, or more of one where the other has not so many.
 
     Args:
-        videos: of the domain.
+        videos: features of clips of the domain.
         embedded: a scene dictionary by the encoder of the clips.
         count: N; fewer where the clips are near fewer phrases.
 
@@ -106,7 +106,7 @@ def frame_confounders(videos: VideoFeatures, count: int = COUNT, seed: int = 0) 
     """Centres of the frames of a domain, by k-means in mini-batches.
 
     Args:
-        videos: of the domain.
+        videos: features of clips of the domain.
         count: N; fewer where there are not so many distinct frames.
         seed: of the frames that are drawn where there are more than `MOST_FRAMES`, and of where centres start.
 

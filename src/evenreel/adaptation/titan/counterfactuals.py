@@ -1,4 +1,4 @@
-"""Captions without the words that a crowded clip's captions have in common (TITAN, MM 2023, section 3.2.2).
+"""Captions without the words that the captions of a hub have in common (TITAN, MM 2023, section 3.2.2).
 
 A few clips are the first one of many queries, mostly for a few words: every caption with `dog` finds the same dog. Of
 the clips V_c that more than beta queries match, one-way and before rematching, each word is counted over the queries
@@ -38,7 +38,7 @@ NO_VIDEO = -1
 
 @dataclass(frozen=True)
 class CounterfactualSettings:
-    """Which words are over-attended, and what becomes of them.
+    """Settings of which words are over-attended, and of what replaces them.
 
     Attributes:
         beta: a clip is crowded that more queries than this match; the paper's is 30. Below 1 it is a share of all
@@ -88,10 +88,10 @@ class Counterfactual:
     """A query without an over-attended word.
 
     Attributes:
-        query: its row.
-        video: column of the crowded clip that the query matches.
+        query: row of the query.
+        video: column of the hub that the query matches.
         word: base form of the word.
-        text: the query without it.
+        text: the query without the word.
     """
 
     query: int
@@ -102,11 +102,11 @@ class Counterfactual:
 
 @dataclass(frozen=True, slots=True)
 class OverAttended:
-    """A word that many queries of a crowded clip have.
+    """A word that many queries of a hub (a clip that many queries match) have.
 
     Attributes:
-        video: column of the clip.
-        word: base form.
+        video: column of the hub.
+        word: the word in its base form.
         count: queries matched to the clip that have it.
         matched: queries matched to the clip.
     """
@@ -118,17 +118,17 @@ class OverAttended:
 
     @property
     def share(self) -> float:
-        """Of the queries matched to the clip, those that have the word."""
+        """Share of the queries matched to the clip that have the word."""
         return self.count / self.matched
 
 
 def over_attended(
     tagged: Sequence[Tagged], matches: NDArray[np.int64], settings: CounterfactualSettings
 ) -> tuple[OverAttended, ...]:
-    """The over-attended words of crowded clips, clip by clip, the most frequent first and equal ones by the alphabet.
+    """Find the over-attended words of hubs, clip by clip, the most frequent first, equal ones by the alphabet.
 
     Args:
-        tagged: Q queries.
+        tagged: the Q queries, tagged.
         matches: (Q,) column of the clip that each matches one-way, before rematching; -1 for none.
         settings: beta, theta and the parts of speech.
 
@@ -152,16 +152,16 @@ def over_attended(
 def counterfactuals(
     texts: Sequence[str], tagged: Sequence[Tagged], matches: NDArray[np.int64], settings: CounterfactualSettings
 ) -> tuple[Counterfactual, ...]:
-    """Queries of crowded clips without an over-attended word: one for each such word of a query, query by query.
+    """Write queries of hubs without an over-attended word: one for each such word of a query, query by query.
 
     A query of which no noun, verb or adjective would be left gives none, and neither does one for whose word there is
     no rarer one to stand there.
 
     Args:
-        texts: Q queries.
-        tagged: their tokens.
+        texts: the Q queries.
+        tagged: the Q queries, tagged.
         matches: (Q,) column of the clip that each matches one-way, before rematching; -1 for none.
-        settings: how.
+        settings: what is over-attended and how it is removed.
 
     Raises:
         UsageError: texts, tokens and matches are not equally many.

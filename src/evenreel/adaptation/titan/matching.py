@@ -39,7 +39,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """How queries are matched.
+    """Settings of matching queries with clips.
 
     Attributes:
         match: `rank_sum` (the paper), `one_way`, `mutual_nn`, `hungarian` or `sinkhorn`.
@@ -85,7 +85,7 @@ def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Indi
 
     Args:
         scores: (Q, V), higher is better.
-        settings: how; None for those of the paper.
+        settings: method and its numbers; None for those of the paper.
 
     Returns:
         (Q,) columns; -1 for a query that can match no video, that is no video's best (`mutual_nn`), or for which no
@@ -167,7 +167,7 @@ def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
 
 
 def transport_plan(scores: NDArray[Any], temperature: float, iterations: int) -> Table:
-    """How much of each query goes to each video if all queries and all videos count alike (Cuturi 2013).
+    """Compute how much of each query goes to each video if all queries and all videos count alike (Cuturi 2013).
 
     The plan has the largest mean score + temperature x entropy of those whose rows sum to 1 / Q and whose columns sum
     to 1 / V. With fewer queries than videos a column sums to at most 1 / Q instead, as much as one query: equal shares

@@ -43,7 +43,7 @@ AT_ONCE = 1024
 
 @dataclass(frozen=True, eq=False)
 class Resources:
-    """What pseudo-labels take beside the model and the stream.
+    """Everything pseudo-labelling needs besides the model and the queries.
 
     Attributes:
         encode: the text tower of the features, for counterfactual captions.
@@ -62,7 +62,7 @@ class Resources:
     objective: Callable[[], UnpairedLoss] | None = None
 
     def for_stream(self, settings: AdaptSettings) -> StreamResources:
-        """What learns with one stream, by the settings of its adaptation."""
+        """Make the parts that learn with one stream, by the settings of its adaptation."""
         unpaired = None if self.objective is None else self.objective()
         stage = None
         if self.correction is not None and self.confounders is not None:
@@ -71,10 +71,10 @@ class Resources:
         return StreamResources(self.encode, self.tagger, stage, unpaired)
 
     def check(self, settings: AdaptSettings) -> None:
-        """Hold what is asked for to what there is.
+        """Check that everything the settings need is there.
 
         Raises:
-            UsageError: something is missing.
+            UsageError: something that the settings need is missing.
         """
         if settings.objective != "pseudo_labels":
             if self.objective is None:
@@ -96,7 +96,7 @@ class Resources:
 
 
 class StreamResources(NamedTuple):
-    """The resources of one stream; `target` and `unpaired` change with it."""
+    """Resources of one stream; `target` and `unpaired` learn with it."""
 
     encode: EncodeTexts | None
     tagger: Tagger | None
@@ -105,21 +105,21 @@ class StreamResources(NamedTuple):
 
 
 class QueryWindow(NamedTuple):
-    """The queries that ranks are counted among: their features, and how they are written."""
+    """Queries that ranks are counted among: their features and sentences."""
 
     texts: TextFeatures
     sentences: tuple[str, ...]
 
 
 class ClipGallery(NamedTuple):
-    """The clips, as the model keeps them, and (V, D) their vectors, where the correction or the test of drift asks."""
+    """Clips encoded by the model, and their (V, D) vectors where the correction or the drift test needs them."""
 
     encoded: Encoded
     vectors: Tensor | None
 
 
 class PseudoPairs(NamedTuple):
-    """What is learned from.
+    """Pseudo-labelled pairs to learn from.
 
     Attributes:
         texts: of N captions: queries, then counterfactual ones.
@@ -127,7 +127,7 @@ class PseudoPairs(NamedTuple):
         doubt: (N,) rank of the rematched clip for the caption plus rank of the caption for it; 2 where each is the
             other's first. The correction may have chosen another clip since.
         queries: how many are queries; the others are counterfactual.
-        counterfactual: these, with their words.
+        counterfactual: the counterfactual queries among these.
         rank: what the target stage of the correction made of the labels; None where it did not judge them.
     """
 
@@ -157,14 +157,14 @@ def pseudo_pairs(
     settings: AdaptSettings,
     resources: StreamResources,
 ) -> PseudoPairs:
-    """Captions with the clips that they are to learn from.
+    """Label captions with the clips that they are to learn from.
 
     Args:
-        matcher: whose scores name clips.
+        matcher: matcher whose scores name clips.
         window: queries that ranks are counted among.
         own: places among them of those that are labelled.
-        gallery: the clips.
-        settings: how.
+        gallery: gallery of clips.
+        settings: settings of the adaptation.
         resources: what that takes; the correction in it learns.
 
     Raises:

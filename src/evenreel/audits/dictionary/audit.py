@@ -50,13 +50,13 @@ def audit_dictionary(
     *,
     progress: Progress = lambda share: None,
 ) -> AuditResult:
-    """What captions and clips say of a dictionary; the effect is the gain of the phrases that captions name.
+    """Audit a scene dictionary; the effect is the gain of the phrases that captions name, in points.
 
     Args:
-        dictionary: mined, given or packaged.
+        dictionary: a mined, given or packaged dictionary.
         captions: what captions name; None leaves coverage, frequencies and gains out.
         chosen: what clips got of the dictionary; None leaves hubs and gains out.
-        settings: samples, seed, confidence.
+        settings: how many samples, their seed, and the confidence of the intervals.
         progress: called with the share that is done.
 
     Raises:

@@ -15,7 +15,7 @@ from evenreel.report.figures import COLOURS, MOST_POINTS, panels, wrapped
 
 
 def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
-    """The share of all counts that the most frequent phrases hold, over the share of phrases: a panel a kind."""
+    """Draw the share of all counts that the most frequent phrases hold over the share of phrases: a panel a kind."""
     figure = _figure(found, "phrases, the most frequent first, %", "share of all, %")
     told: set[str] = set()
     for number, one in enumerate(found, start=1):
@@ -39,7 +39,7 @@ def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
 
 
 def named_and_got(found: Sequence[KindMeasures]) -> go.Figure:
-    """The share of clips that a phrase names, on a logarithmic axis, and the share that got it: a panel a kind."""
+    """Draw the share of clips a phrase names, on a logarithmic axis, and the share that got it: a panel a kind."""
     figure = _figure(found, "clips that it names, %", "clips that get it, %")
     for number, one in enumerate(found, start=1):
         if one.gains is None:
@@ -50,7 +50,7 @@ def named_and_got(found: Sequence[KindMeasures]) -> go.Figure:
 
 
 def precision_and_chance(found: Sequence[KindMeasures]) -> go.Figure:
-    """Average precision over the share of clips that a phrase names, both logarithmic: a panel a kind."""
+    """Draw average precision over the share of clips a phrase names, both logarithmic: a panel a kind."""
     figure = _figure(found, "clips that it names, %", "average precision, %")
     for number, one in enumerate(found, start=1):
         if one.gains is None:

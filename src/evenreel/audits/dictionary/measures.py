@@ -31,12 +31,12 @@ Kind = Literal["entity", "activity"]
 
 @dataclass(frozen=True, eq=False)
 class NamedCaptions:
-    """What Q captions name.
+    """Entities and activities that Q captions name.
 
     Attributes:
-        named: entities and activities of each, in base forms (`read_elements`).
-        clip_ids: the clip of each.
-        splits: the part of the corpus that each is of; empty where it has none.
+        named: (Q,) entities and activities of each caption, in base forms (`read_elements`).
+        clip_ids: (Q,) id of the clip of each caption.
+        splits: (Q,) split of the corpus of each caption; empty where it has none.
     """
 
     named: Sequence[Elements]
@@ -46,7 +46,7 @@ class NamedCaptions:
 
 @dataclass(frozen=True, eq=False)
 class ChosenElements:
-    """The phrases that V clips got.
+    """Phrases of a dictionary that V clips got.
 
     Attributes:
         means: (V, D) means of the frames of each clip.
@@ -61,16 +61,16 @@ class ChosenElements:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of what captions name a dictionary has.
+    """Counts of how much of what captions name a dictionary has.
 
     Attributes:
-        split: the part of the corpus; empty for captions of none.
-        captions: how many there are.
-        covered: of these, how many name a phrase of the dictionary.
-        phrases: different ones that they name.
-        held: of these, how many the dictionary has.
+        split: split of the corpus; empty for captions of none.
+        captions: number of captions.
+        covered: captions that name a phrase of the dictionary.
+        phrases: different phrases that the captions name.
+        held: those of `phrases` that the dictionary has.
         mentions: phrases that they name, a phrase once a caption.
-        held_mentions: of these, of phrases that the dictionary has.
+        held_mentions: those of `mentions` that are of phrases of the dictionary.
     """
 
     split: str
@@ -84,13 +84,13 @@ class Coverage:
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """How much more often clips get a phrase that their captions name, for P phrases over clips that have captions.
+    """Gain in frequency of P phrases on clips whose captions name them, over clips that have captions.
 
     Attributes:
-        clips: how many there are.
+        clips: number of clips that have captions.
         named: (P,) clips that a caption of theirs says to show it.
-        hits: (P,) of these, clips that got it.
-        other_hits: (P,) of the other clips, those that got it.
+        hits: (P,) clips of `named` that got the phrase.
+        other_hits: (P,) other clips that got the phrase.
         low, high: (P,) ends of the interval of `gain`, NaN where it is.
         precision: (P,) average precision of all clips ranked by the phrase, percent; NaN where none is named.
         drawn: (2, B) sums of gains, each as often as clips are named, and of these clips, on B samples of clips.
@@ -125,11 +125,11 @@ class Gains:
 
 @dataclass(frozen=True, eq=False)
 class KindMeasures:
-    """Everything about the entities, or the activities, of a dictionary.
+    """Measures of the P entities, or the P activities, of a dictionary.
 
     Attributes:
-        kind: which of the two.
-        phrases: P.
+        kind: `entity` or `activity`.
+        phrases: the P phrases.
         coverage: by split, in the order of their first caption; empty without captions.
         mentions: (P,) captions that name each; None without captions.
         clips: V, whose phrases were chosen; 0 where none were.
@@ -153,7 +153,7 @@ def measure(
     settings: AuditSettings,
     progress: Progress = lambda share: None,
 ) -> tuple[KindMeasures, ...]:
-    """The measures of the kinds that the dictionary has phrases of, entities first."""
+    """Measure each kind of phrase that the dictionary has, entities first."""
     found: list[KindMeasures] = []
     for kind in (kinds := _kinds(dictionary)):
         found.append(_measured(kind, dictionary, captions, chosen, settings))
@@ -245,7 +245,7 @@ def _ones(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> 
 def _gains(
     said: sparse.csr_array, got: sparse.csr_array, chosen: ChosenElements, kind: Kind, settings: AuditSettings
 ) -> Gains | None:
-    """Over the clips that have captions: of others nobody says what they show. None where no clip has one."""
+    """Compute gains over the clips that have captions, which alone say what they show; None where no clip has one."""
     described = np.flatnonzero(said[:, [-1]].toarray()[:, 0])
     if not len(described):
         return None
@@ -276,7 +276,7 @@ def _drawn(
 
 
 def gain_of_named(some: Sequence[Gains], confidence: float) -> Interval:
-    """The mean gain over all pairs of a clip and a phrase that a caption of it names, in points.
+    """Compute the mean gain over all pairs of a clip and a phrase that a caption of it names, in points.
 
     A phrase so counts as often as clips are named by it: in the mean over phrases, those of a single clip would be in
     one bootstrap sample and not in the next. The interval is of percentiles over samples of clips.

@@ -31,7 +31,7 @@ _PHRASE_NOTE = (
 
 
 class HubPhrase(NamedTuple):
-    """A phrase and the share of clips that got it, and of those that name it, percent; None without captions."""
+    """Share of clips that got a phrase, and of those that name it, in percent; None without captions."""
 
     place: int
     got: float
@@ -40,7 +40,7 @@ class HubPhrase(NamedTuple):
 
 
 def dictionary_tables(found: Sequence[KindMeasures], settings: AuditSettings) -> Iterator[AuditTable]:
-    """In the order they are read; those that need captions or clips only where there are some."""
+    """Yield the tables in reading order; those that need captions or clips only where there are some."""
     if any(one.coverage for one in found):
         yield _coverage_table(found)
     yield _short_table(found, settings)
@@ -56,13 +56,13 @@ def dictionary_tables(found: Sequence[KindMeasures], settings: AuditSettings) ->
 
 
 def coverage_of(one: KindMeasures) -> float:
-    """Percentage of all captions that name a phrase of this kind."""
+    """Compute the percentage of all captions that name a phrase of this kind."""
     captions = sum(part.captions for part in one.coverage)
     return 100 * sum(part.covered for part in one.coverage) / max(captions, 1)
 
 
 def hubs_of(one: KindMeasures) -> Iterator[HubPhrase]:
-    """The phrases that clips get, the most frequent first, and of equally frequent ones that of the dictionary."""
+    """Yield the phrases that clips get, the most frequent first; equally frequent ones in the dictionary's order."""
     if one.chosen is None or not one.clips:
         return
     for place in np.argsort(-one.chosen, kind="stable").tolist():
@@ -73,11 +73,11 @@ def hubs_of(one: KindMeasures) -> Iterator[HubPhrase]:
 
 
 def named_share(some: Sequence[Gains], *, named: bool) -> float:
-    """Over pairs of a clip and a phrase that it is named by, of phrases that have a gain, percent.
+    """Compute the share of (clip, named phrase) pairs with a gain in which the clip got the phrase, in percent.
 
     Args:
-        some: of each kind.
-        named: the share that clips got, or the share that other clips got of the same phrases.
+        some: gains of each kind.
+        named: True for the share of the named clips, False for that of the other clips and the same phrases.
     """
     total = pairs = 0.0
     for one in some:

@@ -29,11 +29,11 @@ DEPTHS = (1, 5, 10)
 def lost_recall(
     perturbed: Perturbed, edit: str, placings: Mapping[str, tuple[bool, bool]], settings: AuditSettings
 ) -> dict[str, Column]:
-    """(K, 1 + B) recall at each of `DEPTHS` that an edit costs, as measured and with versions exchanged, by placing.
+    """Compute the recall an edit costs, (K, 1 + B) by placing: at `DEPTHS`, as measured and with versions exchanged.
 
     Args:
         perturbed: captions and clips, as they are and after edits.
-        edit: its name.
+        edit: name of the edit.
         placings: by name, whether the own clip's score is the edited one, and whether the others' are.
         settings: `resamples`, `seed`, and how much is read at once.
 

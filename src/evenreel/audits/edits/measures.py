@@ -44,7 +44,7 @@ _KINDS = (MOVED, BEYOND, FELL, LOST, *_RECALLS)
 
 @dataclass(frozen=True)
 class EditChange:
-    """What one edit does to where the own clips of captions stand, as means over captions.
+    """Mean change, over captions, of where own clips stand under one edit.
 
     Distances are of a clip's score from the mean of the other clips', in their standard deviations. Above 0, the clip
     stands lower than without the edit.
@@ -69,12 +69,12 @@ class EditChange:
 
 @dataclass(frozen=True, eq=False)
 class PerturbedMeasures:
-    """What edits do to a ranking.
+    """Measures of what edits do to a ranking.
 
     Attributes:
         perturbed: captions, clips, and which captions describe which.
-        standings: by the edit and its placing, as it is under (`AS_IS`, `AS_IS`).
-        changes: likewise, without that.
+        standings: standings by the edit and its placing; as it is under (`AS_IS`, `AS_IS`).
+        changes: changes by the edit and its placing, without (`AS_IS`, `AS_IS`).
         effect: movement beyond the control of the first edit, or without a control its fall; of the first placing.
         main: what is done to what in the effect, a key of `changes`.
     """
@@ -87,21 +87,21 @@ class PerturbedMeasures:
 
     @property
     def controlled(self) -> bool:
-        """Whether there is a control to hold the edits against."""
+        """Check whether there is a control to compare the edits with."""
         return CONTROL in self.perturbed.edits
 
     @property
     def clips(self) -> int:
-        """How many clips have captions."""
+        """Number of clips that have captions."""
         return len(np.unique(self.perturbed.own))
 
     @property
     def unknown(self) -> int:
-        """Captions of which a distance is not known, in some version."""
+        """Number of captions without a distance in some version."""
         return int(np.isnan([one.distance for one in self.standings.values()]).any(axis=0).sum())
 
     def still(self, edit: str) -> int:
-        """Captions whose clip stands exactly as before under an edit, as if nothing had been changed."""
+        """Count the captions whose clip stands exactly as before under an edit, as if nothing had been changed."""
         before, after = self.standings[AS_IS, AS_IS], self.standings[edit, self.main[1]]
         return int(np.count_nonzero(before.distance == after.distance))
 
@@ -114,13 +114,13 @@ def measure_perturbed(
     placings: Mapping[str, tuple[bool, bool]] = CLIP_PLACINGS,
     main: str | None = None,
 ) -> PerturbedMeasures:
-    """Measure what edits do; intervals are over clips, with all their captions.
+    """Measure what the edits of `settings.edited` do; intervals are over clips, with all their captions.
 
     Where other clips are edited, every caption sees the same ones, so recall that is lost has an interval over these
     too (`evenreel.audits.edits.exchanged`), and the other changes have none.
 
     Args:
-        scores: as they are.
+        scores: scores of the unedited captions and clips.
         corpus: says which clip a caption describes.
         edited: scores after each edit, by its name.
         settings: samples, seed, confidence, and how much is read at once.
@@ -166,7 +166,7 @@ def _of_others(perturbed: Perturbed, found: Mapping[Key, Interval], settings: Au
 
 
 def first_edit(perturbed: Perturbed) -> str:
-    """The first edit that is no control.
+    """Return the name of the first edit that is no control.
 
     Raises:
         UsageError: there are only scores of a control.
@@ -210,7 +210,7 @@ def _effect(change: EditChange, kind: str, values: Column, groups: Indices) -> E
 
 
 def means(standings: Standings) -> Iterator[float]:
-    """The mean percentile, then the mean of each of `RECALLS`."""
+    """Yield the mean percentile, then the mean of each of `RECALLS`."""
     yield float(standings.percentile.mean())
     columns = hit_columns(standings.hits, RECALLS)
     yield from (float(columns[name].mean()) for name in _RECALLS)

@@ -63,7 +63,7 @@ def audit_overlay(
     *,
     edited: Mapping[str, ScoreBlocks] = NO_EDITS,
 ) -> AuditResult:
-    """Whether clips rise in rankings by carrying the words of the clip that is looked for, beyond a control.
+    """Test whether clips rise in rankings by carrying the words of the clip that is searched for, beyond a control.
 
     Args:
         scores: of captions and clips as they are.
@@ -103,7 +103,7 @@ def audit_overlay(
 
 
 def overlay_sentence(measured: OverlayMeasures, confidence: float) -> str:
-    """The effect plainly, then how often the wrong clip is first, then what becomes of own clips."""
+    """Word the effect, then how often the wrong clip is first, then what becomes of own clips."""
     effect, edit = measured.effect, measured.edit
     few = "" if effect.enough else f"Too few clips to conclude: {measured.clips:,}. "
     wrong, own = measured.shifts[WRONG, edit], measured.shifts[OWN, edit]

@@ -42,7 +42,7 @@ _UNITS = (*UNITS, "first")
 
 @dataclass(frozen=True)
 class OverlayShift:
-    """How far clips move to the worse, as means over captions; each figure also beyond that of the control.
+    """Mean shift of clips to the worse, over captions; each figure also beyond that of the control.
 
     Attributes:
         sd: distance from the mean of the other clips, in standard deviations of their scores.
@@ -59,7 +59,7 @@ class OverlayShift:
 
 @dataclass(frozen=True, eq=False)
 class OverlayMeasures:
-    """What overlays do to a ranking.
+    """Measures of what overlays do to a ranking.
 
     Attributes:
         own: own clips that carry another's words, as `evenreel.audits.edits.visual` measures them.
@@ -68,7 +68,7 @@ class OverlayMeasures:
         shifts: by whose it is (`WRONG`, `OWN`) and the edit.
         unknown: by whose it is, how many have no distance in some version: they count in no figure of distances.
         effect: rise of wrong clips under the first edit, beyond the control where there is one, in `unit`.
-        clips: whose words some wrong clip carries.
+        clips: number of clips whose words some wrong clip carries.
     """
 
     own: PerturbedMeasures
@@ -81,12 +81,12 @@ class OverlayMeasures:
 
     @property
     def edit(self) -> str:
-        """The edit that the effect is of."""
+        """Name of the edit that the effect is of."""
         return self.own.main[0]
 
     @property
     def unit(self) -> Unit:
-        """What the effect is in."""
+        """Unit of the effect."""
         return _unit(self.unknown)
 
 

@@ -46,13 +46,13 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """Where the own clip of each of Q captions stands among the V - 1 others.
+    """Places of the own clips of Q captions, each among the V - 1 other clips.
 
     Attributes:
         hits: its place; equal scores are in random order.
         distance: (Q,) its score less the mean of the others', in their standard deviations; of the finite scores. NaN
             where it is not known: its own score is minus infinity, or the others are all equal and it is not.
-        others: V - 1.
+        others: the number V - 1.
     """
 
     hits: Hits
@@ -67,7 +67,7 @@ class Standings:
 
     @classmethod
     def of(cls, own: Block, others: Block) -> Standings:
-        """(b,) scores of own clips and (b, V - 1) of the others.
+        """Place (b,) scores of own clips among (b, V - 1) scores of the others.
 
         >>> found = Standings.of(np.array([3.0]), np.array([[1.0, 3.0, 5.0, -np.inf]]))
         >>> found.distance.tolist(), found.percentile.tolist()
@@ -80,7 +80,7 @@ class Standings:
 
     @classmethod
     def joined(cls, parts: Sequence[Standings]) -> Standings:
-        """One after the other."""
+        """Concatenate standings of several bands of captions."""
         distance = np.concatenate([part.distance for part in parts])
         every, starts = np.arange(len(distance)), np.cumsum([0, *(len(part.distance) for part in parts)])
         hits = [part.hits.renumbered(every[start:]) for part, start in zip(parts, starts, strict=False)]
@@ -100,14 +100,14 @@ def _distance(own: Block, others: Block) -> Column:
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """The scores of one edit, in the order of the captions and clips that all versions have."""
+    """Scores after one edit, in the order of the captions and clips that all versions have."""
 
     scores: CheckedScores
     rows: Indices
     columns: Indices
 
     def block(self, held: slice) -> Block:
-        """(b, V) scores of some of the Q captions."""
+        """Read the (b, V) scores of some of the Q captions."""
         rows, every = self.rows[held], slice(0, len(self.scores.video_ids))
         runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
         parts = [self.scores.block(slice(int(run[0]), int(run[-1]) + 1), every) for run in runs]
@@ -136,7 +136,7 @@ class Perturbed:
 
     @property
     def drawn_with(self) -> Indices:
-        """(Q,) number of what each caption is drawn together with: its clip, or its clip's video."""
+        """(Q,) number of the cluster of each caption: its clip, or its clip's video."""
         return self.cluster[self.own]
 
     @cached_property
@@ -148,10 +148,10 @@ class Perturbed:
     def of(
         cls, scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks], cluster: str = AUTO
     ) -> Perturbed:
-        """What all scores have of a corpus.
+        """Collect the scores of the captions and clips that all versions have.
 
         Args:
-            scores: as they are.
+            scores: scores of the unedited captions and clips.
             corpus: says which clip a caption describes.
             edited: scores after an edit, by its name.
             cluster: what is drawn together, see `evenreel.evaluation.clusters`.
@@ -187,7 +187,7 @@ class Perturbed:
         return cls(versions, clips, own, together, asked, _left_out(checked, len(clips), len(asked)))
 
     def aimed(self, captions: Indices, clips: Indices) -> Perturbed:
-        """The same of P captions, which may recur, each looking for another clip than its own.
+        """Return the same scores for P captions, which may recur, each looking for another clip than its own.
 
         Args:
             captions: (P,) places of the captions.
@@ -197,7 +197,7 @@ class Perturbed:
         return replace(self, versions=versions, own=clips, caption_ids=tuple(self.caption_ids[one] for one in captions))
 
     def standings(self, placings: Mapping[str, tuple[bool, bool]], band_bytes: int) -> dict[tuple[str, str], Standings]:
-        """Where own clips stand, by the name of the edit and of its placing, (`AS_IS`, `AS_IS`) first.
+        """Place the own clips, by the name of the edit and of its placing, (`AS_IS`, `AS_IS`) first.
 
         Args:
             placings: by name, whether the own clip's score is the edited one, and whether the others' are.
@@ -218,7 +218,7 @@ class Perturbed:
         return {key: Standings.joined(some) for key, some in parts.items()}
 
     def bands(self, band_bytes: int, width: int = 1) -> Iterator[slice]:
-        """Some of the Q captions at a time, so few that their scores, or `width` numbers for each, fit the memory."""
+        """Yield slices of the Q captions, few enough that their scores, or `width` numbers each, fit in memory."""
         widest = max(width, *(len(one.scores.video_ids) for one in self.versions.values()))
         step = max(1, min(band_bytes, _PIECE_BYTES) // (_WIDEST * widest))
         for start in range(0, len(self.own), step):

@@ -18,7 +18,7 @@ _ENDS = ("low", "high")
 
 
 def movement_table(measured: PerturbedMeasures, title: str) -> AuditTable:
-    """How far clips move and fall under each edit, as the effect has it edited."""
+    """Tabulate how far clips move and fall under each edit, in the placing of the effect."""
     controlled, placing = measured.controlled, measured.main[1]
     beyond = ("beyond the control", *_ENDS) if controlled else ()
     changes = [measured.changes[edit, placing] for edit in measured.perturbed.edits]
@@ -32,7 +32,7 @@ def movement_table(measured: PerturbedMeasures, title: str) -> AuditTable:
 
 
 def standing_table(measured: PerturbedMeasures) -> AuditTable:
-    """Percentile and recall as it is and under each edit."""
+    """Tabulate percentile and recall without an edit and under each edit."""
     lost = tuple(f"{one} lost" for one in RECALLS[:1])
     rows: list[tuple[Cell, ...]] = [("none", "nothing", *means(measured.standings[AS_IS, AS_IS]), None, None, None)]
     for key, change in measured.changes.items():
@@ -46,7 +46,7 @@ def standing_table(measured: PerturbedMeasures) -> AuditTable:
 
 
 def perturbed_figures(measured: PerturbedMeasures) -> tuple[AuditFigure, ...]:
-    """How far clips move under each edit, and what that costs."""
+    """Draw how far clips move under each edit, and what that costs."""
     placing, first = measured.main[1], str(RECALLS[0])
     moves = {"moves by": {edit: measured.changes[edit, placing].moved for edit in measured.perturbed.edits}}
     losses: dict[str, dict[str, Interval]] = {}
@@ -63,7 +63,7 @@ def perturbed_figures(measured: PerturbedMeasures) -> tuple[AuditFigure, ...]:
 
 
 def ends(figure: Interval) -> tuple[float, float | None, float | None]:
-    """A figure and its ends, as fields of a table."""
+    """Return a figure and the ends of its interval, as fields of a table."""
     return figure.value, figure.low, figure.high
 
 

@@ -55,7 +55,7 @@ SPREAD_METHOD = (
 
 @dataclass(frozen=True)
 class CaptionSpread:
-    """How far the captions of a clip differ in the distance of their clip, after an edit and before.
+    """Spread of the distance of a clip among its captions, before and after an edit.
 
     Attributes:
         taken: share of the mean square that the edit takes away, in percent; NaN where no clip has two captions.
@@ -74,7 +74,7 @@ def audit_textual(
     *,
     edited: Mapping[str, ScoreBlocks] = NO_EDITS,
 ) -> AuditResult:
-    """Whether clips move in the rankings of captions whose style is edited, beyond a control; and what style finds.
+    """Test whether clips move when the style of captions is edited, beyond a control; and what style finds.
 
     Args:
         scores: of captions as they are and clips.
@@ -117,7 +117,7 @@ def audit_textual(
 
 
 def style_alone(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, tuple[Interval, Interval]]:
-    """Percentile of the own clip, and R@1, by the name of each edit that leaves the style alone."""
+    """Compute the percentile of the own clip, and R@1, by the name of each edit that leaves the style alone."""
     names = [edit for edit in measured.perturbed.edits if edit.startswith(OF_CONTENT)]
     if not names:
         return {}
@@ -128,7 +128,7 @@ def style_alone(measured: PerturbedMeasures, settings: AuditSettings) -> dict[st
 
 
 def caption_spreads(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, CaptionSpread]:
-    """How much of the spread among the captions of a clip each edit of style takes away; none where none has two."""
+    """Compute how much of the spread among a clip's captions each edit of style removes; empty without two."""
     own, before = measured.perturbed.own, _standings(measured, AS_IS).distance
     names = [edit for edit in measured.perturbed.edits if not edit.startswith(OF_CONTENT)]
     if np.bincount(own).max() < 2:

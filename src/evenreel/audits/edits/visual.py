@@ -42,7 +42,7 @@ def audit_visual(
     *,
     edited: Mapping[str, ScoreBlocks] = NO_EDITS,
 ) -> AuditResult:
-    """Whether clips move in the ranking of their captions when something in them is edited, beyond a control.
+    """Test whether clips move in their captions' rankings when something in them is edited, beyond a control.
 
     Args:
         scores: of captions and clips as they are.

@@ -16,11 +16,11 @@ _MOST_BESIDE = 3
 
 
 def perturbed_sentence(measured: PerturbedMeasures, confidence: float, when: str) -> str:
-    """The effect plainly; that there is too little to conclude from comes first.
+    """Word the effect; where there is too little data to conclude from, that comes first.
 
     Args:
-        measured: of one system.
-        confidence: of its intervals.
+        measured: measures of one system.
+        confidence: confidence of its intervals.
         when: under what the clip of a caption moves, `when it alone is edited` for example.
     """
     if isnan(measured.effect.value):
@@ -34,7 +34,7 @@ UNCHANGED = "Leave those in which nothing was changed out of its scores: they co
 
 
 def perturbed_notices(measured: PerturbedMeasures, no_control: str, unmoved: str = UNCHANGED) -> Iterator[str]:
-    """What the reader must know of the data; `no_control` says what to do where there is none."""
+    """Yield notices on the data; `no_control` says what to do where there is no control."""
     yield from measured.perturbed.notices
     if not measured.controlled:
         yield f"There are no scores of a control, so nothing says how far clips move in any edit. {no_control}"
@@ -52,7 +52,7 @@ def perturbed_notices(measured: PerturbedMeasures, no_control: str, unmoved: str
 
 
 def edited_uses(uses: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """A sentence for each edit whose scores use something beside captions and clips."""
+    """Yield a sentence for each edit whose scores use something beside captions and clips."""
     for edit, some in uses.items():
         if some:
             yield f"The scores of {edit!r} use {' and '.join(some)}."
@@ -107,7 +107,7 @@ def _turned(effect: Effect) -> Effect:
 
 
 def interval_words(effect: Effect, confidence: float) -> str:
-    """The interval in brackets, after a space; empty where there is none."""
+    """Format an interval in brackets, after a space; empty where there is none."""
     if effect.low is None or effect.high is None:
         return ""
     return f" ({percent(confidence)} interval {effect.low:.2f} to {effect.high:.2f})"

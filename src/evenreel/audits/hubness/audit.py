@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
-    """Whether a few clips are among the first of many queries, beyond what rankings at random have.
+    """Test whether a few clips are among the first of many queries, beyond what random rankings have.
 
     The effect is the skewness of how often each clip is among the first 10 (of fewer in a small gallery).
 

@@ -41,9 +41,9 @@ class CrowdedWord:
     """A word whose queries have more hubs than others.
 
     Attributes:
-        word: lemma.
-        part: of speech.
-        queries: how many have it.
+        word: lemma of the word.
+        part: part of speech.
+        queries: number of queries that have it.
         hubs: mean number of hubs among their first clips.
         others: the same of the queries without it.
     """
@@ -57,11 +57,11 @@ class CrowdedWord:
 
 @dataclass(frozen=True)
 class QueryWords:
-    """What was found in the words of queries.
+    """Words of queries that stand out among the queries of hubs.
 
     Attributes:
         found: those that have more hubs than chance gives any of the words, by the places that they add.
-        looked_at: how many words were.
+        looked_at: number of words looked at.
         queries: how many queries were tagged.
         of: how many queries have words.
         tagger: its name; empty where there was nothing to tag.
@@ -85,7 +85,7 @@ class _Bag:
 
 
 def texts_of(scores: ScoreBlocks, corpus: Corpus) -> Mapping[str, str]:
-    """The words of queries by their ids, as the scores know them (a library's queries) or as the corpus does."""
+    """Return the words of queries by their ids, as the scores know them (a library's queries) or as the corpus does."""
     known = dict(corpus.captions.select("caption_id", "text").iter_rows())
     return known | dict(scores.about.texts)
 
@@ -96,7 +96,7 @@ def query_words(
     """Words whose queries have more hubs among their first clips than the other queries have.
 
     Args:
-        texts: Q, None for a query whose words nobody knows.
+        texts: Q, None for a query without known words.
         hub_places: (Q,) how many of the first clips are hubs.
         clusters: (Q,) numbers, equal for captions that are no independent evidence.
         seed: of the sample where there are more than `MOST_TAGGED`.
@@ -118,7 +118,7 @@ def query_words(
 def crowded_words(
     tagged: Sequence[Tagged], hub_places: Column, clusters: NDArray[np.int64]
 ) -> tuple[tuple[CrowdedWord, ...], int]:
-    """The words that stand out, and how many were looked at; see `query_words`."""
+    """Find the words that stand out, and count those looked at; see `query_words`."""
     bag = _bag(tagged)
     member, count = numbered(clusters)
     sizes = np.bincount(member, minlength=count)

@@ -29,14 +29,14 @@ class Chance:
 
     Attributes:
         mean: over the rankings; NaN where it has none.
-        variance: of the figure.
+        variance: variance of the figure.
     """
 
     mean: float
     variance: float
 
     def corrected(self, value: float, variance: float) -> float:
-        """The variance of a figure: near chance that of random rankings, further away more and more the jackknife's.
+        """Correct the variance of a figure: near chance that of random rankings, further away the jackknife's.
 
         Near chance the jackknife takes the noise of single queries for part of the figure's, and finds too much.
         Further than `_NEAR` standard deviations away that counts less and less.
@@ -48,12 +48,12 @@ class Chance:
 
 @dataclass(frozen=True, eq=False)
 class EntryCounts:
-    """How often each of G sets of captions shows each of V clips.
+    """Numbers of entries among first clips, for each of G sets of captions and each of V clips.
 
     Attributes:
         starts: (G + 1,) where the entries of each set begin, and where the last ones end.
         entries: how often a set shows a clip, ascending in each set; which clip it is plays no part.
-        clips: V.
+        clips: the number V.
         spread: what every clip has besides, of rankings whose first places many clips share alike.
     """
 
@@ -63,13 +63,13 @@ class EntryCounts:
     spread: float = 0.0
 
     def chance(self, figures: Mapping[str, Figure], seed: int) -> dict[str, Chance]:
-        """Figures of (V,) counts in random rankings, by their names."""
+        """Compute figures of (V,) counts in random rankings, by their names."""
         drawn = [[figure(counts) for figure in figures.values()] for counts in self._random(seed)]
         return {name: _chance(np.array(column)) for name, column in zip(figures, zip(*drawn, strict=True), strict=True)}
 
     @property
     def never(self) -> float:
-        """Percent of the clips that no set shows, in random rankings."""
+        """Compute the percentage of the clips that no set shows, in random rankings."""
         return float(100 * np.prod(1 - np.diff(self.starts) / self.clips))
 
     def _random(self, seed: int) -> Iterator[Column]:

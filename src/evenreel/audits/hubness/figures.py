@@ -20,9 +20,9 @@ def occurrence_bars(counts: Column, queries: int, depth: int) -> go.Figure:
     """Shares of the clips by how many queries have them among the first k, beside those of rankings at random.
 
     Args:
-        counts: (V,) N_k.
-        queries: Q.
-        depth: k.
+        counts: (V,) occurrences N_k of each clip.
+        queries: the number Q of queries.
+        depth: the k of N_k.
     """
     labels, shares, chance = occurrence_shares(counts, queries)
     figure = go.Figure(layout=axes(f"queries that have the clip among their first {depth}", "share of the clips, %"))
@@ -63,11 +63,11 @@ def occurrence_shares(counts: Column, queries: int) -> tuple[list[str], Column, 
 
 
 def place_curves(counts: Mapping[int, Column], queries: int) -> go.Figure:
-    """The share of all places that the most shown clips hold, for each depth, and at random for the last one.
+    """Draw the share of all places that the most shown clips hold, for each depth, and at random for the last one.
 
     Args:
-        counts: (V,) N_k by k.
-        queries: Q.
+        counts: (V,) occurrences N_k of each clip, by k.
+        queries: the number Q of queries.
     """
     figure = go.Figure(layout=axes("clips, those that are shown the most first, %", "share of the places, %"))
     depth, last = list(counts.items())[-1]

@@ -51,11 +51,11 @@ _DIGITS = 6
 
 @dataclass(frozen=True, eq=False)
 class Occurrence:
-    """How often V clips are among the first k of Q rankings.
+    """Counts of how often each of V clips is among the first k of Q rankings.
 
     Attributes:
-        depth: k.
-        queries: Q.
+        depth: the k.
+        queries: the number Q.
         counts: (V,) N_k; with equal scores an expected count.
         own: (V,) of these, rankings of queries that the clip answers.
         skewness, gini: of the counts; NaN where all are equal or nothing is shown.
@@ -75,7 +75,7 @@ class Occurrence:
 
     @property
     def chance(self) -> float:
-        """Of a clip to be shown to one query, if every clip is shown alike."""
+        """Probability of a clip to be shown to one query, if every clip is shown alike."""
         return float(self.counts.sum() / (self.queries * len(self.counts)))
 
     @property
@@ -91,14 +91,14 @@ class Occurrence:
 
 @dataclass(frozen=True, eq=False)
 class HubnessMeasures:
-    """What an audit of hubs goes by.
+    """Measures of an audit of hubs.
 
     Attributes:
-        clip_ids: V.
+        clip_ids: V ids of clips.
         names: (V,) what a report calls them: a library's clips by their files, others by their ids.
         clusters: (Q,) numbers, equal for captions of one clip, which are no independent evidence.
         occurrences: one for each of `DEPTHS` below the gallery's size.
-        asked: (V,) how many of the queries each clip answers; None where nobody knows of any.
+        asked: (V,) how many of the queries each clip answers; None where no answers are known.
         hubs: (H,) clips whose N_k is more than two standard deviations above the mean, the most shown first.
         hub_places: (Q,) how many of the first k of each query are hubs.
     """
@@ -113,7 +113,7 @@ class HubnessMeasures:
 
     @property
     def main(self) -> Occurrence:
-        """At `MAIN`, or at the largest depth below it that the gallery has."""
+        """The occurrences at depth `MAIN`, or at the largest depth below it that the gallery has."""
         return self.occurrences[-1]
 
     @property
@@ -127,7 +127,7 @@ class HubnessMeasures:
 
 
 def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> HubnessMeasures:
-    """How often clips are shown, and which are hubs.
+    """Measure how often clips are shown, and which are hubs.
 
     Args:
         scores: of Q captions and V clips; their `names`, by clip id, are what these are called (a library's).

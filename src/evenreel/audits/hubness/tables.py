@@ -25,7 +25,7 @@ _UNEVEN_COLUMNS = (
 
 
 def hubness_tables(measured: HubnessMeasures, words: QueryWords) -> Iterator[AuditTable]:
-    """In the order they are read; that of words only where some stand out."""
+    """Yield the tables in reading order; that of words only where some stand out."""
     yield _uneven_table(measured)
     yield _most_table(measured)
     if words.found:

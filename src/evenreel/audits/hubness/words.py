@@ -15,7 +15,7 @@ _FEW_WORDS = 3
 
 
 def hubness_sentence(measured: HubnessMeasures, words: QueryWords, confidence: float) -> str:
-    """The effect plainly, then the clip that is shown the most and those that never are, then what to do."""
+    """Word the effect, then the clip that is shown the most and those that never are, then what to do."""
     effect, main = measured.effect, measured.main
     if isnan(effect.value):
         return f"Every clip is among the first {main.depth} as often as any other, or none is ever: there is no hub."
@@ -71,7 +71,7 @@ def _advice(measured: HubnessMeasures) -> str:
 
 
 def hubness_notices(measured: HubnessMeasures, words: QueryWords) -> Iterator[str]:
-    """What the reader must know of the data."""
+    """Yield notices on the data."""
     main = measured.main
     if main.counts.sum() < main.queries * main.depth - 1e-6 * main.queries:
         shown = main.counts.sum() / main.queries
@@ -87,7 +87,7 @@ def hubness_notices(measured: HubnessMeasures, words: QueryWords) -> Iterator[st
 
 
 def hubness_method(measured: HubnessMeasures, words: QueryWords) -> Iterator[str]:
-    """How it was calculated, with the sources."""
+    """Yield paragraphs on how it was calculated, with the sources."""
     yield COUNT_METHOD
     yield CHANCE_METHOD
     yield INTERVAL_METHOD

@@ -34,16 +34,16 @@ def audit_length(
     train: Corpus | None = None,
     tail: TailClasses | None = None,
 ) -> AuditResult:
-    """Whether the first clips have the lengths that their classes had in training, or else are long or short.
+    """Test whether the first clips have the lengths of their classes in training, or else are long or short.
 
-    With `train` and classes of verbs the effect is the lean of `evenreel.audits.length.measures`; without, how
+    With `train` and classes of verbs the effect is the length bias of `evenreel.audits.length.measures`; without, how
     many times as long the first clips are as others, which needs no more than lengths and any queries.
 
     Args:
-        scores: of captions and clips.
+        scores: scores of captions and clips.
         corpus: whose they are, with the lengths of its clips.
         settings: samples, seed, confidence, and how much is read at once.
-        train: what the system learned from; None where nobody says.
+        train: corpus the system was trained on; None where it is not known.
         tail: classes with few training clips; None to find them by their frequency.
 
     Raises:

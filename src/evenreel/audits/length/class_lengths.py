@@ -15,9 +15,9 @@ class ClassLengths:
     """Mean lengths of the classes that both splits have, in the unit that was given.
 
     Attributes:
-        classes: (K,) ascending.
+        classes: (K,) class numbers, ascending.
         train_mean, test_mean: (K,) the average frame length of each class (AFLC in the paper on frame-length bias).
-        train_count, test_count: (K,) clips of each.
+        train_count, test_count: (K,) numbers of clips.
     """
 
     classes: NDArray[np.int64]
@@ -28,11 +28,11 @@ class ClassLengths:
 
     @property
     def discrepancy(self) -> Column:
-        """(K,) test less train: above 0 a class is longer than it was learned."""
+        """(K,) mean length in test less that in training; positive where test clips of a class are longer."""
         return self.test_mean - self.train_mean
 
     def count_above(self, threshold: float, *, or_equal: bool = False) -> int:
-        """Classes whose discrepancy is larger than that, either way."""
+        """Count the classes whose discrepancy is larger than a length, either way."""
         size = np.abs(self.discrepancy)
         return int((size >= threshold if or_equal else size > threshold).sum())
 
@@ -43,7 +43,7 @@ def class_lengths(train: tuple[NDArray[np.int64], Column], test: tuple[NDArray[n
     Args:
         train: (N,) class and (N,) length of each training clip. A clip of several actions stands there once for each,
             with its share of the length.
-        test: likewise.
+        test: (n,) classes and lengths of the clips in test.
 
     >>> found = class_lengths((np.array([0, 0, 1]), np.array([2.0, 4.0, 9.0])), (np.array([0]), np.array([7.0])))
     >>> found.classes.tolist(), found.discrepancy.tolist(), found.count_above(3)
@@ -59,7 +59,7 @@ def class_lengths(train: tuple[NDArray[np.int64], Column], test: tuple[NDArray[n
 def drawn_discrepancies(
     train: tuple[NDArray[np.int64], Column], test: tuple[NDArray[np.int64], Column], *, draws: int, seed: int
 ) -> Column:
-    """Discrepancies of the classes that both splits have if the test clips of each were any of its clips.
+    """Draw discrepancies of shared classes as if the test clips of each were any of its clips.
 
     What `class_lengths` finds beyond these is no matter of how few clips a class has.
 
@@ -67,7 +67,7 @@ def drawn_discrepancies(
         train: as for `class_lengths`.
         test: as for `class_lengths`.
         draws: D, how often the clips of each class are divided at random into as many for training and for test.
-        seed: of the draws.
+        seed: seed of the draws.
 
     Returns:
         (D, K) test less train, in the order of `ClassLengths.classes`.

@@ -20,7 +20,7 @@ from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.types import Corpus, ScoreBlocks
 
 _FPS = 60.0
-"""Of EPIC-KITCHENS-100, for frames whose rate nobody says."""
+"""Frame rate of EPIC-KITCHENS-100, for frames whose rate is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class TrainTestClasses:
 
     @cached_property
     def test_mean(self) -> Column:
-        """(C,) likewise, of the ranked clips."""
+        """(C,) mean length of the ranked clips of each class; NaN where it has none."""
         return self._spread(self.common.test_mean)
 
     def _spread(self, values: Column) -> Column:
@@ -68,7 +68,7 @@ class LengthData:
         lengths: (V,) of each clip, of one of its actions where it has several; NaN where not known or not above 0.
         whole: (V,) of each clip whatever its actions.
         train_lengths: (N,) of the training clips; empty where none are given.
-        unit: of all lengths.
+        unit: unit of all lengths.
         second: how many of these a second has.
         classes: None where the clips have none, or nothing says what was learned from.
         class_logs: (V,) mean logarithm of the lengths of the ranked clips of each one's class, over the classes of a
@@ -76,7 +76,7 @@ class LengthData:
         kinds: (V,) numbers, equal for clips whose lengths may change places: those of the same classes where the clips
             have classes, all of them elsewhere. Clips that share their classes with no other are of one kind.
         cluster: (V,) numbers, equal for clips that are drawn together, such as those of one video.
-        caption_clips: (Q,) row of each caption's clip, -1 where nobody knows it.
+        caption_clips: (Q,) row of each caption's clip, -1 where it is not known.
         rounding: by how much the mean length of a class may be off since its frames were re-timed; 0 where they are
             as they were annotated.
         shared: clips of the scores that are training clips too.
@@ -98,12 +98,12 @@ class LengthData:
 
     @classmethod
     def of(cls, scores: ScoreBlocks, corpus: Corpus, train: Corpus | None, cluster: str = AUTO) -> LengthData:
-        """What two corpora say of their clips.
+        """Collect the lengths of the scored clips, and of training where it is given.
 
         Args:
-            scores: of captions and clips.
-            corpus: whose they are.
-            train: what was learned from; None where nobody says.
+            scores: scores of captions and clips.
+            corpus: corpus of the scores.
+            train: what was learned from; None where it is not known.
             cluster: what is drawn together, see `evenreel.evaluation.clusters`.
 
         Raises:
@@ -134,7 +134,7 @@ class LengthData:
 
     @property
     def others(self) -> str:
-        """What the first clips are held against, in words."""
+        """Words for the clips that the first clips are compared with."""
         return "the gallery's clips" if self.class_logs is None else "clips of their own classes"
 
     @cached_property

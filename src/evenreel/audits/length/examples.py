@@ -31,7 +31,7 @@ class Weighted:
 
     @classmethod
     def of(cls, lengths: Column, weights: Column | None = None) -> Weighted:
-        """Of these, those that are known and count."""
+        """Select the lengths that are known and have a positive weight."""
         counted = np.ones(len(lengths)) if weights is None else weights
         kept = (lengths > 0) & (counted > 0)
         return cls(lengths[kept], counted[kept])
@@ -49,7 +49,7 @@ class Strip:
     """The first items of one query.
 
     Attributes:
-        query: its words.
+        query: words of the query.
         items: words of each item, the best first.
         degrees: (k,) relevance of each, from 0 to 1.
     """
@@ -72,7 +72,7 @@ def all_lengths(measured: LengthMeasures) -> Groups:
 
 
 def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int | None = None) -> dict[str, Groups]:
-    """Of all clips and of a class, by default the most affected one, with what its captions are shown."""
+    """Collect lengths of all clips and of a class, by default the most affected, with what its captions are shown."""
     parts = {"all clips": all_lengths(measured)}
     affected, held = most_affected(measured) if class_ is None else [class_], measured.data.classes
     if affected and held is not None:

@@ -29,7 +29,7 @@ def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) ->
 
     Args:
         parts: by title of the panel, the groups by name; one name has one colour in all panels.
-        unit: of the lengths.
+        unit: unit of the lengths.
     """
     titles = [_shortened(title) for title in parts]
     figure = go.Figure(layout=panels(titles, f"length, {unit}", ["share of the clips, %"] * len(parts), columns=2))
@@ -56,9 +56,9 @@ def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
     """Classes by how much longer they are in test, sorted: with the sign, and without it.
 
     Args:
-        gap: (K,) test less training.
+        gap: (K,) lengths in test less those in training.
         names: of the classes, under the pointer.
-        unit: of the lengths.
+        unit: unit of the lengths.
     """
     titles = ("above 0: longer in test", "by size, either way")
     figure = go.Figure(layout=panels(titles, "classes, sorted", [f"test less training, {unit}", f"size, {unit}"], 2))
@@ -100,7 +100,7 @@ def length_boxes(groups: Mapping[str, Weighted], unit: str) -> go.Figure:
 
 
 def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
-    """How relevant the first items of some queries are: the darker, the more.
+    """Draw how relevant the first items of some queries are: the darker, the more relevant.
 
     Args:
         parts: by title of the panel, its queries from top to bottom.

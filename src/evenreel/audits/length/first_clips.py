@@ -33,21 +33,21 @@ _RECALL = parse_metric("R@10")
 
 @dataclass(frozen=True, eq=False)
 class FirstClipLengths:
-    """What Q rankings return first.
+    """Lengths of the clips that Q rankings return first.
 
     Attributes:
         means: (K, Q) mean length of the first k clips, for each of `DEPTHS` below the gallery's size; NaN where nothing
             is shown or no length is known.
         excess: (K, Q) mean logarithm of their lengths less `expected`.
         expected: (K, Q) what that mean would be if length had no say.
-        rank: (Q,) of the first clip that answers; NaN where none does or nobody knows.
-        recall: (Q,) R@10 in percent.
+        rank: (Q,) of the first clip that answers; NaN where none does or none is known.
+        recall: (Q,) R@10 of each query, in percent.
         shown: (V,) how often each clip is among the first `MAIN`, as an expected count.
         pull: (V,) how much the logarithm of each clip's length counts in the mean excess over captions at the main
             depth, which is the sum of these products. Where classes are known, it is that of the logarithm beyond the
             mean of its class.
         own: (Q, 1 + P) excess of each caption at the main depth, then as it would be with permuted lengths.
-        depths: (K) those of `DEPTHS`.
+        depths: the K of `DEPTHS` that the gallery has.
     """
 
     means: Column
@@ -74,10 +74,10 @@ def measure_first(scores: CheckedScores, data: LengthData, band_bytes: int, seed
     """Read the scores once, some captions at a time.
 
     Args:
-        scores: of captions and clips.
+        scores: scores of captions and clips.
         data: lengths of the clips.
         band_bytes: about how many bytes of scores are read at once.
-        seed: of the permuted lengths that each caption is asked of.
+        seed: of the permuted lengths that each caption is measured with.
 
     Raises:
         ScoresError: a score is NaN.

@@ -1,7 +1,7 @@
-"""What the lengths of training clips have to do with a ranking: the lean, the failures it may explain, its classes.
+"""Length bias: what the lengths of training clips have to do with a ranking, and the failures this may explain.
 
-The measures are those of the paper on frame-length bias (sections A and B), but for the lean, which is what it argues
-from a few classes: that first clips have the lengths that their class had in training.
+The measures are those of the paper on frame-length bias (sections A and B), but for the length bias, which is what it
+argues from a few classes: that first clips have the lengths that their class had in training.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Failures:
 
 @dataclass(frozen=True, eq=False)
 class LengthMeasures:
-    """Everything that is measured of one system.
+    """Measures of lengths in the rankings of one system.
 
     Attributes:
         data: lengths of the clips.
-        first: of the first clips of Q captions.
-        effect: the lean where training classes are known, else how long the first clips are.
-        ratio: how many times as long the first clips are as `LengthData.others`; the effect itself where there is no
-            lean.
+        first: lengths of the first clips of Q captions.
+        effect: the length bias where training classes are known, else how long the first clips are.
+        ratio: how many times as long the first clips are as `LengthData.others`; the effect itself where no length bias
+            can be measured.
         length_biases: by depth, rank correlations of the mean length of the first clips with the length in training:
             plain, given the length in test, and of the excess as in the effect; empty where training is not known.
         failures: None where training is not known.
@@ -78,7 +78,7 @@ class LengthMeasures:
 
     @property
     def has_length_bias(self) -> bool:
-        """Whether classes and their lengths in training are known of some captions."""
+        """Check whether classes and their lengths in training are known for some captions."""
         return bool(self.length_biases)
 
     @cached_property
@@ -88,7 +88,7 @@ class LengthMeasures:
 
     @cached_property
     def test_mean(self) -> Column:
-        """(Q,) likewise, of the ranked clips."""
+        """(Q,) mean length, among the ranked clips, of each caption's class; NaN where it is not known."""
         return self.data.of_captions(self._by_class("test_mean"))
 
     def _by_class(self, name: str) -> Column:
@@ -106,10 +106,10 @@ def measure_length(
     """Measure what lengths have to do with a ranking.
 
     Args:
-        scores: of captions and clips.
-        corpus: whose they are.
+        scores: scores of captions and clips.
+        corpus: corpus of the scores.
         settings: samples, seed, confidence, and how much is read at once.
-        train: what the system learned from; None where nobody says.
+        train: corpus the system was trained on; None where it is not known.
         tail: what counts as a rare class; None to find these by their frequency.
 
     Raises:
@@ -188,8 +188,8 @@ class Third:
     """Captions of one third by the length of their class in training.
 
     Attributes:
-        name: of the third.
-        captions: how many.
+        name: `shortest`, `middle` or `longest`.
+        captions: number of captions.
         train, test: mean lengths of their classes.
         shown: geometric mean of the lengths of the first clips.
         ratio: that, beside what it would be if length had no say.
@@ -204,7 +204,7 @@ class Third:
 
 
 def thirds(measured: LengthMeasures) -> list[Third]:
-    """Captions parted by the length of their class in training; those of one class stay together."""
+    """Divide captions by the length of their class in training; those of one class stay together."""
     first, train = measured.first, measured.train_mean
     excess, expected = first.excess[first.main], first.expected[first.main]
     kept = np.flatnonzero(~np.isnan(train) & ~np.isnan(excess))

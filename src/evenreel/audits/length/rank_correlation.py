@@ -32,7 +32,7 @@ def rank_correlation(
         columns: at least two, without NaN; those from the third on are held constant.
         groups: (n,) numbers, equal for rows that are drawn together.
         settings: `resamples` (0 for no interval), `seed` and `confidence`.
-        name: of the effect.
+        name: name of the effect.
 
     Returns:
         NaN where a column is constant given the others.

@@ -36,7 +36,7 @@ _PAPER = "paper"
 
 
 def length_tables(measured: LengthMeasures) -> Iterator[AuditTable]:
-    """In the order they are read; those that need classes or training only where these are known."""
+    """Yield the tables in reading order; those that need classes or training only where these are known."""
     data, classes = measured.data, measured.data.classes
     if classes is not None:
         yield class_table(data, classes)
@@ -69,12 +69,12 @@ def most_affected(measured: LengthMeasures) -> list[int]:
 
 
 def is_epic(data: LengthData) -> bool:
-    """Whether the clips are as many as those of EPIC-KITCHENS-100 retrieval, in frames."""
+    """Check whether the clips are as many as those of EPIC-KITCHENS-100 retrieval, in frames."""
     return (len(data.train_lengths), len(data.lengths)) == EPIC_SIZES and data.unit == "frames"
 
 
 def class_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
-    """How many clips and classes there are in training, in test, and in both."""
+    """Tabulate the numbers of clips and classes in training, in test, and in both."""
     train, test = held.counts(trained=True), held.counts(trained=False)
     rows: list[Row] = [
         ("clips in training", len(data.train_lengths)),
@@ -120,7 +120,7 @@ def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
 
 
 def chance_table(data: LengthData, held: TrainTestClasses, seed: int = 0) -> AuditTable:
-    """How far classes differ in length, beside what as few clips of each give by chance."""
+    """Tabulate how far classes differ in length, beside what as few clips of each class give by chance."""
     actions, gap = held.actions, held.common.discrepancy
     splits = [(actions.classes[part], actions.lengths[part]) for part in (held.trained, ~held.trained)]
     drawn = drawn_discrepancies(splits[0], splits[1], draws=DRAWS, seed=seed)

@@ -24,7 +24,7 @@ class TailClasses:
     """Verbs and nouns of the long tail.
 
     Attributes:
-        verbs, nouns: their classes.
+        verbs, nouns: numbers of the tail classes.
         rule: how they were found, in words.
     """
 
@@ -33,7 +33,7 @@ class TailClasses:
     rule: str
 
     def hold(self, verbs: Sequence[int], nouns: Sequence[int]) -> bool:
-        """Whether one of some verbs or nouns is among them."""
+        """Check whether one of some verbs or nouns is a tail class."""
         return not self.verbs.isdisjoint(verbs) or not self.nouns.isdisjoint(nouns)
 
 

@@ -32,7 +32,7 @@ class Division:
 
 @dataclass(frozen=True)
 class TrimmedClips:
-    """What RmvAll leaves out under a preset: clips, and of how many classes."""
+    """Numbers of clips and of classes that RmvAll removes under a preset."""
 
     preset: str
     clips: int

@@ -17,7 +17,7 @@ from evenreel.report.words import percent
 
 
 def length_sentence(measured: LengthMeasures, confidence: float) -> str:
-    """The effect plainly; that there is too little to conclude from comes first."""
+    """Word the effect; where there is too little data to conclude from, that comes first."""
     return (
         _length_bias_sentence(measured, confidence)
         if measured.has_length_bias
@@ -26,10 +26,10 @@ def length_sentence(measured: LengthMeasures, confidence: float) -> str:
 
 
 def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
-    """What the reader must know of the data.
+    """Yield notices on the data.
 
     Args:
-        measured: of one system.
+        measured: measures of one system.
         trained: whether something says what was learned from.
     """
     data = measured.data
@@ -52,7 +52,7 @@ def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
 
 
 def length_method(measured: LengthMeasures) -> Iterator[str]:
-    """How it was calculated, with the sources."""
+    """Yield paragraphs on how it was calculated, with the sources."""
     yield EXCESS_METHOD
     if measured.has_length_bias:
         yield from LEAN_METHOD
@@ -61,7 +61,7 @@ def length_method(measured: LengthMeasures) -> Iterator[str]:
 
 
 def unit_of(data: LengthData) -> str:
-    """Behind a length."""
+    """Return the unit that stands behind a length."""
     return "frames" if data.unit == "frames" else "s"
 
 

@@ -37,16 +37,16 @@ _MANY_NAMES = 3
 
 @dataclass(frozen=True)
 class GroupOverview:
-    """One group in one split.
+    """Counts and forms of the clips of one group in one split.
 
     Attributes:
         group: the generator and its setting; `camera` for real clips.
-        split: of the corpus.
+        split: split of the corpus.
         clips: how many there are, those whose video cannot be read included.
         fps, duration_s: of the clips whose headers say it; None where none does.
         sizes, codecs: clips by width x height and by codec, the most frequent first.
         similarity: mean cosine to the real counterparts; None for real clips and where it was not measured.
-        pairs: over how many.
+        pairs: number of pairs that `similarity` is over.
     """
 
     group: str
@@ -62,7 +62,7 @@ class GroupOverview:
 
 @dataclass(frozen=True)
 class Overview:
-    """What a corpus is made of.
+    """Clips of a corpus by group and split, their forms, and the similarity of mirrors.
 
     Attributes:
         groups: real clips first, then each generated group, by split in the order of the clips.
@@ -70,7 +70,7 @@ class Overview:
         consistency: how much larger the mean similarity of a group is in one split than in another, by group, then by
             the two splits; the paper's .7332 - .7304.
         pairs: `clip_id, generated_id, group, split, similarity`, the last NaN where it was not measured.
-        confidence: of the intervals.
+        confidence: confidence of the intervals.
         notices: what the reader must know.
     """
 
@@ -82,7 +82,7 @@ class Overview:
     notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, the form that `--json` prints; without the single pairs."""
+        """Convert to plain data, the form that `--json` prints; without the single pairs."""
         return {
             "groups": [asdict(one) for one in self.groups],
             "similarity": {group: asdict(one) for group, one in self.similarity.items()},
@@ -95,7 +95,7 @@ class Overview:
 
 
 def similarities(videos: VideoFeatures, pairs: pl.DataFrame) -> NDArray[np.float64]:
-    """Cosine of the mean frame vectors of the two clips of each pair.
+    """Compute the cosine of the mean frame vectors of the two clips of each pair.
 
     Args:
         videos: features of clips; the paper's figures are of 10 frames evenly over each (`PAPER_RULE`).
@@ -135,8 +135,8 @@ def overview(
     """Gather what is known of each group in each split.
 
     Args:
-        corpus: with counterparts or without.
-        facts: of its clips.
+        corpus: a corpus, with counterparts or without.
+        facts: facts about its clips.
         cosines: of `evenreel.corpus.counterparts.counterparts(corpus)` in its order, see `similarities`.
         settings: of the intervals: samples of pairs, seed, confidence.
         notices: what must be known of facts and cosines, said first.
@@ -159,14 +159,14 @@ def overview(
 
 
 def overview_tables(found: Overview) -> tuple[AuditTable, ...]:
-    """What there is to show: forms, and where they were measured similarities and their differences between splits."""
+    """Make the tables of forms, and, where measured, of similarities and their differences between splits."""
     return tuple(
         table for table in (overview_table(found), similarity_table(found), consistency_table(found)) if table.rows
     )
 
 
 def overview_table(found: Overview) -> AuditTable:
-    """How many clips each group has in each split, and of which form: the median or most frequent, and what else."""
+    """Tabulate number and form of the clips of each group and split: the median or most frequent, and others."""
     rows = tuple(
         (
             one.group, one.split, spread_words(one.fps), spread_words(one.duration_s), names_words(one.sizes),
@@ -183,7 +183,7 @@ def overview_table(found: Overview) -> AuditTable:
 
 
 def similarity_table(found: Overview) -> AuditTable:
-    """How near the mirrors of each group are to their real clips, by split."""
+    """Tabulate how similar the mirrors of each group are to their real clips, by split."""
     rows = tuple(
         (one.group, one.split, one.pairs, *_ends(one.similarity)) for one in found.groups if one.similarity is not None
     )
@@ -198,7 +198,7 @@ def similarity_table(found: Overview) -> AuditTable:
 
 
 def consistency_table(found: Overview) -> AuditTable:
-    """How much the similarity of a group differs between splits."""
+    """Tabulate how much the similarity of a group differs between splits."""
     rows = tuple((group, splits, *_ends(one)) for group, by in found.consistency.items() for splits, one in by.items())
     return AuditTable(
         "Similarity in one split less that in another",
@@ -211,7 +211,7 @@ def consistency_table(found: Overview) -> AuditTable:
 
 
 def spread_words(spread: Spread | None) -> str:
-    """The median, and the range where values differ.
+    """Format the median, and the range where values differ.
 
     >>> spread_words(Spread(24.0, 25.0, 30.0, 9)), spread_words(Spread(8.0, 8.0, 8.0, 2)), spread_words(None)
     ('25 (24 to 30)', '8', '–')
@@ -223,7 +223,7 @@ def spread_words(spread: Spread | None) -> str:
 
 
 def names_words(counts: Mapping[str, int]) -> str:
-    """The most frequent names with their shares, and how many others there are.
+    """Format the most frequent names with their shares, and how many others there are.
 
     >>> names_words({"h264": 3, "vp9": 1}), names_words({"h264": 3}), names_words({})
     ('h264 75 %, vp9 25 %', 'h264', '–')

@@ -23,7 +23,7 @@ METHOD = (
 
 
 def overview_page(found: Overview) -> Page:
-    """An overview for a browser."""
+    """Make a page of an overview for a browser."""
     sections = [Section("What to know first", [Text(one, "notice") for one in found.notices])] if found.notices else []
     parts: list[Text | Table | Chart] = []
     if (chart := _histogram(found)) is not None:
@@ -36,7 +36,7 @@ def overview_page(found: Overview) -> Page:
 
 
 def overview_sentence(found: Overview) -> str:
-    """How many clips there are of each kind, and which group is nearest to the real clips."""
+    """Word how many clips there are of each kind, and which group is nearest to the real clips."""
     real = sum(one.clips for one in found.groups if one.group == CAMERA)
     made: dict[str, int] = {}
     for one in found.groups:
@@ -58,7 +58,7 @@ def _nearest(found: Overview) -> str:
 
 
 def similarity_words(figure: Interval, confidence: float) -> str:
-    """A mean similarity with its interval in brackets, where there is one.
+    """Format a mean similarity with its interval in brackets, where there is one.
 
     >>> similarity_words(Interval(0.7332, 0.73, 0.7364), 0.95), similarity_words(Interval(0.5), 0.95)
     ('0.733 (95% interval 0.730 to 0.736)', '0.500')

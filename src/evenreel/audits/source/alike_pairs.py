@@ -31,7 +31,7 @@ from evenreel.types import Corpus, ScoreBlocks
 
 @dataclass(frozen=True)
 class Association:
-    """How the score gap of pairs goes with a difference.
+    """Rank correlation of the score gap of pairs with a difference in a property.
 
     Attributes:
         pairs: of which both are known.
@@ -49,7 +49,7 @@ class Association:
 
 @dataclass(frozen=True)
 class AlikePairs:
-    """How pairs that are alike in a property are ranked.
+    """Ranking of the pairs that are alike in a property.
 
     Attributes:
         known: pairs of which the property is known.
@@ -76,9 +76,9 @@ class ConfoundMeasures:
     """Outward differences of one group of generated clips from the real clips that they mirror.
 
     Attributes:
-        group: generator and setting.
+        group: name of the generator and its setting.
         pairs: how many have a caption.
-        win_rate: over all of them.
+        win_rate: win rate over all pairs.
         properties: by name, those that are known of any pair.
         together: pairs that are alike in all of these; None where nothing is known.
         notices: sentences on what was left out.
@@ -98,7 +98,7 @@ def measure_confounds(
     """Compare the pairs of one group that are alike in outward properties with all of its pairs.
 
     Args:
-        scores: of captions and clips.
+        scores: scores of captions and clips.
         corpus: which says who mirrors whom, and, in columns of its clips, their `codec, fps, width, height,
             duration_s` (`evenreel.features.facts.with_facts`).
         group: a generator and its setting.

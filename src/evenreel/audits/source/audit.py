@@ -42,17 +42,17 @@ def audit_source(
     *,
     location: LocationMode = "expected",
 ) -> AuditResult:
-    """Whether the scores favour real or generated clips of the same meaning.
+    """Test whether the scores favour real or generated clips of the same meaning.
 
     Where generated clips mirror real ones that have captions, the effect is the Normalized delta MixR of the group with
     the most pairs. Elsewhere it is how often a real clip stands above a generated one where neither answers, which
     needs no more than one clip of each kind and any queries.
 
     Args:
-        scores: of captions and clips.
+        scores: scores of captions and clips.
         corpus: which says what is generated (`source`) and what mirrors what (`pair_id`).
         settings: samples, seed, confidence, and how much is read at once.
-        location: see `measure_source`.
+        location: place of a clip beside its mirror, see `measure_source`.
 
     Raises:
         CorpusError: the scores hold no real or no generated clip.

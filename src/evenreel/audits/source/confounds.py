@@ -31,13 +31,13 @@ EVERY_PAIR, ALL_OF_THEM = "all pairs", "all of these"
 
 
 def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
-    """Whether a preference for a source survives among pairs that are alike in codec, rate, picture size and duration.
+    """Test whether a preference for a source survives among pairs alike in codec, rate, picture size and duration.
 
     The effect is the win rate of real clips over their mirrors among pairs of the largest group that are alike in all
     properties that are known.
 
     Args:
-        scores: of captions and clips.
+        scores: scores of captions and clips.
         corpus: with counterparts, and the properties of its clips in columns.
         settings: samples, seed, confidence, and how much is read at once.
 
@@ -103,7 +103,7 @@ def _effect(main: ConfoundMeasures) -> Effect:
 
 
 def confounds_sentence(main: ConfoundMeasures, confidence: float) -> str:
-    """What the audit found, plainly."""
+    """Word what the audit found."""
     names = _listed(list(main.properties))
     rate = figure_words(main.win_rate, confidence, "%")
     raw = f"Over all pairs the real clip stands above its mirror for {rate} of the captions"

@@ -16,7 +16,7 @@ _EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_0
 
 
 def rank_gaps(gaps: NDArray[np.float64]) -> go.Figure:
-    """Which of a pair comes first in the mixed gallery, and by how many places, in bins that widen.
+    """Draw which of a pair comes first in the mixed gallery, and by how many places, in bins that widen.
 
     Args:
         gaps: (Q,) rank of the real clip less that of its mirror.

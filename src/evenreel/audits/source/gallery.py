@@ -20,10 +20,10 @@ EVERY_GROUP = "all generated"
 
 @dataclass(frozen=True, eq=False)
 class SourceGallery:
-    """Clips and captions as one pass needs them.
+    """Scores, clips and captions of a gallery of real and generated clips, for one pass over it.
 
     Attributes:
-        scores: of Q captions.
+        scores: scores of Q captions.
         columns: (V,) where the clips that the corpus has are in the scores.
         real: (V,) which of them no generator made.
         generated: by group, `EVERY_GROUP` first, (V,) which of them it made.
@@ -49,10 +49,10 @@ class SourceGallery:
 
     @classmethod
     def of(cls, scores: ScoreBlocks, corpus: Corpus, cluster: str = AUTO) -> SourceGallery:
-        """What the scores hold of a corpus.
+        """Select the clips and captions of a corpus that the scores have.
 
         Args:
-            scores: of captions and clips.
+            scores: scores of captions and clips.
             corpus: which says what is generated, and what mirrors what.
             cluster: what is drawn together, see `evenreel.evaluation.clusters`.
 

@@ -23,14 +23,14 @@ MOST_NAMES = 20
 
 @dataclass(frozen=True)
 class PairProperty:
-    """Something in which clips can be alike.
+    """Property in which the two clips of a pair can be alike, such as the codec.
 
     Attributes:
-        name: as people say it.
+        name: words for the property.
         columns: of `outward_table`; numbers that multiply to its size, or one of names.
         tolerance: clips are alike where each number of one is at most this share larger than the other's; None for
             names, which are alike where they are equal.
-        unit: behind a number.
+        unit: text behind a number.
     """
 
     name: str
@@ -40,7 +40,7 @@ class PairProperty:
 
     @property
     def alike(self) -> str:
-        """What counts as alike, in words."""
+        """Words for what counts as alike."""
         return "the same" if self.tolerance is None else f"within {self.tolerance:.0%}"
 
 
@@ -54,7 +54,7 @@ PROPERTIES = (
 
 @dataclass(frozen=True, eq=False)
 class PropertyComparison:
-    """One property of n pairs.
+    """Comparison of n pairs in one property.
 
     Attributes:
         known: (n,) whether it is known of both clips.
@@ -74,7 +74,7 @@ class PropertyComparison:
 
 
 def outward_table(corpus: Corpus) -> pl.DataFrame:
-    """`clip_id, codec, fps, width, height, duration_s` of every clip, null where the corpus does not say.
+    """Tabulate `clip_id, codec, fps, width, height, duration_s` of every clip, null where it is not known.
 
     The duration is as `evenreel.corpus.summary.lengths_s` finds it.
 
@@ -97,13 +97,13 @@ def outward_table(corpus: Corpus) -> pl.DataFrame:
 def compare(
     table: pl.DataFrame, one: PairProperty, real: Sequence[str], generated: Sequence[str]
 ) -> PropertyComparison:
-    """A property of pairs of clips.
+    """Compare n pairs of clips in a property.
 
     Args:
-        table: of `outward_table`.
+        table: the table of `outward_table`.
         one: the property.
-        real: n ids of clips.
-        generated: those of their mirrors.
+        real: n ids of real clips.
+        generated: n ids of their mirrors.
     """
     row = {clip: place for place, clip in enumerate(table["clip_id"])}
     sides = [table.select(one.columns)[[row[clip] for clip in side]] for side in (real, generated)]

@@ -50,13 +50,13 @@ _FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
 
 @dataclass(frozen=True, eq=False)
 class SourceMeasures:
-    """How one group of generated clips and the real clips that they mirror are ranked.
+    """Measures of how one group of generated clips and the real clips that they mirror are ranked.
 
     Shares are in percent. Intervals of deltas and of the AUC are over captions and clips, those of figures and win
     rates over captions; all captions of a pair count together, and all pairs of a video where these are drawn together.
 
     Attributes:
-        group: generator and setting.
+        group: name of the generator and its setting.
         pairs: n, how many pairs the galleries hold.
         asked_for: how many of the pairs have a caption; the others only fill the galleries.
         captions: Q, how many look for them.
@@ -73,7 +73,7 @@ class SourceMeasures:
             neutral.
         even_win_rate: the win rate over captions for which both clips have the same rank in the galleries of their own
             kind, so that relevance cannot explain it; None where there are none.
-        even_captions: how many these are.
+        even_captions: number of the captions that `even_win_rate` is over.
         video_figures: of clips that look for the captions of their pair, by row (`real`, `generated`), then metric.
         video_deltas: the Relative deltas of these.
         rank_gaps: (Q,) rank of the real clip less that of its mirror in the mixed gallery.

@@ -23,7 +23,7 @@ ROWS = ("real", "generated", "mixed real", "mixed generated")
 
 @dataclass(frozen=True, eq=False)
 class CaptionRanks:
-    """What Q captions find.
+    """Ranks that Q captions find in the galleries.
 
     Attributes:
         hits: first hits by row of `ROWS`, one a caption, of the one clip that is looked for; in the mixed gallery its
@@ -42,7 +42,7 @@ class CaptionRanks:
 
 
 def rank_captions(paired: PairedScores, band_bytes: int) -> CaptionRanks:
-    """Captions look for the real clip and for its mirror.
+    """Rank the real clip and its mirror for each caption, in every gallery.
 
     Raises:
         ScoresError: a score is NaN; the sentence names caption and clip.
@@ -63,7 +63,7 @@ def rank_captions(paired: PairedScores, band_bytes: int) -> CaptionRanks:
 
 
 def rank_videos(paired: PairedScores, captions: CaptionRanks, band_bytes: int) -> dict[str, Hits]:
-    """Clips look, among all Q captions, for the best-placed caption of their pair.
+    """Rank the best-placed caption of its pair for each clip, among all Q captions.
 
     Returns:
         First hits of `real` clips and of `generated` ones, one a pair that has a caption, in the order of the pairs.

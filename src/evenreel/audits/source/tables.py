@@ -22,7 +22,7 @@ _NAMES = {
 
 
 def paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
-    """One of the paper's form for each group, then how the clips of a pair stand, then video to text."""
+    """Yield a table of the paper's form for each group, then how the clips of a pair stand, then video to text."""
     if not measured:
         return
     yield from map(_group_table, measured)
@@ -49,7 +49,7 @@ def paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
 
 
 def preference_table(preferences: Mapping[str, Preference]) -> AuditTable:
-    """Real against generated clips where neither answers the caption."""
+    """Tabulate real against generated clips where neither answers the caption."""
     return AuditTable(
         "Real against generated clips, neither known to answer the caption",
         ("group", "real", "generated", "captions", "real above, %", "low", "high"),
@@ -59,7 +59,7 @@ def preference_table(preferences: Mapping[str, Preference]) -> AuditTable:
 
 
 def exposure_table(exposure: Exposure) -> AuditTable:
-    """Who takes the first places."""
+    """Tabulate the share of each source among the first places."""
     return AuditTable(
         "Generated clips among the first",
         ("first clips", "generated, %", "low", "high", "in the gallery, %", "ratio"),

@@ -33,13 +33,13 @@ NEUTRAL = 50.0
 
 @dataclass(frozen=True)
 class Preference:
-    """How real and generated clips that answer nothing stand to one another.
+    """Preference between real and generated clips that do not answer the caption.
 
     Attributes:
         real, generated: how many clips there are of each kind.
-        captions: how many were asked of which both kinds have a clip that is not relevant.
+        captions: captions for which both kinds have a clip that is not relevant.
         drawn: how many clips of the rarer kind are drawn apart: those of one video count once.
-        share: meetings that the real clip wins, in percent; 50 is neutral. NaN where no caption could be asked.
+        share: meetings that the real clip wins, in percent; 50 is neutral. NaN where there is no such caption.
         p_value: two-sided, that it is 50; None where there is no interval.
     """
 
@@ -53,13 +53,13 @@ class Preference:
 
 @dataclass(frozen=True)
 class Exposure:
-    """Who is shown.
+    """Share of generated clips among those shown first.
 
     Attributes:
         gallery: share of the gallery that is generated, in percent.
         shown: by depth k, the share of the first k that is generated, in percent, mean over captions; equal scores
             count with their mean over all orders, and what scores minus infinity is not shown.
-        captions: how many there are.
+        captions: number of captions.
     """
 
     gallery: float
@@ -69,11 +69,11 @@ class Exposure:
 
 @dataclass(frozen=True, eq=False)
 class Unpaired:
-    """What one pass over the scores tells of their sources.
+    """Measures of sources that one pass over the scores gives, without pairs.
 
     Attributes:
         preferences: of all generated clips under `EVERY_GROUP`, then of each group alone where there are several.
-        exposure: of all generated clips.
+        exposure: exposure of all generated clips.
         notices: sentences on what was left out.
     """
 

@@ -13,21 +13,21 @@ from evenreel.report.result.words import figure_words
 
 
 def paired_effect(measured: SourceMeasures) -> Effect:
-    """The Normalized delta MixR of a group."""
+    """Return the Normalized delta MixR of a group, as an effect."""
     delta = measured.deltas["normalized"][MIX_R]
     name, enough = f"Normalized Δ MixR ({measured.group})", measured.drawn >= ENOUGH
     return Effect(name, delta.value, delta.low, delta.high, p_value=measured.p_value, enough=enough, over=BOTH)
 
 
 def unpaired_effect(preference: Preference) -> Effect:
-    """How often a real clip beats a generated one where neither answers."""
+    """Return the rate at which a real clip beats a generated one where neither answers, as an effect."""
     share, enough = preference.share, min(preference.real, preference.generated, preference.drawn) >= ENOUGH
     name = "real clip above a generated one, neither known to answer, %"
     return Effect(name, share.value, share.low, share.high, NEUTRAL, preference.p_value, enough, BOTH)
 
 
 def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
-    """The effect in pairs and the win rate, plainly; that there are too few pairs comes first."""
+    """Word the effect in pairs and the win rate; where there are too few pairs, that comes first."""
     effect = paired_effect(measured)
     said = figure_words(measured.deltas["normalized"][MIX_R], confidence)
     rate = figure_words(measured.win_rate, confidence, "%")
@@ -39,7 +39,7 @@ def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
 
 
 def unpaired_sentence(preference: Preference, exposure: Exposure, confidence: float) -> str:
-    """The effect without pairs and who is shown first, plainly; that there are too few clips comes first."""
+    """Word the effect without pairs and who is shown first; where there are too few clips, that comes first."""
     effect = unpaired_effect(preference)
     lead = "" if effect.enough else _few(preference.real, preference.generated, preference.drawn)
     if isnan(preference.share.value):

@@ -19,7 +19,7 @@ _CURVE_POINTS = 200
 
 
 def share(part: Counts, whole: Counts) -> Column:
-    """NaN where there is no whole."""
+    """Compute part / whole; NaN where the whole is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(whole > 0, part / whole, np.nan), np.float64)
 
@@ -53,7 +53,7 @@ def _wilson(of_them: Column, of: Counts, confidence: float) -> tuple[Column, Col
 
 
 def first_share(counts: NDArray[Any]) -> float:
-    """The share of all mentions that the `FIRST` most frequent phrases hold, in percent."""
+    """Compute the share of all mentions that the `FIRST` most frequent phrases hold, in percent."""
     return float(100 * np.sort(counts)[::-1][:FIRST].sum() / counts.sum()) if counts.sum() else float("nan")
 
 

@@ -52,7 +52,7 @@ def location_figure(metric: Metric, figures: Mapping[str, float]) -> float: ...
 @overload
 def location_figure(metric: Metric, figures: Mapping[str, Figures]) -> Figures: ...
 def location_figure(metric: Metric, figures: Mapping[str, float] | Mapping[str, Figures]) -> float | Figures:
-    """What a metric would be in the mixed gallery if each clip stood next to its mirror, either one first as often.
+    """Compute a metric in a mixed gallery where each clip stands next to its mirror, either first as often.
 
     A clip of rank r in a gallery of its own kind then has the rank 2r or 2r - 1: R@k becomes the mean of R@floor(k/2)
     and R@floor((k+1)/2), a rank m becomes 2m - 1/2. The tables of the paper are reproduced by this mean of both orders.

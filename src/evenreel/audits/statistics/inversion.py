@@ -17,11 +17,11 @@ _ROUNDING = 1e-9
 def inverted_interval(
     drawn: Figures, settings: AuditSettings, neutral: float = 0.0, ends: tuple[float, float] = (-np.inf, np.inf)
 ) -> Interval:
-    """A measured figure with the interval of all true values that samples around them would be compatible with.
+    """Return a measured figure with the interval of true values that samples around them are compatible with.
 
     Args:
         drawn: (1 + B,) the figure as measured, then of B samples in which it is `neutral` on average.
-        settings: the confidence.
+        settings: settings with the confidence.
         neutral: the value without a preference.
         ends: between which values the figure lies whatever is measured.
 
@@ -43,7 +43,7 @@ def inverted_share(drawn: Figures, settings: AuditSettings, neutral: float) -> I
 
     Args:
         drawn: (1 + B,) the share in percent as measured, then of B samples in which it is `neutral` on average.
-        settings: the confidence.
+        settings: settings with the confidence.
         neutral: the share without a preference, in percent.
 
     Of 400 places each is taken by chance in 20 of 100, so a share of them has a standard error of 2:
@@ -61,7 +61,7 @@ def inverted_share(drawn: Figures, settings: AuditSettings, neutral: float) -> I
 
 
 def exchange_test(drawn: Figures, neutral: float = 0.0) -> float | None:
-    """Two-sided p of (1 + B,) figures: twice how many lie at or beyond the measured one; None without samples.
+    """Compute the two-sided p of (1 + B,) figures: twice the share at or beyond the measured; None without samples.
 
     The sides are taken one by one, as the ends of an interval are, so that the two agree where samples are skewed.
 

@@ -67,7 +67,7 @@ def _ratio_interval(above: Column, below: Column, groups: Groups, settings: Audi
 
 
 def groups_won(wins: Column, groups: Groups) -> tuple[int, int]:
-    """In how many groups most of the (Q,) wins, 0 to 1, are above 1/2, and in how many below; the others are tied."""
+    """Count the groups in which most of the (Q,) wins, 0 to 1, are above 1/2, and below; the others are tied."""
     lead = np.bincount(groups, np.sign(wins - 0.5))
     return int((lead > 0).sum()), int((lead < 0).sum())
 

@@ -42,7 +42,7 @@ _CHUNK_BYTES = 32 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class ClipProperty:
-    """A property of V clips, and which of them may change it with one another.
+    """Property of V clips, and the strata and clusters in which it may be permuted.
 
     Values change places within strata. Where clusters have several clips, what a value has beyond the mean of its
     stratum is permuted by cluster: the means of these change places among clusters, and what the clips of a cluster
@@ -50,7 +50,7 @@ class ClipProperty:
     (Cameron, Gelbach and Miller 2008).
 
     Attributes:
-        values: (V,) of each clip.
+        values: (V,) value of each clip.
         strata: (V,) numbers, equal for clips that may change places.
         cluster: (V,) numbers, equal for clips that are drawn together, such as those of one video.
         order: (V,) places of the clips in an order of their own, so that the same clips are permuted in the same way
@@ -63,18 +63,18 @@ class ClipProperty:
     order: Indices
 
     def permuted(self, samples: int, seed: int) -> Iterator[Column]:
-        """(b, V) permuted values, some samples at a time."""
+        """Yield (b, V) permuted values, some samples at a time."""
         generator = np.random.default_rng(seed)
         step = max(1, _CHUNK_BYTES // (8 * max(len(self.values), 1)))
         for start in range(0, samples, step):
             yield self._drawn(min(step, samples - start), generator)
 
     def probes(self, seed: int) -> Column:
-        """(P, V) permuted values that every query is asked of."""
+        """Draw (P, V) permuted values that every query is measured with."""
         return np.concatenate([*self.permuted(PROBES, seed)])
 
     def sums(self, weights: Column, settings: AuditSettings) -> Column:
-        """(1 + B,) the sum over clips of (V,) weights times values: as measured, then of B permutations.
+        """Sum (V,) weights times values over clips: (1 + B,) as measured, then of B permutations.
 
         With one cluster B is 0.
         """
@@ -103,7 +103,7 @@ class ClipProperty:
 
 
 def queries_part(own: Column, probes: Column, groups: Indices) -> float:
-    """Variance of the mean over queries that is due to what the queries favour, each for itself.
+    """Estimate the variance of the mean over queries that is due to what the queries favour, each for itself.
 
     Args:
         own: (Q,) figure of each query, NaN where it has none.

@@ -36,7 +36,7 @@ _DEPTHS = {str(one): one.cutoff for one in LOCATION_METRICS if isinstance(one.cu
 
 
 def drawn_flips(clusters: int, settings: AuditSettings) -> Flips:
-    """(1 + B, G) which clusters of pairs change places: none in the first row, each by a coin in the others.
+    """Draw which clusters of pairs change places, (1 + B, G): none in the first row, each by a coin in the others.
 
     With one cluster B is 0.
     """
@@ -47,13 +47,13 @@ def drawn_flips(clusters: int, settings: AuditSettings) -> Flips:
 
 
 def swapped_figures(first: PerQuery, second: PerQuery, cluster: NDArray[np.int64], flips: Flips) -> tuple[Drawn, Drawn]:
-    """`LOCATION_METRICS` of both sides of a column that does not depend on which clips are exchanged.
+    """Compute `LOCATION_METRICS` of both sides of a column that does not depend on which clips are exchanged.
 
     Args:
         first: (Q,) columns of one side, see `evenreel.evaluation.first_hit.hit_columns`.
-        second: those of the other.
+        second: (Q,) columns of the other side.
         cluster: (Q,) column of `flips` that exchanges each.
-        flips: (1 + B, G).
+        flips: (1 + B, G) clusters that change places.
     """
     every = flips.shape[1]
     both = Columns(
@@ -70,7 +70,7 @@ def swapped_figures(first: PerQuery, second: PerQuery, cluster: NDArray[np.int64
 def swapped_alone(
     paired: PairedScores, flips: Flips, band_bytes: int, ahead: NDArray[np.int64] | None = None
 ) -> tuple[Drawn, Drawn]:
-    """`LOCATION_METRICS` of captions that look in a gallery of one kind alone, whose clips are others in each sample.
+    """Compute `LOCATION_METRICS` in galleries of one kind of clip, with other clips exchanged in each sample.
 
     Args:
         paired: scores of Q captions and n pairs.
@@ -145,7 +145,7 @@ def _ahead(ahead: NDArray[np.int64] | None, held: slice) -> Iterator[NDArray[np.
 
 
 def counted(first: Block, second: Block, own: Block, swapped: Block) -> list[tuple[Block, Block]]:
-    """How many clips score above, and how many equal to, one score a caption, where some clips are exchanged.
+    """Count the clips that score above, and equal to, one score a caption, where some clips are exchanged.
 
     Args:
         first: (b, n) scores of clips.

@@ -31,7 +31,7 @@ Line = Sequence[tuple[float, Interval]]
 
 @dataclass(frozen=True)
 class Panel:
-    """One part of a sweep: a title, the unit of its figures, and a line over some number for each name."""
+    """Panel of a sweep: a title, the unit of its figures, and a line over some number for each name."""
 
     title: str
     unit: str
@@ -60,7 +60,7 @@ def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> 
 
 
 def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
-    """The same effect of several systems below each other, with intervals and the neutral value.
+    """Draw the same effect of several systems below each other, with intervals and the neutral value.
 
     Args:
         effects: by system, all of one name.
@@ -83,7 +83,7 @@ def share_sweep(parts: Sequence[Panel], share: str, columns: int = 3) -> go.Figu
     """Figures over a share, with their intervals as bands; a name has one colour in all panels.
 
     Args:
-        parts: a panel each.
+        parts: panels of the figure.
         share: title of the horizontal axes, without its unit; shares are in percent.
         columns: most panels in a row.
     """
@@ -94,7 +94,7 @@ def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "")
     """Figures over any number, as `share_sweep` draws them.
 
     Args:
-        parts: a panel each.
+        parts: panels of the figure.
         across: title of the horizontal axes.
         columns: most panels in a row.
         unit: of the number, where a figure is pointed at.
@@ -114,7 +114,7 @@ def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "")
 
 
 def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine similarity", bins: int = 40) -> go.Figure:
-    """How the similarities of pairs are spread, a step line for each group over the same bins.
+    """Draw the distribution of similarities of pairs, a step line for each group over the same bins.
 
     Args:
         groups: (P,) similarities by group; only their counts go into the figure.
@@ -149,7 +149,7 @@ def vector_map(points: NDArray[Any], groups: Sequence[str], names: Sequence[str]
 
     Args:
         points: (N, 2) places, of t-SNE for example; only their nearness means anything.
-        groups: N names of groups.
+        groups: name of the group of each of the N points.
         names: N names of the vectors.
         seed: of the sample where there are more than `MOST_POINTS`.
 

@@ -21,7 +21,7 @@ MOST_ROWS = 200
 
 
 def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> Page:
-    """One or several audits of one or several systems on one page.
+    """Make one page of one or several audits of one or several systems.
 
     Args:
         results: in the order they are read; those of several systems say whose they are.
@@ -117,7 +117,7 @@ def _table(table: AuditTable) -> Table:
 
 
 def words_columns(table: AuditTable) -> int:
-    """How many columns from the left hold words, and at least the first."""
+    """Count the leftmost columns that hold words; at least the first."""
     columns = [[row[place] for row in table.rows] for place in range(len(table.columns))]
     words = takewhile(lambda column: all(isinstance(value, str) for value in column), columns)
     return max(1, len(list(words)))

@@ -45,7 +45,7 @@ class Effect:
 
     @property
     def is_significant(self) -> bool:
-        """Whether there are enough clips, and the interval leaves the neutral value out: there is something to tell."""
+        """Check that there is enough data, and that the interval excludes the neutral value."""
         if not self.enough or self.low is None or self.high is None:
             return False
         return not self.low <= self.neutral <= self.high
@@ -56,7 +56,7 @@ class AuditTable:
     """Rows of words and numbers, as many in each as there are columns.
 
     Attributes:
-        title: what it shows.
+        title: what the table shows.
         columns: their heads, with units; a column of p-values is `p`, or `p (...)`.
         rows: numbers are not rounded; a page and a terminal show `digits` of them.
         note: what has to be known to read it.
@@ -72,10 +72,10 @@ class AuditTable:
 
 @dataclass(frozen=True, eq=False)
 class AuditFigure:
-    """A figure that is drawn when a page asks for it.
+    """Figure that is drawn when a page needs it.
 
     Attributes:
-        title: what it shows.
+        title: what the figure shows.
         draw: makes it; words from outside are escaped in it (`evenreel.report.figures.plain`).
         note: what has to be known to read it.
     """
@@ -87,18 +87,18 @@ class AuditFigure:
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """What an audit found in one system's scores.
+    """Result of an audit of one system's scores.
 
     Attributes:
         name: of the audit, a key of `evenreel.audits.AUDITS`.
         title: what it asks, for a heading.
         sentence: the effect and its interval, plainly; where there is too little to conclude from, that comes first.
-        effect: the main figure.
+        effect: the main effect.
         tables: by group, setting or metric.
         figures: in the order they are read.
         notices: what the reader must know of the data, such as clips left out.
         method: how everything was calculated, with its sources; a sentence or a few a paragraph.
-        confidence: of every interval.
+        confidence: confidence of every interval.
         system: whose scores they are; empty where only one system was given.
     """
 

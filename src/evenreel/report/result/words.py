@@ -12,7 +12,7 @@ DASH = "–"
 
 
 def cell(value: Cell, digits: int) -> str:
-    """One field of a table.
+    """Format one field of a table.
 
     >>> [cell(one, 2) for one in ("a", 1234, 1234.567, -0.001, None, float("nan"))]
     ['a', '1,234', '1,234.57', '0.00', '–', '–']
@@ -65,7 +65,7 @@ def effect_interval(effect: Effect) -> str:
 
 
 def verdict(effect: Effect) -> str:
-    """Whether the effect can be told from that of a ranking without preference.
+    """Word whether the effect differs significantly from that of a ranking without preference.
 
     >>> verdict(Effect("R", 1.0, 0.5, 1.5)), verdict(Effect("R", 1.0, -0.5, 1.5)), verdict(Effect("R", 60.0))
     ('above 0', 'cannot be told from 0', 'no interval')

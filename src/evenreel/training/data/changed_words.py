@@ -18,7 +18,7 @@ from evenreel.types import Encoder
 
 
 def changes_of(recipe: Recipe) -> WordChanges | None:
-    """What a recipe does to on-screen words; None for nothing."""
+    """Return the changes of on-screen words that a recipe names; None for no change."""
     changes = recipe.data.words
     return None if changes is None or changes.changes_nothing else changes
 
@@ -27,7 +27,7 @@ def check_words(recipe: Recipe) -> None:
     """Refuse, before anything is read, to change words for a matcher that reads none.
 
     Raises:
-        RecipeError: see above.
+        RecipeError: the recipe changes words, and its matcher reads none.
     """
     if changes_of(recipe) is None or reads_windows(spec_of(recipe)):
         return
@@ -47,7 +47,7 @@ def with_words(
     """The examples with their on-screen words changed.
 
     Args:
-        examples: of clips.
+        examples: examples of clips.
         found: what their features were loaded from.
         changes: what is done to words.
         encoder: gives the encoder of the features.
@@ -60,6 +60,6 @@ def with_words(
 
 
 def words_used(recipe: Recipe) -> dict[str, str | int | None]:
-    """How words were changed, for what a resumed run must find as it was; nothing where they were not."""
+    """Return how words were changed, which a resumed run must find unchanged; empty where they were not."""
     changes = changes_of(recipe)
     return {} if changes is None else {"words_changed": json.dumps(asdict(changes))}

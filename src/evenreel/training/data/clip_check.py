@@ -33,7 +33,7 @@ def readable(
     """Read every clip once as training will, in processes that may crash or hang without harm to this one.
 
     Args:
-        files: the clips.
+        files: clips to check.
         rule: which frames of a clip are looked at.
         progress: called with the share that is done.
         verdicts: a file that remembers what was found, so that a resumed run, or the process of another device, reads

@@ -34,7 +34,7 @@ class TokenBatch:
     """Captions for a text tower.
 
     Attributes:
-        ids: Q ids of captions.
+        ids: ids of the Q captions.
         tokens: (Q, W) token ids and their mask.
     """
 
@@ -47,12 +47,12 @@ class PixelBatch:
     """Videos for an image tower; only real frames take room.
 
     Attributes:
-        ids: V ids of clips.
+        ids: ids of the V clips.
         pixels: (N, 3, h, w) uint8, the real frames of all videos one after the other, resized and cut for the tower.
         frame_mask: (V, T) True = real; N are.
         times_s: (V, T) time of each frame in its clip.
         seen: (V, D) see `evenreel.matchers.batches.VideoBatch`.
-        windows: what is written in the videos; None where nobody asks.
+        windows: what is written in the videos; None where it is not needed.
     """
 
     ids: tuple[str, ...]
@@ -68,13 +68,13 @@ Videos = VideoBatch | PixelBatch
 
 
 class Draw(NamedTuple):
-    """What random changes of a batch depend on.
+    """Seed of the random changes of a batch.
 
     Attributes:
-        seed: of the run.
-        batch: its number.
-        alike: rows of other clips whose changes the clips asked for get, each that of the clip at its place; None for
-            changes of their own.
+        seed: seed of the run.
+        batch: number of the batch.
+        alike: rows of other clips whose changes the clips of the batch get, each that of the clip at its place; None
+            for changes of their own.
     """
 
     seed: int
@@ -83,17 +83,17 @@ class Draw(NamedTuple):
 
 
 class TrainingExamples(Protocol):
-    """Captions and clips of a part of a corpus."""
+    """Captions and clips of one split of a corpus."""
 
     @property
     def pairs(self) -> Pairs:
-        """Which caption goes with which clip."""
+        """Pairs of a caption and its clip."""
 
     def texts(self, rows: Indices) -> Texts:
-        """Some captions, by their rows."""
+        """Load some captions, by their rows."""
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> Videos:
-        """Some clips, by their rows; changed at random only where a draw is given."""
+        """Load some clips, by their rows; changed at random only where a draw is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +102,8 @@ class FeatureExamples:
 
     Attributes:
         pairs: of the rows of both.
-        text_features: of the captions.
-        video_features: of the clips.
+        text_features: features of the captions.
+        video_features: features of the clips.
     """
 
     pairs: Pairs
@@ -127,7 +127,7 @@ class OtherClips:
         video: those of the part, each at the place of its caption; where there is none, the caption's own clip.
         clip_ids: B ids of the whole batch.
         present: (B,) of the whole batch, True = there is one.
-        generated: (B,) likewise, True = the caption's own clip is the generated one.
+        generated: (B,) True = the caption's own clip is the generated one.
     """
 
     video: Videos
@@ -146,17 +146,18 @@ class TrainingBatch:
     """The part of a batch that one device calculates, and what is known of the whole batch.
 
     Attributes:
-        text: the part's captions.
+        text: captions of this device's part of the batch.
         video: the part's clips, each at the place of its caption.
         caption_ids: B ids of the whole batch.
-        clip_ids: B ids, likewise.
+        clip_ids: B ids of the clips of the whole batch.
         same: (B, B) of the whole batch, see `evenreel.matchers.batches.PairBatch`.
-        others: the other clips of their pairs; None where training does not ask for them.
-        relevance: (B, B) of the whole batch, likewise.
-        strata: (B,) of the whole batch, likewise.
+        others: the other clips of their pairs; None where training does not need them.
+        relevance: (B, B) relevance of the clips of the whole batch for its captions; None where the loss does not need
+            it.
+        strata: (B,) stratum of each clip of the whole batch; None without strata.
         graphs: B role graphs of the whole batch, which devices cannot send each other as they do tensors; None where
             the features have none.
-        sentences: B captions of the whole batch, likewise.
+        sentences: B captions of the whole batch as they are written; None where they are not known.
     """
 
     text: Texts
@@ -204,7 +205,7 @@ def move_videos(batch: Videos, device: torch.device) -> Videos:
 
 
 class Batches(Dataset[TrainingBatch]):
-    """One device's part of every batch of a run, by its number.
+    """Dataset of one device's part of every batch of a run, by the batch's number.
 
     Args:
         examples: what batches are made of.
@@ -270,7 +271,7 @@ class Remaining(Sampler[int]):
 
 
 class Attempts(Dataset["Batch | EvenreelError"], Generic[Batch]):
-    """What a dataset gives, or the error that it raises, which torch would carry to another process as a traceback."""
+    """Dataset that returns an item of another one, or its error, which torch would pass on as a traceback."""
 
     def __init__(self, dataset: Dataset[Batch]) -> None:
         self._dataset = dataset
@@ -289,7 +290,7 @@ class BatchLoader(DataLoader[Batch]):
     """The batches of a dataset, in order; an error of one is raised when its turn comes, whoever made it.
 
     Args:
-        dataset: batches by number.
+        dataset: dataset of batches by number.
         workers: processes that make them; 0 for none.
         sampler: the numbers; None for all of them.
     """
@@ -316,7 +317,7 @@ class ResumableLoader(BatchLoader[TrainingBatch]):
     """The batches of a whole run; Lightning keeps its place in the checkpoint and puts it back.
 
     Args:
-        batches: the batches by number.
+        batches: dataset of batches by number.
         count: how many the run has.
         workers: processes that make them where clips are decoded; 0 for none.
     """
@@ -334,7 +335,7 @@ class ResumableLoader(BatchLoader[TrainingBatch]):
             yield batch
 
     def state_dict(self) -> dict[str, int]:
-        """How many batches were given out."""
+        """Return the number of batches given out."""
         return {"given": self._given}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
@@ -348,25 +349,25 @@ def useful_workers(examples: TrainingExamples, workers: int) -> int:
 
 
 def unchanged(batch: Any) -> Any:
-    """What a loader makes of a batch that is one already."""
+    """Return a batch as it is: the collate function of a loader of batches."""
     return batch
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingInputs:
-    """What a run learns from.
+    """Examples to learn from and to select on, with towers and weights to begin with.
 
     Attributes:
-        examples: of the training split.
-        dimension: D of their features.
+        examples: examples of the training split.
+        dimension: dimension D of their features.
         validation: examples that the model is selected on; None for none.
         towers: what makes features of pixels and tokens; None where examples are features.
         start: weights that the matcher begins with, by name; empty for fresh ones.
         start_spec: a matcher whose words from captions are kept, such as that of these weights; None for those of the
             examples.
         source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
-        lengths: of the clips of the examples; None where nobody asks for them.
-        weights_hash: of the encoder whose features they are; None where nobody says.
+        lengths: of the clips of the examples; None where no strata need them.
+        weights_hash: of the encoder whose features they are; None where it is not known.
     """
 
     examples: TrainingExamples

@@ -43,13 +43,13 @@ from evenreel.types import Corpus
 
 
 class CorpusSplits(NamedTuple):
-    """What is made of the corpus.
+    """Splits of a corpus that a recipe learns from and selects on.
 
     Attributes:
         learned: what is learned from; with `debias` the other clips of all pairs are among its clips.
         selected: what the model is selected on; None for nothing.
         mirrors: real clips and their mirrors; None without `debias`.
-        relevance: whether learning asks how far clips answer captions.
+        relevance: True where learning needs the degrees to which clips answer captions.
         trimmed: what was left out of the former for its length; None without `trim`.
     """
 
@@ -67,12 +67,12 @@ class CorpusSplits(NamedTuple):
 
 @dataclass(frozen=True)
 class EncoderUsed:
-    """Whose features a run learns from.
+    """Encoder whose features a run learns from.
 
     Attributes:
         encoder_id: the name it can be loaded by.
         weights_hash: digest of its weights and settings, before any training.
-        rule: how frames are sampled.
+        rule: rule by which frames are sampled.
         windows: stretches of a clip whose on-screen text is given to the matcher; None for none.
         words_from: where that text is from, `ocr` or `corpus`; None for none.
     """
@@ -86,10 +86,10 @@ class EncoderUsed:
 
 @dataclass(frozen=True, eq=False)
 class LoadedData:
-    """What a recipe names.
+    """Data that a recipe names, loaded.
 
     Attributes:
-        material: to learn from.
+        material: inputs of the training.
         validation: the part of the corpus that validation scores are of; None where there is none.
         encoder: whose features it is about.
         set_aside: clips that take no part, and neither do their captions; nor, in `debias`, the pairs that they are of.
@@ -110,7 +110,7 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     """Read what a recipe names; a backbone's clips are each read once, so that none is found out in training.
 
     Args:
-        recipe: what to read.
+        recipe: recipe that names the data.
         progress: called with the share of the clips that were looked at, of the captions that became role graphs, or of
             the sentences on screen that were encoded because their words are changed.
         verdicts: a file that remembers which clips can be read, see `evenreel.training.data.clip_check.readable`.
@@ -367,7 +367,7 @@ def _with_seen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, used: En
 
 
 def _seen_used(learned: PixelExamples, selected: PixelExamples | None) -> dict[str, str | int | None]:
-    """How towers saw the clips before training; nothing where nobody asks."""
+    """Return a digest of the pretrained frame means; empty where none are used."""
     seen = [part.seen for part in (learned, selected) if part is not None and part.seen is not None]
     digest = hashlib.sha256()
     for means in seen:

@@ -15,7 +15,7 @@ from evenreel.types import Corpus
 
 @dataclass(frozen=True, eq=False)
 class Mirrors:
-    """Which clips of a table mirror which.
+    """Mirrors among the clips of a table.
 
     Attributes:
         other: (V,) row of the other clip of each clip's pair; -1 where it has none in the table.
@@ -30,7 +30,7 @@ def mirrors_of(corpus: Corpus, group: str | None = None) -> dict[str, str]:
     """Ids of real clips and the one generated clip that mirrors each.
 
     Args:
-        corpus: looked through.
+        corpus: corpus to search.
         group: generated clips of this group; None: of the only one that there is.
 
     Raises:
@@ -44,7 +44,7 @@ def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) ->
     """The part and, behind its clips, the other clips of their pairs, which bring no captions.
 
     Args:
-        part: of the corpus.
+        part: split of the corpus.
         whole: the corpus, or a part of it that has those clips.
         mirrors: real clips and their mirrors.
     """

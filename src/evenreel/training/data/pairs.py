@@ -31,15 +31,15 @@ class Pairs:
     Attributes:
         caption_ids: all captions of the table.
         clip_ids: all clips of the table.
-        captions: (P,) rows of captions.
-        clips: (P,) rows of clips.
+        captions: (P,) rows of captions in their table.
+        clips: (P,) rows of clips in their table.
         texts: (P,) a number for each text; captions of equal text, but for case and spaces, have the same.
-        mirrors: which clips of the table mirror which; None where training does not ask.
-        classes: degrees of relevance of all captions of the table and all its clips; None where training does not ask,
-            see `needs_relevance`.
+        mirrors: mirrors among the clips of the table; None where training does not need them.
+        classes: degrees of relevance of all captions of the table and all its clips; None where training does not need
+            them, see `needs_relevance`.
         strata: a number for each clip of the table, the stratum of its length, from 0; None where training does not
             divide.
-        sentences: P captions as they are written; empty where nobody says.
+        sentences: P captions as they are written; empty where they are not known.
     """
 
     caption_ids: tuple[str, ...]
@@ -81,12 +81,12 @@ class Pairs:
         return None if self.strata is None else torch.from_numpy(self.strata[self.clips[rows]])
 
     def sentences_of(self, rows: Indices) -> tuple[str, ...] | None:
-        """B captions as they are written; None where nobody says."""
+        """B captions as they are written; None where they are not known."""
         return tuple(self.sentences[row] for row in rows) if self.sentences else None
 
 
 def needs_relevance(recipe: Recipe) -> bool:
-    """Whether the loss asks how far clips answer captions, see `evenreel.losses.RankingSettings`; no default does."""
+    """Check whether the loss needs degrees of relevance, see `evenreel.losses.RankingSettings`; no default does."""
     return recipe.matcher.settings.get("mining") in BY_RELEVANCE
 
 
@@ -151,7 +151,7 @@ def _class_rows(classes: ClassRelevance | None) -> Iterator[NDArray[np.integer]]
 
 
 def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
-    """What is learned from, and what the model is selected on.
+    """Split a corpus into the part to learn from and the part that the model is selected on.
 
     Generated clips that mirror a real one of their part stand in for it in the share `data.generated_share` of what is
     learned from, and take no part otherwise: a model is selected on real clips alone.
@@ -195,12 +195,12 @@ def _held_out(corpus: Corpus, share: float, seed: int) -> pl.Expr:
 
 @dataclass(frozen=True)
 class Order:
-    """Which pairs make up which batch. Every epoch is a permutation; what does not fill a batch is left out of it.
+    """Order of pairs in batches: each epoch is a permutation; what does not fill a batch is left out of it.
 
     Attributes:
-        pairs: how many there are.
-        batch_size: pairs in a batch.
-        seed: of the permutations.
+        pairs: number of pairs.
+        batch_size: pairs per batch.
+        seed: seed of the permutations.
     """
 
     pairs: int
@@ -224,5 +224,5 @@ def _permutation(count: int, seed: int, epoch: int) -> Indices:
 
 
 def batch_seed(seed: int, batch: int) -> int:
-    """Where torch's generator starts for a batch: dropout and noise of every batch have their own, known start."""
+    """Compute the seed of torch's generator for a batch: dropout and noise of every batch have their own."""
     return int(np.random.SeedSequence([seed, batch]).generate_state(1, np.uint64)[0] >> np.uint64(1))

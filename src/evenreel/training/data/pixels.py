@@ -29,13 +29,13 @@ _TRIES = 10
 
 @dataclass(frozen=True)
 class ClipFile:
-    """Where a clip is.
+    """Video file of a clip.
 
     Attributes:
-        clip_id: its id.
-        path: the video.
+        clip_id: id of the clip.
+        path: path of the video file.
         part: the clip's stretch of it.
-        frames: that a rule takes of it; None before it was read.
+        frames: number of frames that a rule takes of it; None before it was read.
     """
 
     clip_id: str
@@ -50,14 +50,14 @@ class PixelExamples:
 
     Attributes:
         pairs: of the rows of both.
-        tokens: of the captions.
-        files: of the clips.
+        tokens: tokens of the captions.
+        files: video files of the clips.
         rule: which frames of a clip are looked at.
         preprocessing: how the tower wants its pictures.
         full_length: whether the text tower takes captions of its full length only, as SigLIP does.
         augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.recipe.Backbone`.
-        seen: (V, D) means of the clips' frames before training, see `evenreel.features.seen`; None where nobody asks.
-        windows: what is written in the clips; None where nobody asks.
+        seen: (V, D) means of the clips' frames before training, see `evenreel.features.seen`; None where not needed.
+        windows: what is written in the clips; None where not needed.
     """
 
     pairs: Pairs
@@ -127,12 +127,12 @@ def read_frames(clip: ClipFile, rule: str) -> tuple[list[Tensor], list[float]]:
 def augmented(
     pixels: Sequence[Tensor], preprocessing: Preprocessing, random: np.random.Generator, *, flip: bool
 ) -> Tensor:
-    """One random part of all frames, resized to what the tower takes (Inception's crop, arXiv 1409.4842, section 6).
+    """Crop one random part of all frames and resize it for the tower (Inception's crop, arXiv 1409.4842, section 6).
 
     Args:
         pixels: frames of a clip, (1, 3, H, W) uint8.
         preprocessing: as the tower wants it; its resizing and cut give way to the random part.
-        random: decides on the part.
+        random: generator that draws the part.
         flip: mirror half of the clips.
 
     Returns:
@@ -161,7 +161,7 @@ def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int,
 
 
 def clip_files(corpus: Corpus, folder: Path) -> list[ClipFile]:
-    """Where the clips of a corpus are.
+    """List the video files of the clips of a corpus.
 
     Raises:
         CorpusError: a clip has no path.

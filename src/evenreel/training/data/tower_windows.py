@@ -19,12 +19,12 @@ from evenreel.types import Corpus
 def with_on_screen(
     recipe: Recipe, examples: PixelExamples, corpus: Corpus, towers: Towers, *, learned: bool
 ) -> PixelExamples:
-    """The examples with what is written in their clips, where the recipe asks for that.
+    """Add what is written in their clips to examples, where the recipe asks for that.
 
     Args:
-        recipe: whose `data.on_screen` and `data.words`.
-        examples: of clips.
-        corpus: that has them.
+        recipe: recipe with `data.on_screen` and `data.words`.
+        examples: examples of clips.
+        corpus: corpus that has the clips.
         towers: whose tokenizer says how many words a sentence has room for.
         learned: whether they are learned from, and not only scored.
 
@@ -47,6 +47,6 @@ def with_on_screen(
 
 
 def written_used(learned: PixelExamples, selected: PixelExamples | None) -> dict[str, str | int | None]:
-    """What is written in the clips; nothing where nobody asks."""
+    """Return digests of what is written in the clips; empty where the recipe does not use it."""
     parts = [part.windows for part in (learned, selected) if part is not None and part.windows is not None]
     return {"on_screen": " ".join(part.digest() for part in parts)} if parts else {}

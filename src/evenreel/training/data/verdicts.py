@@ -19,10 +19,10 @@ PASSING = TRANSIENT | {"timeout"}
 
 
 class ClipVerdict(NamedTuple):
-    """Whether a clip can be read.
+    """Result of reading a clip: readable, or why not.
 
     Attributes:
-        frames: that were decoded.
+        frames: number of frames decoded.
         reason: why it cannot: a code of `evenreel.errors.Reason`; None where it can.
         sentence: the same for a reader.
     """

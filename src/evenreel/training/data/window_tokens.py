@@ -63,13 +63,13 @@ class WindowTokens:
         )
 
     def on(self, device: torch.device) -> WindowTokens:
-        """The same with tensors on another device."""
+        """Move the tensors to another device."""
         sentences = TokenIds(*(tensor.to(device, non_blocking=True) for tensor in self.sentences))
         rows, confidence = (one.to(device, non_blocking=True) for one in (self.rows, self.confidence))
         return replace(self, sentences=sentences, rows=rows, confidence=confidence)
 
     def digest(self) -> str:
-        """Of all that the windows say, the clips in order."""
+        """Digest of all that the windows say, the clips in order."""
         digest = hashlib.sha256()
         for tensor in (*self.sentences, self.rows, self.confidence):
             digest.update(np.ascontiguousarray(tensor.numpy()).tobytes())

@@ -37,11 +37,11 @@ def ensemble_of(
     """The members as one matcher, with its figures on the validation split.
 
     Args:
-        recipe: with members.
+        recipe: recipe with members.
         material: of the whole; its validation is what weights are learned from.
-        trained: the members.
+        trained: trained members.
         strata: what each learned from; none where each learned from all clips.
-        outside: its measure is asked once more.
+        outside: its measure is called once more.
     """
     matchers = [one.matcher for one in trained]
     sizes = [one.clips for one in strata] or [1] * len(trained)
@@ -65,14 +65,14 @@ def ensemble_of(
 def with_weighed_heads(
     recipe: Recipe, material: TrainingInputs, trained: TrainedModel, strata: Sequence[Stratum], outside: RunHooks
 ) -> TrainedModel:
-    """A matcher with a head for each stratum, with the weights that the recipe asks for instead of those of equation 5.
+    """Give a matcher with a head for each stratum the weights that the recipe sets instead of equation 5's.
 
     Args:
-        recipe: with members.
+        recipe: recipe with members.
         material: its validation is what weights are learned from.
         trained: with the weights of equation 5.
-        strata: of its heads.
-        outside: its measure is asked once more.
+        strata: strata of its heads.
+        outside: its measure is called once more.
     """
     members = cast("Members", recipe.members)
     if members.fusion == "prior" and not members.standardise:

@@ -38,9 +38,9 @@ def train_recipe(recipe: Recipe, material: TrainingInputs, folder: Path, outside
     `members.at_once` as in sequence if each training has as many threads.
 
     Args:
-        recipe: what to do.
+        recipe: recipe to train.
         material: what to learn from, made by the same recipe; with its lengths where members are divided by length.
-        folder: of the run.
+        folder: folder of the run.
         outside: what the caller does meanwhile; for `members.at_once` a measure that can be sent to a process.
 
     Raises:
@@ -57,7 +57,7 @@ def train_recipe(recipe: Recipe, material: TrainingInputs, folder: Path, outside
 def train_recipe_held(
     recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = ALONE
 ) -> TrainedModel:
-    """As `train_recipe`, in a folder that the caller holds, see `evenreel.training.loop.run_folder.held`."""
+    """Train a recipe in a folder that the caller holds (`evenreel.training.loop.run_folder.held`)."""
     members = recipe.members
     if members is None:
         return train_held(recipe, material, folder, outside)

@@ -37,7 +37,7 @@ def train_apart(runs: Sequence[MemberRun], folder: Path, at_once: int, outside: 
         runs: what is to be done.
         folder: in which they have theirs.
         at_once: how many processes there are at a time.
-        outside: what the caller does meanwhile; it is told of the steps of all runs together.
+        outside: what the caller does meanwhile; `watch` is called with the steps of all runs together.
 
     Raises:
         UsageError: the measure cannot be sent to another process.

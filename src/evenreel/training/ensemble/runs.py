@@ -25,13 +25,13 @@ ALL = "all"
 
 @dataclass(frozen=True, eq=False)
 class MemberRun:
-    """One of the trainings.
+    """Training of one member of an ensemble.
 
     Attributes:
-        name: of its folder.
+        name: name of its folder.
         recorded: the recipe that its folder keeps, which makes the same run alone.
         recipe: the same with the seed and the steps that fall to it.
-        material: what it learns from.
+        material: inputs of its training.
     """
 
     name: str
@@ -41,7 +41,7 @@ class MemberRun:
 
     @property
     def steps(self) -> int:
-        """How many it has."""
+        """Number of steps of the training."""
         return plan_of(self.recipe, len(self.material.examples.pairs) // self.recipe.loop.batch_size).steps
 
     def train(self, folder: Path, outside: RunHooks) -> TrainedModel:
@@ -70,13 +70,13 @@ def seeded_runs(recipe: Recipe, members: Members, material: TrainingInputs) -> l
 def stratum_runs(
     recipe: Recipe, members: Members, material: TrainingInputs
 ) -> tuple[list[MemberRun], tuple[Stratum, ...]]:
-    """A training on each stratum, for its share of the steps of one on all clips, or for as many (`members.steps`).
+    """List a training on each stratum, for its share of the steps of one on all clips, or for all (`members.steps`).
 
     A matcher that takes words from captions has those of all strata in each: as published, where the words are those of
     the data set, so that a member gives a word of the other stratum the vector that it begins with, GloVe's say.
 
     Raises:
-        UsageError: clips cannot be divided so, or nobody gave the material their lengths.
+        UsageError: clips cannot be divided so, or the material lacks their lengths.
         CorpusError: a stratum has fewer captions than a batch.
     """
     examples, lengths = material.examples, known(material.lengths)

@@ -26,11 +26,11 @@ NONE = -1
 
 
 class ClipLengths(NamedTuple):
-    """How long clips are.
+    """Lengths of V clips.
 
     Attributes:
-        values: (V,), NaN where nobody knows.
-        unit: of the values.
+        values: (V,) lengths; NaN where not known.
+        unit: unit of the values.
     """
 
     values: NDArray[np.float64]
@@ -39,15 +39,15 @@ class ClipLengths(NamedTuple):
 
 @dataclass(frozen=True)
 class Stratum:
-    """What one of the strata holds.
+    """Numbers and lengths of the clips of one stratum.
 
     Attributes:
-        number: from 1.
-        clips: how many.
+        number: number of the stratum, from 1.
+        clips: number of clips.
         captions: how many go with them.
         shortest: length of its shortest clip.
-        longest: of its longest.
-        unit: of both.
+        longest: length of its longest clip.
+        unit: unit of both lengths.
     """
 
     number: int
@@ -72,9 +72,9 @@ def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> 
     """Number of the stratum of each clip of the table (V,), from 0; clips without a caption have `NONE`.
 
     Args:
-        pairs: what is learned from.
+        pairs: pairs of the training split.
         lengths: of the V clips of its table.
-        members: how they are divided.
+        members: settings that say how they are divided.
         seed: of strata that are drawn at random.
 
     Raises:
@@ -90,10 +90,10 @@ def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> 
 
 
 def known(lengths: ClipLengths | None) -> ClipLengths:
-    """The lengths, where someone gave them.
+    """Return the lengths, or raise where there are none.
 
     Raises:
-        UsageError: nobody did.
+        UsageError: lengths is None.
     """
     if lengths is None:
         raise UsageError("Members by length need the lengths of the clips: give the material its lengths.")
@@ -101,12 +101,12 @@ def known(lengths: ClipLengths | None) -> ClipLengths:
 
 
 def described(pairs: Pairs, lengths: ClipLengths, strata: Indices) -> tuple[Stratum, ...]:
-    """What each of the strata that `divided` gave holds."""
+    """Describe each of the strata that `divided` gave."""
     return tuple(_described(pairs, lengths, strata, number) for number in range(int(strata.max()) + 1))
 
 
 def sizes(pairs: Pairs) -> list[int]:
-    """How many clips that are learned from each of the strata of the pairs has."""
+    """Count the clips of each stratum that are learned from."""
     if pairs.strata is None:
         raise UsageError("The clips were not divided by length.")
     counts: list[int] = np.bincount(pairs.strata[np.unique(pairs.clips)]).tolist()
@@ -114,7 +114,7 @@ def sizes(pairs: Pairs) -> list[int]:
 
 
 def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
-    """Some of the pairs, by (P,) True = stays; rows of the two tables keep their numbers."""
+    """Keep some of the pairs, by (P,) True = stays; rows of the two tables keep their numbers."""
     sentences = tuple(compress(pairs.sentences, kept))
     return replace(
         pairs, captions=pairs.captions[kept], clips=pairs.clips[kept], texts=pairs.texts[kept], sentences=sentences

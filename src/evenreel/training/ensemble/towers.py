@@ -19,7 +19,7 @@ from evenreel.training.recipe.recipe import Recipe
 
 
 def has_tower_members(recipe: Recipe) -> bool:
-    """Whether the recipe has several members with an encoder each."""
+    """Check whether the recipe has several members with an encoder each."""
     members = recipe.members
     return recipe.backbone is not None and members is not None and members.form == "models" and members.only is None
 
@@ -51,7 +51,7 @@ def begun_with(recipe: Recipe, checkpoint: Path) -> Recipe:
     """The recipe of a run that begins with the towers and the matcher of a checkpoint.
 
     Args:
-        recipe: with a backbone.
+        recipe: recipe with a backbone.
         checkpoint: a folder; towers that did not learn are not in it, and stay those of the recipe.
     """
     towers = checkpoint / ENCODER
@@ -65,7 +65,7 @@ def score_weights(recipe: Recipe, trained: Sequence[TrainedModel]) -> tuple[floa
     """The weight of each member's scores: the share of the clips in its stratum, or the same for all (equation 5).
 
     Args:
-        recipe: with members.
+        recipe: recipe with members.
         trained: the members, without a training on all clips that they began with.
     """
     members = recipe.members

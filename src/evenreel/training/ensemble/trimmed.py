@@ -18,7 +18,7 @@ from evenreel.types import Corpus
 
 
 class Trimmed(NamedTuple):
-    """What trimming leaves, and what it takes.
+    """Corpus after trimming, and counts of what was removed.
 
     Attributes:
         corpus: the clips that stay, with their captions.
@@ -36,14 +36,14 @@ class Trimmed(NamedTuple):
 def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Trimmed:
     """Leave out clips until each class is as long as elsewhere, or as many clips drawn at random.
 
-    A clip of several actions is left out when one of them is trimmed, since nobody can cut the action out of it; so a
-    class may lose more clips than its own trimming asks, and may keep fewer than `trim.least`.
+    A clip of several actions is left out when one of them is trimmed, since the action cannot be cut out of it; so a
+    class may lose more clips than its own trimming requires, and may keep fewer than `trim.least`.
 
     Args:
         learned: what would be learned from.
         target: whose classes say how long each should be; means of its actions are all that is taken from it.
         trim: when a class is trimmed, and when that ends.
-        seed: of the rule `random`.
+        seed: seed of the rule `random`.
 
     Raises:
         CorpusError: no clip has a verb class, the length of one that has is not known, or no clip would be left.
@@ -67,7 +67,7 @@ def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Tr
 
 
 def uses_of(recipe: Recipe) -> tuple[str, ...]:
-    """What a model of this recipe knows of a split that it is neither trained nor selected on."""
+    """List what a model of this recipe knows of a split it is neither trained nor selected on (`ScoreNotes.uses`)."""
     trim = recipe.trim
     if trim is None or trim.target in (None, recipe.data.validation):
         return ()

@@ -62,7 +62,7 @@ def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
     """Write weights as safetensors.
 
     Raises:
-        CheckpointError: the disk refuses.
+        CheckpointError: the file cannot be written.
     """
     copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
     try:

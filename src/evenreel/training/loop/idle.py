@@ -13,10 +13,10 @@ from evenreel.types import RoleGraph, RoleNode
 
 
 def freeze_unused_parameters(matcher: Matcher, dimension: int) -> None:
-    """Take those parameters out of training, which DDP would wait for in vain; found by one loss of made-up features.
+    """Freeze parameters the loss never reaches (DDP hangs on them); found with one dummy batch.
 
     Args:
-        matcher: changed in place.
+        matcher: matcher, changed in place.
         dimension: D of the features it takes.
     """
     module: Any = matcher

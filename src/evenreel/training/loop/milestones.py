@@ -34,7 +34,7 @@ class TrainingError(EvenreelError):
 
 
 def best_weights(folder: Path, step: int) -> Path:
-    """Where the weights of the step that was the best so far are: `last.ckpt` says which step that is."""
+    """Return the path of the weights of the best step so far: `last.ckpt` says which step that is."""
     return folder / CHECKPOINTS / f"best-{step}.safetensors"
 
 
@@ -43,7 +43,7 @@ class StepSchedule:
     """When things happen, in optimiser steps.
 
     Attributes:
-        steps: of the whole run.
+        steps: steps of the whole run.
         steps_per_epoch: not always a whole number where batches are accumulated.
         evaluate_every: from one evaluation to the next.
         save_every: from one checkpoint to the next.
@@ -59,12 +59,12 @@ class StepSchedule:
 
 @dataclass
 class SelectionProgress:
-    """How far selection has come; part of every checkpoint.
+    """State of model selection; part of every checkpoint.
 
     Attributes:
         best: best figure of the selection metric so far.
         best_step: the step after which it was measured.
-        since_best: evaluations since then.
+        since_best: evaluations since the best one.
         stopped: whether training was stopped early.
     """
 
@@ -93,11 +93,11 @@ class Milestones(Callback):
     twice.
 
     Args:
-        plan: when.
+        plan: schedule of the run.
         selection: the metric, and how patient to be.
-        folder: of the run.
+        folder: folder of the run.
         evaluate: gives figures of the model as it is now; None where there is no validation split.
-        watch: told of every step.
+        watch: called after every step.
         higher_is_better: whether the best figure of the metric is the highest, or the lowest.
     """
 
@@ -120,7 +120,7 @@ class Milestones(Callback):
         self._metrics = MetricsFile(folder / METRICS)
 
     def state_dict(self) -> dict[str, Any]:
-        """How far selection has come."""
+        """Return the state of model selection."""
         return asdict(self.progress)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -29,9 +29,9 @@ class RetrievalModule(LightningModule):
     """A matcher in training.
 
     Args:
-        matcher: a `torch.nn.Module`.
+        matcher: matcher to train, a `torch.nn.Module`.
         towers: what makes features of tokens and pixels; None where batches are features already.
-        recipe: rates, schedule and seed.
+        recipe: recipe with rates, schedule and seed.
         steps: optimiser steps of the whole run.
     """
 

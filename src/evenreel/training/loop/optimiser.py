@@ -25,9 +25,9 @@ def rate_share(schedule: Schedule, step: int, steps: int) -> float:
     BertAdam as CLIP4Clip uses it, arXiv 2104.08860).
 
     Args:
-        schedule: form and warm-up.
-        step: from 0.
-        steps: of the whole run.
+        schedule: form and warm-up of the schedule.
+        step: number of the step, from 0.
+        steps: steps of the whole run.
 
     >>> [round(rate_share(Schedule("cosine", 0.1), step, 100), 3) for step in (0, 5, 10, 55, 100)]
     [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -48,7 +48,7 @@ def parameter_groups(matcher: Named, towers: Named, settings: Optimiser) -> list
 
     Args:
         matcher: names and parameters of the matcher.
-        towers: likewise; none where features are given.
+        towers: named parameters of the towers; none where features are given.
         settings: rates, decay and what is exempt from it.
     """
     rates = {

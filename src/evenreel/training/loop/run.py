@@ -59,14 +59,14 @@ from evenreel.training.specs import fitted_spec, lists_in, spec_of
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """What a run ends with.
+    """Result of a training run.
 
     Attributes:
         matcher: the model with the best weights, or the last ones where nothing was selected on.
-        spec: how it is built.
-        towers: likewise, where there are some.
+        spec: specification that the matcher is built from.
+        towers: the towers with these weights, where there are some.
         step: the step that the weights are of.
-        progress: how selection went.
+        progress: state of model selection.
         figures: what was measured at that step, by name.
         first: whether this process is that of the first device; only it has anything to write.
         members: the trainings that the matcher is made of; none for a single one.
@@ -88,12 +88,12 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class RunHooks:
-    """What a run has from its caller.
+    """Callbacks and flags of one training run.
 
     Attributes:
         measure: figures of validation scores; without, nothing is selected.
         higher_is_better: whether the best figure of `selection.metric` is the highest, or the lowest.
-        watch: told of every step.
+        watch: called after every step.
         resume: go on from the last checkpoint in the folder; where there is none, from the start. Who holds the folder
             has said so there.
     """
@@ -105,19 +105,19 @@ class RunHooks:
 
 
 def train(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = RunHooks()) -> TrainedModel:
-    """Train a matcher, and its towers where the recipe says so, in a folder that nobody else writes meanwhile.
+    """Train a matcher, and its towers where the recipe says so, in a folder that no other process writes meanwhile.
 
     On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not; on a GPU
     with `loop.deterministic`.
 
     Args:
-        recipe: what to do.
+        recipe: recipe to train.
         material: what to learn from, made by the same recipe.
         folder: of the run; its checkpoints, metrics and logs go there.
         outside: what the caller does meanwhile.
 
     Raises:
-        UsageError: the folder holds another run, or one that was not asked to be resumed, or another process has it; a
+        UsageError: the folder holds another run, or one without `resume`, or another process has it; a
             device is not there; a caption or a clip is longer than the matcher takes; the weights to begin with are
             another matcher's.
         CorpusError: there are fewer pairs than a batch takes, or a resumed run began with others.
@@ -130,7 +130,7 @@ def train(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHo
 
 
 def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = RunHooks()) -> TrainedModel:
-    """As `train`, in a folder that the caller holds, see `evenreel.training.loop.run_folder.held`."""
+    """Train a matcher in a folder that the caller holds (`evenreel.training.loop.run_folder.held`)."""
     order = _order(recipe, material.examples)
     plan = plan_of(recipe, order.batches_per_epoch)
     torch.manual_seed(recipe.loop.seed)
@@ -289,7 +289,7 @@ def _check_mirrors(recipe: Recipe, pairs: Pairs) -> None:
 
 
 def facts_of(material: TrainingInputs) -> Facts:
-    """What identifies the data of a run."""
+    """Collect the facts that identify the data of a run."""
     validation = material.validation.pairs.digest() if material.validation else None
     facts = {"train_pairs": material.examples.pairs.digest(), "validation_pairs": validation, **material.source}
     if material.start:

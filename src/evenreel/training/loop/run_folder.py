@@ -70,7 +70,7 @@ def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
 
     Args:
         folder: of the run; it need not be there.
-        recipe: what the run does.
+        recipe: recipe of the run.
         resume: go on with the run that is there.
 
     Raises:
@@ -92,7 +92,7 @@ def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
     from being read are then read again. With a checkpoint they stay out, or the run would go on with other data.
 
     Raises:
-        UsageError: the folder holds other things, or a run that was not asked to be resumed.
+        UsageError: the folder holds other things, or a run, without `resume`.
         RecipeError: the run was begun with another recipe.
         RunFolderError: the folder cannot be written.
     """
@@ -144,7 +144,7 @@ def writing(folder: Path) -> Iterator[None]:
     """Say in a sentence that the disk refuses.
 
     Raises:
-        RunFolderError: see above.
+        RunFolderError: a write in the block fails.
     """
     try:
         yield
@@ -159,7 +159,7 @@ def check_begun(folder: Path) -> None:
     """Refuse to go on with a run that was never begun, such as one whose folder is misspelt.
 
     Raises:
-        UsageError: see above.
+        UsageError: the folder holds no run.
     """
     if not folder.is_file() and not (folder / RECIPE).is_file():
         raise UsageError(

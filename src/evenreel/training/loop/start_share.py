@@ -16,7 +16,7 @@ from evenreel.training.loop.module import RetrievalModule
 
 
 def mixed_words(share: float) -> str:
-    """What is said behind the weights of a step, where they are mixed.
+    """Words behind the weights of a step, where they are mixed.
 
     >>> mixed_words(0.5), mixed_words(0.0)
     (', mixed with 50% of those that training began with', '')
@@ -45,7 +45,7 @@ class StartShare:
 
     @contextmanager
     def mixed(self, module: RetrievalModule) -> Iterator[None]:
-        """The same for a while; afterwards the module has its own weights again, to the bit."""
+        """Mix the weights of a module for a while; afterwards it has its own again, to the bit."""
         own = {name: weights.clone() for name, weights in _weights(module).items() if name in self._start}
         self.mix(module)
         try:

@@ -34,7 +34,7 @@ def wrong_settings(recipe: Recipe) -> Iterator[str]:
 
 
 def selects(recipe: Recipe) -> bool:
-    """Whether something is kept for the model to be selected on."""
+    """Check whether a validation split is kept for the model to be selected on."""
     return recipe.data.validation is not None or recipe.data.held_out > 0
 
 

@@ -32,7 +32,7 @@ def find_recipe(name: str | Path) -> Path:
         name: a path, or the name of a recipe of the package, such as `msrvtt-9k/x_pool`.
 
     Raises:
-        RecipeError: there is neither.
+        RecipeError: there is no such file and no such recipe.
     """
     return named_file(name, shipped_recipes(), "recipe")
 
@@ -41,12 +41,12 @@ def named_file(name: str | Path, shipped: Mapping[str, Path], what: str) -> Path
     """The file of that path, or the one of the package that has that name.
 
     Args:
-        name: of either.
+        name: path of a file, or a shipped name.
         shipped: the files of the package by name.
         what: they hold, for the sentence: a `recipe`.
 
     Raises:
-        RecipeError: there is neither.
+        RecipeError: there is no such file and no such name.
     """
     if Path(name).is_file():
         return Path(name)
@@ -63,7 +63,7 @@ def shipped_recipes() -> dict[str, Path]:
 
 
 def yaml_files(package: str) -> dict[str, Path]:
-    """What lies in the folder `recipes` of a package of ours, by name, in order."""
+    """List the YAML files in the folder `recipes` of a package, by name, in order."""
     root = Path(str(resources.files(package))) / "recipes"
     found = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.yaml")}
     return dict(sorted(found.items()))
@@ -92,7 +92,7 @@ def read_changed(path: str | Path, changes: Sequence[str] = (), what: str = "rec
 
     Args:
         path: of the file.
-        changes: each `place=value`.
+        changes: changes, each `place=value`.
         what: it holds, for the sentences.
 
     Raises:
@@ -105,7 +105,7 @@ def changed(values: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]
     """Plain values with changes, each `place=value`; nothing of them is checked yet.
 
     Raises:
-        RecipeError: a change is none.
+        RecipeError: a change is no `place=value`.
 
     >>> changed({"lr": 0.1}, ["lr=0.5", "safety.keep=1"])
     {'lr': 0.5, 'safety': {'keep': 1}}
@@ -147,7 +147,7 @@ def read_settings(kind: type[Settings], given: object, place: str = "") -> Setti
 
     Args:
         kind: a dataclass; its fields may be dataclasses in turn.
-        given: a mapping.
+        given: mapping of values by name.
         place: where in the recipe, for messages.
 
     Raises:
