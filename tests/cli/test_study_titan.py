@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +20,8 @@ from evenreel.errors import UsageError
 from evenreel.features import FeatureSettings, compute_features, load_text_features
 from evenreel.papers import find_study
 from evenreel.papers.engine import caption_bank
-from evenreel.papers.engine.loading import Sources, load_study_material
+from evenreel.papers.engine.needs import load_study_inputs
+from evenreel.papers.engine.sources import ModelSources
 from evenreel.training.recipe.recipe import RecipeError
 from evenreel.types import Corpus, TextFeatures
 
@@ -96,8 +96,8 @@ def test_training_captions_are_read_as_they_are_drawn(
         return load_text_features(folder, corpus)
 
     monkeypatch.setattr(caption_bank, "load_text_features", counted)
-    sources = Sources(place.corpus, place.features, {"mine": str(place.checkpoint)})
-    bank = load_study_material(find_study("titan/t1"), sources).bank
+    sources = ModelSources(features=place.features, matchers={"mine": str(place.checkpoint)})
+    bank = load_study_inputs(find_study("titan/t1").needs, place.corpus, sources).bank
     assert bank is not None and (bank.count, asked) == (train.captions.height, [])
     drawn = bank.drawn(0, 5)
     assert asked == [5] and set(drawn.ids) <= set(train.captions["caption_id"])
@@ -109,7 +109,7 @@ def test_training_captions_are_read_as_they_are_drawn(
     learned = pl.col("clip_id").is_in(train.clips["clip_id"].implode())
     other = pl.when(learned).then(pl.lit("that nobody has read")).otherwise("text").alias("text")
     save_corpus(make_corpus(whose.clips, whose.captions.with_columns(other)), tmp_path)
-    found = load_study_material(find_study("titan/t1"), replace(sources, corpus=tmp_path))
+    found = load_study_inputs(find_study("titan/t1").needs, tmp_path, sources)
     assert found.bank is None
     (told,) = [one for one in found.notices if one.startswith("Nothing is corrected by training captions: ")]
     assert "that nobody has read" in told

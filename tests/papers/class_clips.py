@@ -15,8 +15,9 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.features.graphs import with_graphs
 from evenreel.matchers import build_matcher
-from evenreel.papers import Model, Part, StudyMaterial, StudySettings, part_of, study_recipe
+from evenreel.papers import Model, Part, part_of, study_recipe
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
+from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import unit
 
 VERBS, NOUNS = ("cut", "take", "wash"), ("tomato", "plate", "cup", "pan")
@@ -36,7 +37,7 @@ QUICK = (
 
 
 @cache
-def class_material() -> StudyMaterial:
+def class_material() -> EveryInput:
     """A training and a test split of which the classes differ in length, with role graphs of the captions."""
     train, test = (
         _part(split, count, seed) for seed, (split, count) in enumerate({"train": TRAIN, "test": TEST}.items())
@@ -45,15 +46,21 @@ def class_material() -> StudyMaterial:
         pl.concat([train.corpus.clips, test.corpus.clips]), pl.concat([train.corpus.captions, test.corpus.captions])
     )
     model = Model("mean_pool", build_matcher("mean_pool", sum(STREAMS.values())), test)
-    return StudyMaterial(
-        test.corpus, (model,), features=test, train=train, corpus=whole, streams=STREAMS, learned=train.corpus
+    return EveryInput(
+        test=test.corpus,
+        models=(model,),
+        features=test,
+        train=train,
+        corpus=whole,
+        streams=STREAMS,
+        learned=train.corpus,
     )
 
 
-def quick_settings(*changes: str, seeds: int = 1) -> StudySettings:
+def quick_settings(*changes: str, seeds: int = 1) -> EverySetting:
     """A few steps of a small HGR."""
     recipe = study_recipe(changes=(*QUICK, *changes), default="frame_length/length.yaml")
-    return StudySettings(recipe, audit=AuditSettings(resamples=20), seeds=seeds)
+    return EverySetting(recipe=recipe, audit=AuditSettings(resamples=20), seeds=seeds)
 
 
 def _part(split: str, count: int, seed: int) -> Part:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from evenreel.papers import StudyMaterial, StudySettings
+from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import offset_material, quick_settings
 
 
 @pytest.fixture(scope="session")
-def favoured() -> StudyMaterial:
+def favoured() -> EveryInput:
     """Generated clips lie nearer to what every caption has in common."""
     return offset_material(0.35)
 
 
 @pytest.fixture
-def quick() -> StudySettings:
+def quick() -> EverySetting:
     """Two seeds of a few steps."""
     return quick_settings()

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus, select
 from evenreel.matchers import build_matcher
-from evenreel.papers import Model, Part, StudyMaterial, StudySettings, part_of, study_recipe
+from evenreel.papers import Model, Part, part_of, study_recipe
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
+from tests.papers.every_input import EveryInput, EverySetting
 
 DIMENSION = 16
 PAIRS = 40
@@ -24,7 +25,7 @@ GROUP = "generator text"
 QUICK = ("loop.steps=6", "loop.batch_size=20", "loop.device=cpu", "optimiser.lr=0.03", "schedule.warmup=0.0")
 
 
-def offset_material(lead: float, groups: tuple[str, ...] = ("text",), seed: int = 0) -> StudyMaterial:
+def offset_material(lead: float, groups: tuple[str, ...] = ("text",), seed: int = 0) -> EveryInput:
     """A test and a training split of `PAIRS` pairs each, and the mean of frames as a model."""
     parts = {split: offset_part(split, lead, groups, seed + number) for number, split in enumerate(("test", "train"))}
     test, train = parts["test"], parts["train"]
@@ -32,7 +33,7 @@ def offset_material(lead: float, groups: tuple[str, ...] = ("text",), seed: int 
         pl.concat([test.corpus.clips, train.corpus.clips]), pl.concat([test.corpus.captions, train.corpus.captions])
     )
     model = Model("mean_pool", build_matcher("mean_pool", DIMENSION), test)
-    return StudyMaterial(test.corpus, (model,), features=test, train=train, corpus=corpus)
+    return EveryInput(test=test.corpus, models=(model,), features=test, train=train, corpus=corpus)
 
 
 def offset_part(split: str, lead: float, groups: tuple[str, ...], seed: int) -> Part:
@@ -78,9 +79,9 @@ def unit(rows: NDArray[np.float64]) -> NDArray[np.float32]:
     return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
 
 
-def quick_settings(*changes: str, seeds: int = 2) -> StudySettings:
+def quick_settings(*changes: str, seeds: int = 2) -> EverySetting:
     """A few steps of training, few samples."""
-    return StudySettings(study_recipe(changes=(*QUICK, *changes)), audit=AuditSettings(resamples=40), seeds=seeds)
+    return EverySetting(recipe=study_recipe(changes=(*QUICK, *changes)), audit=AuditSettings(resamples=40), seeds=seeds)
 
 
 __all__ = ["GROUP", "PAIRS", "offset_material", "offset_part", "paired_corpus", "quick_settings", "select"]

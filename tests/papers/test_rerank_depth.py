@@ -18,10 +18,11 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import Rows
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers import Model, StudyMaterial, StudySettings, run_study
+from evenreel.papers import Model, run_study
 from evenreel.papers.rerank_depth import AtDepth, Stage, smallest, told
 from evenreel.similarity.states import Encoded
 from evenreel.types import Scores
+from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import DIMENSION, offset_material
 
 
@@ -52,7 +53,7 @@ class WithCoarse(LastFrame):
         return text.vectors[:, :half] @ video.vectors[:, :half].T
 
 
-def material(matcher: Any) -> StudyMaterial:
+def material(matcher: Any) -> EveryInput:
     """80 clips, 80 captions of half of them."""
     made = offset_material(0.2)
     return replace(made, models=(Model("tcd", matcher, made.models[0].part),))
@@ -62,7 +63,7 @@ def rows_of(found: Any, table: int = 0) -> dict[Any, tuple[Any, ...]]:
     return {row[0]: row for row in found.tables[table].rows}
 
 
-def spelt_out(made: StudyMaterial, cheap: np.ndarray, depth: int) -> tuple[float, float, float]:
+def spelt_out(made: EveryInput, cheap: np.ndarray, depth: int) -> tuple[float, float, float]:
     """Percent of captions whose clip is on the shortlist, found first and found among five."""
     part = made.models[0].part
     dear = matcher_scores(made.models[0].matcher, part.texts, part.videos).score_all().values  # type: ignore[attr-defined]
@@ -78,7 +79,7 @@ def spelt_out(made: StudyMaterial, cheap: np.ndarray, depth: int) -> tuple[float
     return tuple(100 * float(np.mean(one)) for one in (inside, first, five))  # type: ignore[return-value]
 
 
-def test_figures_are_those_of_a_search(quick: StudySettings) -> None:
+def test_figures_are_those_of_a_search(quick: EverySetting) -> None:
     made = material(LastFrame())
     part = made.models[0].part
     mean = part.videos.frames.mean(axis=1)
@@ -94,7 +95,7 @@ def test_figures_are_those_of_a_search(quick: StudySettings) -> None:
     assert found["none: the cheap score alone"][-1] is None
 
 
-def test_with_all_clips_the_figures_are_those_of_evaluate(quick: StudySettings) -> None:
+def test_with_all_clips_the_figures_are_those_of_evaluate(quick: EverySetting) -> None:
     for matcher in (LastFrame(), WithCoarse()):
         made = material(matcher)
         part = made.models[0].part
@@ -108,7 +109,7 @@ def test_with_all_clips_the_figures_are_those_of_evaluate(quick: StudySettings) 
         assert row[11:14] == (0.0, 0.0, 0.0)
 
 
-def test_a_matcher_s_own_cheap_score_chooses(quick: StudySettings) -> None:
+def test_a_matcher_s_own_cheap_score_chooses(quick: EverySetting) -> None:
     made = material(WithCoarse())
     part, half = made.models[0].part, DIMENSION // 2
     found = run_study("rerank/depth", made, quick)
@@ -117,7 +118,7 @@ def test_a_matcher_s_own_cheap_score_chooses(quick: StudySettings) -> None:
     assert rows_of(found)["10"][1:3] == pytest.approx(spelt_out(made, cheap, 10)[:2])
 
 
-def test_other_scores_may_choose_too(quick: StudySettings) -> None:
+def test_other_scores_may_choose_too(quick: EverySetting) -> None:
     made = material(LastFrame())
     part = made.models[0].part
     captions, clips = list(part.corpus.captions["caption_id"]), list(part.corpus.clips["clip_id"])
@@ -131,7 +132,7 @@ def test_other_scores_may_choose_too(quick: StudySettings) -> None:
         run_study("rerank/depth", replace(made, scores={"oracle": lacking}), quick)
 
 
-def test_the_sentence_names_the_shortest_shortlist_that_is_long_enough(quick: StudySettings) -> None:
+def test_the_sentence_names_the_shortest_shortlist_that_is_long_enough(quick: EverySetting) -> None:
     made = material(WithCoarse())
     said = {margin: run_study("rerank/depth", made, replace(quick, margin=margin)).sentence for margin in (0.001, 99.0)}
     assert (
@@ -188,7 +189,7 @@ def test_the_sentence_says_where_re_ranking_gains_nothing_or_does_harm(
     assert said in told(Stage("tcd", "mean_pool"), depths, 1.0)
 
 
-def test_all_clips_are_timed_without_a_copy_of_them(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_clips_are_timed_without_a_copy_of_them(quick: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[int] = []
     whole = shortlists.chosen_rows
 
@@ -202,14 +203,14 @@ def test_all_clips_are_timed_without_a_copy_of_them(quick: StudySettings, monkey
     assert set(copied) == {5, 10, 20, 50}
 
 
-def test_a_figure_has_a_point_for_each_length(quick: StudySettings) -> None:
+def test_a_figure_has_a_point_for_each_length(quick: EverySetting) -> None:
     (figure,) = run_study("rerank/depth", material(LastFrame()), quick).figures
     drawn = figure.draw()
     lines = {trace.name: list(trace.x) for trace in drawn.data if trace.mode == "lines+markers" and trace.showlegend}
     assert lines == {"tcd after mean_pool": [5, 10, 20, 50, 80], "tcd: mean_pool alone": [5, 80]}
 
 
-def test_what_cannot_be_studied_is_refused(quick: StudySettings) -> None:
+def test_what_cannot_be_studied_is_refused(quick: EverySetting) -> None:
     made = material(LastFrame())
     with pytest.raises(UsageError, match=r"Nothing can choose shortlists for mean_pool: .* --scores NAME=FILE"):
         run_study("rerank/depth", offset_material(0.2), quick)

@@ -17,36 +17,37 @@ from evenreel.debias.source import PRESETS
 from evenreel.debias.source_vector import caption_vectors, video_vectors
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Interval
-from evenreel.papers import StudyMaterial, StudySettings, run_study, study_recipe
+from evenreel.papers import run_study, study_recipe
 from evenreel.papers.engine.fine_tuning import before_training, begun, each_trained
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.ghost.measures import MAIN, Figures, mean_figures
 from evenreel.papers.ghost.vectors import Trained, paired_clips, trained_models
 from evenreel.report.result.record import AuditResult
 from evenreel.types import Scores
+from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import DIMENSION, GROUP, PAIRS, QUICK, offset_material, quick_settings
 
 
 @pytest.fixture(scope="module")
-def material() -> StudyMaterial:
+def material() -> EveryInput:
     return offset_material(0.5)
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
+def settings(tmp_path_factory: pytest.TempPathFactory) -> EverySetting:
     """One seed; studies of the same trainings share them."""
     return replace(quick_settings(seeds=1), runs=tmp_path_factory.mktemp("runs"), shares=(0.0, 0.8))
 
 
 @pytest.fixture(scope="module")
-def debiased(material: StudyMaterial, settings: StudySettings) -> AuditResult:
+def debiased(material: EveryInput, settings: EverySetting) -> AuditResult:
     with pytest.MonkeyPatch.context() as patch:  # each training takes a second
         patch.setattr("evenreel.papers.ghost.debiasing.PRESETS", {"paper": PRESETS["paper"]})
         return run_study("ghost/t6", material, settings)
 
 
 @pytest.fixture(scope="module")
-def moved(material: StudyMaterial, settings: StudySettings) -> AuditResult:
+def moved(material: EveryInput, settings: EverySetting) -> AuditResult:
     return run_study("ghost/f4", material, settings)
 
 
@@ -82,7 +83,7 @@ def test_the_published_term_turns_against_generated_clips(debiased: AuditResult)
     assert [bar.name for bar in debiased.figures[0].draw().data] == list(rows)
 
 
-def test_training_begins_with_a_checkpoint(material: StudyMaterial, settings: StudySettings, tmp_path: Path) -> None:
+def test_training_begins_with_a_checkpoint(material: EveryInput, settings: EverySetting, tmp_path: Path) -> None:
     """At a rate of 0 it stays as it was, and its matcher and adapter take the place of the recipe's."""
     spec = MatcherSpec("adapted", {"kind": "linear"}, (MatcherSpec("mean_pool"),))
     given = build(spec, DIMENSION)
@@ -101,20 +102,20 @@ def test_training_begins_with_a_checkpoint(material: StudyMaterial, settings: St
         list(each_trained({"plain": recipe}, begins, own, lambda share: None))
 
 
-def test_training_does_not_begin_with_several_matchers(material: StudyMaterial) -> None:
+def test_training_does_not_begin_with_several_matchers(material: EveryInput) -> None:
     spec = MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("mean_pool"),) * 2)
     given = Pretrained(build(spec, DIMENSION), spec, About(EncoderNote("encoder", "hash", DIMENSION)))
     with pytest.raises(UsageError, match="one matcher, with .* this checkpoint is of ensemble around mean_pool"):
         begun(study_recipe(), replace(material, start=given))
 
 
-def test_a_checkpoint_that_only_the_recipe_names_is_missed(material: StudyMaterial, settings: StudySettings) -> None:
+def test_a_checkpoint_that_only_the_recipe_names_is_missed(material: EveryInput, settings: EverySetting) -> None:
     with pytest.raises(UsageError, match="begins with somewhere; give the material"):
         run_study("ghost/t6", material, replace(settings, recipe=replace(settings.recipe, start="somewhere")))
 
 
 def test_a_share_of_generated_clips_is_trained_on(
-    material: StudyMaterial, settings: StudySettings, debiased: AuditResult
+    material: EveryInput, settings: EverySetting, debiased: AuditResult
 ) -> None:
     found = run_study("ghost/f3", material, settings)
     rows = {row[1]: row[2:] for row in found.tables[0].rows}
@@ -131,7 +132,7 @@ def test_a_share_of_generated_clips_is_trained_on(
 
 
 def test_real_clips_are_moved_by_the_mean_of_p(
-    material: StudyMaterial, settings: StudySettings, moved: AuditResult
+    material: EveryInput, settings: EverySetting, moved: AuditResult
 ) -> None:
     """The first row of Table 7 by another way: all vectors at hand, and one matrix."""
     (models,) = trained_models(material, settings, lambda share: None)
@@ -149,9 +150,7 @@ def test_real_clips_are_moved_by_the_mean_of_p(
     assert rows["p: paper, control"][4] != rows["p: paper"][4]
 
 
-def test_table_8_has_the_baseline_of_figure_4(
-    material: StudyMaterial, settings: StudySettings, moved: AuditResult
-) -> None:
+def test_table_8_has_the_baseline_of_figure_4(material: EveryInput, settings: EverySetting, moved: AuditResult) -> None:
     both = {row[0]: row for row in moved.tables[0].rows}
     found = run_study("ghost/t8", material, settings)
     rows = {row[0]: row for row in found.tables[0].rows}
@@ -164,7 +163,7 @@ def test_table_8_has_the_baseline_of_figure_4(
 
 
 def test_a_mean_of_frames_has_one_p(
-    material: StudyMaterial, settings: StudySettings, monkeypatch: pytest.MonkeyPatch
+    material: EveryInput, settings: EverySetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mean = material.models[0].matcher
     monkeypatch.setattr("evenreel.papers.ghost.vectors.trained_models", lambda *_: iter([Trained(mean, mean, mean)]))
@@ -174,7 +173,7 @@ def test_a_mean_of_frames_has_one_p(
 
 
 def test_vectors_in_a_plane(
-    material: StudyMaterial, settings: StudySettings, moved: AuditResult, monkeypatch: pytest.MonkeyPatch
+    material: EveryInput, settings: EverySetting, moved: AuditResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "evenreel.papers.ghost.projections.project", lambda vectors: vectors[:, :2]

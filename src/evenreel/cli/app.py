@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evenreel.cli.commands import Command, CommandGroup, group_of
+from evenreel.cli.commands import Command, CommandGroup, LazyGroup, group_of
 from evenreel.version import __version__
 
 SEARCH, MEASURE = "Search your videos", "Measure and audit"
@@ -47,7 +47,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "score": Command("evenreel.cli.score.command:score", TRAIN),
     "prepare": Command("evenreel.cli.prepare:prepare", TRAIN),
     "adapt": Command("evenreel.cli.adapt.command:adapt", TRAIN),
-    "study": Command("evenreel.cli.study:study", RESEARCH),
+    "study": LazyGroup("evenreel.cli.study:study", RESEARCH),
     "planted": Command("evenreel.cli.planted:planted", RESEARCH),
 }
 """In the order of `evenreel --help`: what people come for is first."""

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -42,6 +42,15 @@ class Command:
 
 
 @dataclass(frozen=True)
+class LazyGroup(Command):
+    """Commands behind a word of their own, made by the function at `place` from that word."""
+
+    def make(self, name: str) -> Any:
+        """The group, as click runs it."""
+        return self._function()(name)
+
+
+@dataclass(frozen=True)
 class CommandGroup:
     """Commands behind a word of their own, such as `evenreel corpus info`.
 
@@ -67,7 +76,7 @@ class CommandGroup:
 class _Made(Mapping[str, Any]):
     """Commands by their names, each made when it is looked up."""
 
-    def __init__(self, table: Mapping[str, Command | CommandGroup]) -> None:
+    def __init__(self, table: Mapping[str, Listed]) -> None:
         self._table = table
 
     def __getitem__(self, name: str) -> Any:
@@ -80,13 +89,31 @@ class _Made(Mapping[str, Any]):
         return len(self._table)
 
 
-def group_of(table: Mapping[str, Command | CommandGroup]) -> type[TyperGroup]:
+class Listed(Protocol):
+    """A word of the command line: a command or a group of them."""
+
+    @property
+    def panel(self) -> str | None:
+        """Heading under which `--help` lists it; None for the usual one."""
+
+    def help(self) -> str | None:
+        """What it does, for a list."""
+
+    def make(self, name: str) -> Any:
+        """It as click runs it."""
+
+
+def group_of(table: Mapping[str, Listed]) -> type[TyperGroup]:
     """A group of commands, listed in the order of a table; only the one that is called is made with its options."""
 
     class Group(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
             self.commands = cast("Any", _Made(table))
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            """The names, without making any command."""
+            return list(table)
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             """A command's name and help, which are all that a list of commands needs."""

@@ -63,9 +63,11 @@ class Settings:
                 yield self._option(one, declared or self._hint(one), texts.get(name))
 
     def _hint(self, one: inspect.Parameter) -> Any:
-        """The type of one parameter; those of others may be known to type checkers alone."""
+        """The type of one parameter alone, as the module reads it that names it: others may be for type checkers."""
         holder = type("Holder", (), {"__annotations__": {one.name: one.annotation}})
-        return get_type_hints(holder, vars(sys.modules[self.make.__module__]), include_extras=True)[one.name]
+        named = (own for own in getattr(self.make, "__mro__", ()) if one.name in vars(own).get("__annotations__", {}))
+        module = next(named, self.make).__module__
+        return get_type_hints(holder, vars(sys.modules[module]), include_extras=True)[one.name]
 
     def _option(self, one: inspect.Parameter, hint: Any, text: str | None) -> inspect.Parameter:
         kind, info = _declared(one, hint)
@@ -145,7 +147,7 @@ def command_of(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def documented(source: Callable[..., Any]) -> dict[str, str]:
-    r"""What a docstring says of each attribute or argument, as a help text.
+    r"""What a docstring says of each attribute or argument, as a help text; a class has those of its bases too.
 
     >>> def rate(fps, side):
     ...     '''How clips are written.
@@ -158,9 +160,12 @@ def documented(source: Callable[..., Any]) -> dict[str, str]:
     >>> documented(rate)["fps"]
     'Frames a second, \\[0-9]+; as many as there are by default.'
     """
-    section = _SECTION.search((inspect.getdoc(source) or "") + "\n")
-    found = _ENTRY.findall(section[1]) if section else []
-    return {name: _as_help(text) for names, text in found for name in names.split(", ")}
+    found: dict[str, str] = {}
+    for one in reversed(source.__mro__) if isinstance(source, type) else (source,):
+        section = _SECTION.search(inspect.cleandoc(one.__doc__ or "") + "\n")
+        entries = _ENTRY.findall(section[1]) if section else []
+        found |= {name: _as_help(text) for names, text in entries for name in names.split(", ")}
+    return found
 
 
 def _as_help(text: str) -> str:

@@ -1,235 +1,301 @@
-"""`evenreel study`: a table or figure of a paper, made on a corpus of your own."""
+"""`evenreel study`: a table or figure of a paper, made on a corpus of your own, each with its own options."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.commands import group_of
 from evenreel.cli.evaluate.files import check_place
-from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption, VideosOption
+from evenreel.cli.from_settings import command_of, from_settings
+from evenreel.cli.options import MOST, MOST_SEED, JsonOption
 from evenreel.errors import UsageError
 from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.adaptation.settings import AdaptSettings
-    from evenreel.edits.frame_order import OrderStage
-    from evenreel.features.settings import Words
-    from evenreel.papers.engine.loading import OtherCorpus, Sources
-    from evenreel.papers.engine.material import StudyMaterial, StudySettings
+    from evenreel.audits.settings import AuditSettings
+    from evenreel.papers import Study, StudyInputs, StudySettings
+    from evenreel.papers.engine.sources import StudySources
     from evenreel.report.result.record import AuditResult
     from evenreel.training.recipe.recipe import Recipe
 
 REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
-CLASS_HELP = (
-    "The class of length/t8 and length/f1: VERB,NOUN or what captions call it. \\[default: the one most longer in "
-    "test; for length/f1 the one with the most captions suspected to be missed for it]"
+NAME_ALL = (
+    "Name a study, a corpus and a folder for the results: evenreel study ghost/t2 CORPUS --out DIR. "
+    "`evenreel study --list` names every study and what it needs."
 )
-BASE_HELP = r"A matcher that length/t7 trains; again for more. \[default: temporal, wti, x_clip]"
-QUERY_HELP = "A caption that length/f5, bima/maps, tcd/f4 or titan/f5 shows, by its id; again for more."
-CLIP_HELP = "A clip that bima/maps shows instead of what is found first, by its id; again for more."
-TAIL_HELP = "A csv of verbs or nouns with few training clips, for length/samples; again for both kinds."
-NEEDS = {
-    "files": "the videos",
-    "lengths": "a split to train on",
-    "rankings": "--features or --scores",
-    "models": "--features",
-    "features": "--features",
-    "training": "--features and a split to train on",
-}
-OWN_OPTIONS = {
-    "--class": ("length/t8", "length/f1"),
-    "--base": ("length/t7",),
-    "--query": ("length/f5", "bima/maps", "tcd/f4", "titan/f5"),
-    "--clip": ("bima/maps",),
-    "--tail-classes": ("length/samples",),
-    "--share": ("ghost/f3",),
-    "--other": ("bima/t3",),
-    "--margin": ("rerank/depth",),
-}
-"""Options that some studies alone look at."""
-NAME_HELP = "A study, such as ghost/t2; --list names them all."
 MATCHER_HELP = (
     "A checkpoint that ranks the clips, or mean_pool, which needs no training; [NAME=]CHECKPOINT, may be given again. "
     r"\[default: mean_pool]"
 )
 SCORES_HELP = "Scores of any other system on the split, [NAME=]FILE: npy, npz, parquet or a TREC run; again for more."
-RECIPE_HELP = (
-    "What to train, a YAML file or a recipe that comes along; on features. For titan/...: how to learn at test time, a "
-    "file or settings of `evenreel adapt`."
-)
-SET_HELP = (
-    "PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; for titan/...: lr=0.001. May be "
-    "given again."
-)
-START_HELP = "A checkpoint that training begins with, whose matcher and adapter take the place of the recipe's."
-SHARE_HELP = r"Share of generated clips in training for ghost/f3; give two or more. \[default: 0, 0.2, 0.4, 0.6, 0.8]"
 OTHER_HELP = (
-    "A corpus that bima/t3 searches and learns nothing from: NAME=CORPUS,FEATURES, and ,SPLIT where it is another than "
+    "A corpus that is searched and not learned from: NAME=CORPUS,FEATURES, and ,SPLIT where it is another than "
     "--split; again for more."
 )
-SEEN_HELP = "Folder of features by the towers of --matcher or --start before their training, where it asks for some."
-WORDS_HELP = r"Words on screen that tcd/... looks at: corpus or ocr. \[default: those of the last run]"
-MARGIN_HELP = r"Points of R@1 that a shortlist may lose, for rerank/depth. \[default: 1]"
-STAGE_HELP = "Move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video)."
+SOURCE_OPTIONS = ("--matcher", "--scores", "--start", "--words")
+"""Options that name what a study works on; the others say how it is made."""
 
 
-def study(
-    name: Annotated[str | None, typer.Argument(help=NAME_HELP)] = None,
-    corpus: Annotated[Path | None, typer.Argument(help="Folder of the corpus.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for report.html, results.json and training runs.")] = None,
-    features: Annotated[Path | None, typer.Option(help="Folder of the corpus's features.")] = None,
-    matcher: Annotated[list[str] | None, typer.Option(help=MATCHER_HELP)] = None,
-    scores: Annotated[list[str] | None, typer.Option(help=SCORES_HELP)] = None,
-    split: Annotated[str, typer.Option(help="Part of the corpus that is searched.")] = "test",
-    train_split: Annotated[str, typer.Option(help="Part of the corpus that is learned from.")] = "train",
-    group: Annotated[
-        str | None, typer.Option(help="Generated clips to train on, or to look at alone, such as 'sora text'.")
-    ] = None,
-    videos: VideosOption = None,
-    recipe: Annotated[str | None, typer.Option(help=RECIPE_HELP)] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
-    start: Annotated[str | None, typer.Option(help=START_HELP)] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=1_000, help="Trainings, or draws, of each kind.")] = 5,
-    share: Annotated[list[float] | None, typer.Option(min=0, max=1, help=SHARE_HELP)] = None,
-    stage: Annotated[str, typer.Option(help=STAGE_HELP)] = "sampled",
-    frames: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="Frames taken of each clip where order counts.")
-    ] = None,
-    resamples: Annotated[int, typer.Option(min=0, max=MOST, help="Samples and permutations; 0: no interval.")] = 1000,
-    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
-    seed: Annotated[
-        int, typer.Option(min=0, max=MOST_SEED, help="Of the samples, and of random orders of frames.")
-    ] = 0,
-    action: Annotated[str | None, typer.Option("--class", help=CLASS_HELP)] = None,
-    base: Annotated[list[str] | None, typer.Option(help=BASE_HELP)] = None,
-    query: Annotated[list[str] | None, typer.Option(help=QUERY_HELP)] = None,
-    clip: Annotated[list[str] | None, typer.Option(help=CLIP_HELP)] = None,
-    tail_classes: Annotated[list[Path] | None, typer.Option(help=TAIL_HELP)] = None,
-    other: Annotated[list[str] | None, typer.Option(help=OTHER_HELP)] = None,
-    seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
-    margin: Annotated[float | None, typer.Option(min=0, max=100, help=MARGIN_HELP)] = None,
-    words: Annotated[str | None, typer.Option(help=WORDS_HELP)] = None,
-    device: DeviceOption = "auto",
-    list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Make a table or figure of a paper on your own clips. Exit status 3 if clips had been set aside."""
-    if list_all:
-        _list(as_json)
-        return
-    if name is None or corpus is None or out is None:
-        raise UsageError(
-            "Name a study, a corpus and a folder for the results: evenreel study ghost/t2 CORPUS --out DIR. "
-            "`evenreel study --list` names every study and what it needs."
-        )
+class _StudyCommand(TyperCommand):
+    """The command of one study, which refuses the options of others in a sentence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
+        for word in args:
+            option = word.partition("=")[0]
+            if option.startswith("--") and option not in own and option in _all_options():
+                raise UsageError(_unused(str(self.name), option))
+        return super().parse_args(ctx, args)
+
+
+def _unused(name: str, option: str) -> str:
+    if option in SOURCE_OPTIONS:
+        return f"This study does not look at what is named with {option}; leave it out."
+    return f"The study {name} does not look at {option}: leave that out."
+
+
+def _all_options() -> set[str]:
+    """The options of all studies."""
+    studies = _Studies()
+    return {option for name in studies for parameter in studies[name].make(name).params for option in parameter.opts}
+
+
+@dataclass(frozen=True)
+class RecipeChoice:
+    """What a study trains, or how its models learn at test time.
+
+    Attributes:
+        recipe: what to train, a YAML file or a recipe that comes along, on features; for titan/..., how to learn at
+            test time, a file or settings of `evenreel adapt`.
+        changes: PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; for titan/...: lr=0.001.
+            May be given again.
+    """
+
+    recipe: str | None = None
+    changes: tuple[str, ...] = ()
+
+
+def _named(given: Sequence[str]) -> dict[str, str]:
+    """`NAME=PLACE`, or a place that is its own name.
+
+    Raises:
+        UsageError: two have one name.
+    """
+    found: dict[str, str] = {}
+    for word in given:
+        name, equals, place = word.partition("=")
+        if name in found:
+            raise UsageError(f"Two things are called {name!r}; give each a name of its own: NAME={place or name}.")
+        found[name] = place if equals else name
+    return found
+
+
+def _files(given: Sequence[str]) -> dict[str, Path]:
+    return {name: Path(place) for name, place in _named(given).items()}
+
+
+def _others(given: Sequence[str]) -> dict[str, Any]:
+    """`NAME=CORPUS,FEATURES`, with `,SPLIT` where it is not that of the study's own corpus.
+
+    Raises:
+        UsageError: it is not; or two have one name.
+    """
+    from evenreel.papers.engine.sources import OtherCorpus
+
+    found = {}
+    for name, places in _named(given).items():
+        corpus, *rest = places.split(",")
+        if name == places or len(rest) not in (1, 2) or not all((name, corpus, *rest)):
+            raise UsageError(f"--other is {places!r}; it must be NAME=CORPUS,FEATURES or NAME=CORPUS,FEATURES,SPLIT.")
+        found[name] = OtherCorpus(Path(corpus), Path(rest[0]), rest[1] if rest[1:] else None)
+    return found
+
+
+def _with_names(sources: StudySources) -> StudySources:
+    """What was named as words on the command line, by the names it is shown by."""
+    forms: dict[str, Callable[[Sequence[str]], Mapping[str, Any]]] = {
+        "matchers": _named, "scores": _files, "others": _others,
+    }  # fmt: skip
+    there = [one.name for one in fields(sources) if one.name in forms]
+    named: dict[str, Any] = {name: forms[name](getattr(sources, name) or ()) for name in there}
+    return replace(sources, **named)
+
+
+def _audit(
+    resamples: Annotated[int, typer.Option(min=0, max=MOST)] = 1000,
+    confidence: float = 0.95,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED)] = 0,
+) -> AuditSettings:
+    """How sure the intervals are.
+
+    Args:
+        resamples: samples and permutations; 0: no interval.
+        confidence: of the intervals, between 0 and 1.
+        seed: of the samples, and of random orders of frames.
+    """
     from evenreel.audits.settings import AuditSettings
-    from evenreel.papers import StudySettings
-    from evenreel.papers.engine.loading import Sources
 
-    _check_used(
-        name,
-        {
-            "--class": action, "--base": base, "--query": query, "--clip": clip, "--tail-classes": tail_classes,
-            "--share": share, "--other": other, "--margin": margin,
-        },
-        {"--recipe": recipe, "--set": changes},
-    )  # fmt: skip
-    chosen = _recipe(name, recipe, (*_on(name, device), *(changes or ())))
-    chosen = replace(chosen, start=start or chosen.start)
-    settings = StudySettings(
-        chosen,
-        out / RUNS,
-        AuditSettings(resamples, seed, confidence),
-        seeds,
-        group,
-        stage=cast("OrderStage", stage),
-        frames=frames,
-    )
-    settings = replace(
-        settings,
-        shares=tuple(share or settings.shares),
-        action=action,
-        bases=tuple(base or settings.bases),
-        queries=tuple(query or ()),
-        clips=tuple(clip or ()),
-        tail_classes=tuple(tail_classes or ()),
-        margin=settings.margin if margin is None else margin,
-        adapt=_adaptation(name, recipe, changes or ()) or settings.adapt,
-    )
-    sources = Sources(
-        corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},
-        split, train_split, chosen.data.validation, chosen.start, _reads_graphs(chosen, base or ()), videos, device,
-        seen, _others(other, split), cast("Words | None", words),
-    )  # fmt: skip
+    return AuditSettings(resamples, seed, confidence)
+
+
+DERIVED = ("graphs", "validation_split", "recipe", "runs", "adapt")
+"""Fields that follow from a recipe, or are made of one."""
+DECLARED: Mapping[str, Any] = {
+    "matchers": Annotated[list[str] | None, typer.Option("--matcher", help=MATCHER_HELP)],
+    "scores": Annotated[list[str] | None, typer.Option("--scores", help=SCORES_HELP)],
+    "others": Annotated[list[str] | None, typer.Option("--other", help=OTHER_HELP)],
+    "audit": from_settings(_audit),
+    "seeds": Annotated[int, typer.Option("--seeds", min=1, max=1_000)],
+    "shares": Annotated[list[float] | None, typer.Option("--share", min=0, max=1)],
+    "frames": Annotated[int | None, typer.Option("--frames", min=1, max=MOST)],
+    "margin": Annotated[float, typer.Option("--margin", min=0, max=100)],
+    "action": Annotated[str | None, typer.Option("--class")],
+    "bases": Annotated[list[str] | None, typer.Option("--base")],
+    "queries": Annotated[list[str] | None, typer.Option("--query")],
+    "clips": Annotated[list[str] | None, typer.Option("--clip")],
+    "changes": Annotated[list[str] | None, typer.Option("--set")],
+}
+"""Options whose name, bounds or form do not follow from the field that they are made of."""
+
+
+def _options(source: type[Any], *, none_of: bool = False) -> Any:
+    """Options of a command for the fields of a record, but for those that are derived."""
+    names = [one.name for one in fields(source)]
+    left_out = tuple(name for name in names if none_of or (name in DERIVED and source is not RecipeChoice))
+    return from_settings(source, leave_out=left_out, **{name: DECLARED[name] for name in names if name in DECLARED})
+
+
+@dataclass(frozen=True)
+class _One:
+    """A study as a command, for `evenreel.cli.commands.group_of`."""
+
+    study: Study[Any, Any]
+    panel: None = None
+
+    def help(self) -> str:
+        """What it reproduces."""
+        return f"{self.study.about}."
+
+    def make(self, name: str) -> Any:
+        """The command with the options of the study, as click runs it."""
+        study = self.study
+        settles = {one.name for one in fields(study.settings)} & {"recipe", "adapt"}
+        of_sources, of_settings = _options(study.needs.sources), _options(study.settings)
+        of_recipe = _options(RecipeChoice, none_of=not settles)
+
+        def run(
+            corpus: Annotated[Path | None, typer.Argument(help="Folder of the corpus.")] = None,
+            out: Annotated[
+                Path | None, typer.Option(help="Folder for report.html, results.json and training runs.")
+            ] = None,
+            sources: Any = of_sources,
+            settings: Any = of_settings,
+            choice: Any = of_recipe,
+            as_json: JsonOption = False,
+        ) -> None:
+            if corpus is None or out is None:
+                raise UsageError(NAME_ALL)
+            _make(_Call(name, study, corpus, out), sources, settings, choice, as_json)
+
+        alone = typer.Typer(add_completion=False)
+        alone.command(name, cls=_StudyCommand, help=f"{study.title} {study.about}.")(command_of(run))
+        return typer.main.get_command(alone)
+
+
+class _Studies(Mapping[str, _One]):
+    """All studies by their names, imported when they are looked at."""
+
+    def __getitem__(self, name: str) -> _One:
+        from evenreel.papers import find_study
+
+        return _One(find_study(name))
+
+    def __iter__(self) -> Iterator[str]:
+        from evenreel.papers import STUDIES
+
+        return iter(STUDIES)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def study(name: str) -> Any:
+    """Make a table or figure of a paper on your own clips. Exit status 3 if clips had been set aside."""
+    group = typer.Typer(name=name, cls=group_of(_Studies()), help=study.__doc__)
+
+    @group.callback(invoke_without_command=True)
+    def _first(
+        ctx: typer.Context,
+        list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
+        as_json: JsonOption = False,
+    ) -> None:
+        if list_all:
+            _list(as_json)
+            raise typer.Exit
+        if ctx.invoked_subcommand is None:
+            raise UsageError(NAME_ALL)
+
+    return typer.main.get_group(group)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A study, what it is made on, and where its results go."""
+
+    name: str
+    study: Study[Any, Any]
+    corpus: Path
+    out: Path
+
+
+def _make(call: _Call, sources: StudySources, settings: StudySettings, choice: RecipeChoice, as_json: bool) -> None:
+    """Read what a study works on, make it, write it down and show it."""
+    from evenreel.cli.waiting import share_bar
+    from evenreel.papers import run_study
+    from evenreel.papers.engine.needs import load_study_inputs
+
+    sources, settings = _with_recipe(call, _with_names(sources), settings, choice)
     for file in (REPORT, RESULTS):
-        check_place(out / file)
-    material, result = _made(name, sources, settings)
-    made = provenance_of(_inputs(sources, recipe, tail_classes or ()))
-    _write(result, out, made)
-    _show(result, out, material, made.to_json() if as_json else None)
-    if material.set_aside:
+        check_place(call.out / file)
+    with share_bar("looking at videos") as progress:
+        given = load_study_inputs(call.study.needs, call.corpus, sources, progress, mirrors=call.study.mirrors)
+    with share_bar(call.name) as progress:
+        result = run_study(call.name, given, settings, progress)
+    made = provenance_of(_inputs(call.corpus, sources, choice, settings))
+    _write(result, call.out, made)
+    _show(result, call.out, given, made.to_json() if as_json else None)
+    if given.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-def _check_used(name: str, own: Mapping[str, object], training: Mapping[str, object]) -> None:
-    """Refuse options that the study does not look at, rather than do as if they had been followed.
-
-    Args:
-        name: of the study.
-        own: keys of `OWN_OPTIONS`, and what was given for them.
-        training: options of studies that train, likewise.
-
-    Raises:
-        UsageError: one is given to another study; or there is no such study.
-    """
-    from evenreel.papers import find_study
-
-    trains = find_study(name).needs == "training" or find_study(name).adapts
-    given = [*own.items(), *(() if trains else training.items())]
-    unused = [option for option, value in given if value and name not in OWN_OPTIONS.get(option, ())]
-    if unused:
-        raise UsageError(f"The study {name} does not look at {' and '.join(unused)}: leave that out.")
-
-
-def _recipe(name: str, recipe: str | None, changes: Sequence[str]) -> Recipe:
-    """What a study trains; nothing of it counts for one that learns at test time."""
-    from evenreel.papers import find_study, study_recipe
-
-    study = find_study(name)
-    return study_recipe() if study.adapts else study_recipe(recipe, changes, study.recipe)
-
-
-def _adaptation(name: str, recipe: str | None, changes: Sequence[str]) -> AdaptSettings | None:
-    """How a study learns at test time; None for one that does not."""
+def _with_recipe(
+    call: _Call, sources: StudySources, settings: StudySettings, choice: RecipeChoice
+) -> tuple[StudySources, StudySettings]:
+    """What is trained, or how is learned at test time, and what has to be read for it."""
     from evenreel.adaptation.settings_files import load_settings
-    from evenreel.papers import find_study
+    from evenreel.papers import TrainingSettings, study_recipe
+    from evenreel.papers.engine.sources import SelectingSources, TrainingSources
+    from evenreel.papers.titan.rows import AdaptationSettings
 
-    study = find_study(name)
-    return load_settings(recipe or study.recipe, changes) if study.adapts else None
-
-
-def _on(name: str, device: str) -> list[str]:
-    """Where a study trains, as a change of its recipe."""
-    from evenreel.papers import find_study
-
-    return [f"loop.device={device}"] if device != "auto" and find_study(name).needs == "training" else []
-
-
-def _made(name: str, sources: Sources, settings: StudySettings) -> tuple[StudyMaterial, AuditResult]:
-    from evenreel.cli.waiting import share_bar
-    from evenreel.papers import find_study, run_study
-    from evenreel.papers.engine.loading import load_study_material
-
-    with share_bar("looking at videos") as progress:
-        material = load_study_material(find_study(name), sources, progress)
-    with share_bar(name) as progress:
-        return material, run_study(name, material, settings, progress)
+    if isinstance(settings, AdaptationSettings):
+        return sources, replace(settings, adapt=load_settings(choice.recipe or call.study.recipe, choice.changes))
+    if not isinstance(settings, TrainingSettings) or not isinstance(sources, TrainingSources):
+        return sources, settings
+    on = [] if sources.device == "auto" else [f"loop.device={sources.device}"]
+    recipe = study_recipe(choice.recipe, (*on, *choice.changes), call.study.recipe)
+    recipe = replace(recipe, start=sources.start or recipe.start)
+    sources = replace(sources, start=recipe.start, graphs=_reads_graphs(recipe, getattr(settings, "bases", ())))
+    if isinstance(sources, SelectingSources):
+        sources = replace(sources, validation_split=recipe.data.validation)
+    return sources, replace(settings, recipe=recipe, runs=call.out / RUNS)
 
 
 def _reads_graphs(recipe: Recipe, bases: Sequence[str]) -> bool:
@@ -241,60 +307,34 @@ def _reads_graphs(recipe: Recipe, bases: Sequence[str]) -> bool:
     return any(reads_graphs(spec) for spec in (spec_of(recipe), *map(MatcherSpec, bases)))
 
 
-def _named(given: Sequence[str] | None) -> dict[str, str]:
-    """`NAME=PLACE`, or a place that is its own name.
-
-    Raises:
-        UsageError: two have one name.
-    """
-    found: dict[str, str] = {}
-    for word in given or ():
-        name, equals, place = word.partition("=")
-        if name in found:
-            raise UsageError(f"Two things are called {name!r}; give each a name of its own: NAME={place or name}.")
-        found[name] = place if equals else name
-    return found
-
-
-def _others(given: Sequence[str] | None, split: str) -> dict[str, OtherCorpus]:
-    """`NAME=CORPUS,FEATURES`, with `,SPLIT` where it is not that of the study's own corpus.
-
-    Raises:
-        UsageError: it is not; or two have one name.
-    """
-    from evenreel.papers.engine.loading import OtherCorpus
-
-    found = {}
-    for name, places in _named(given).items():
-        corpus, *rest = places.split(",")
-        if name == places or len(rest) not in (1, 2) or not all((name, corpus, *rest)):
-            raise UsageError(f"--other is {places!r}; it must be NAME=CORPUS,FEATURES or NAME=CORPUS,FEATURES,SPLIT.")
-        found[name] = OtherCorpus(Path(corpus), Path(rest[0]), rest[1] if rest[1:] else split)
-    return found
-
-
 def _list(as_json: bool) -> None:
     from evenreel.cli.show_library import console, print_json
     from evenreel.papers import STUDIES
 
     if as_json:
-        print_json([{"name": name, "about": one.about, "needs": NEEDS[one.needs]} for name, one in STUDIES.items()])
+        print_json([{"name": name, "about": one.about, "needs": one.needs.words} for name, one in STUDIES.items()])
         return
     width = max(map(len, STUDIES))
     for name, one in STUDIES.items():
-        console().print(f"{name:{width}}  {one.about}; needs {NEEDS[one.needs]}")
+        console().print(f"{name:{width}}  {one.about}; needs {one.needs.words}")
 
 
-def _inputs(sources: Sources, recipe: str | None, tail: Sequence[Path]) -> dict[str, Sequence[str | Path | None]]:
+def _inputs(
+    corpus: Path, sources: StudySources, choice: RecipeChoice, settings: StudySettings
+) -> dict[str, Sequence[str | Path | None]]:
     """Everything a study is made of, by its part in it."""
-    others = sources.others.values()
+
+    def of(name: str) -> Any:
+        return getattr(sources, name, {})
+
+    others = of("others").values()
     return {
-        "corpus": [sources.corpus, *(one.corpus for one in others)],
-        "features": [sources.features, *(one.features for one in others), sources.seen],
-        "matcher": [*sources.matchers.values(), sources.start],
-        "scores": list(sources.scores.values()),
-        "recipe": [recipe],
-        "few training clips": tail,
+        "corpus": [corpus, *(one.corpus for one in others)],
+        "features": [sources.features, *(one.features for one in others), of("seen") or None],
+        "matcher": [*of("matchers").values(), of("start") or None],
+        "scores": list(of("scores").values()),
+        "recipe": [choice.recipe],
+        "few training clips": getattr(settings, "tail_classes", ()),
     }
 
 
@@ -308,7 +348,7 @@ def _write(result: AuditResult, out: Path, made: Provenance) -> None:
     write_durably(out / RESULTS, (json.dumps(found, indent=2, allow_nan=False) + "\n").encode())
 
 
-def _show(result: AuditResult, out: Path, material: StudyMaterial, origin: dict[str, Any] | None) -> None:
+def _show(result: AuditResult, out: Path, material: StudyInputs, origin: dict[str, Any] | None) -> None:
     """The sentence and the first table, the others are on the page; or JSON, where its origin is given."""
     from dataclasses import asdict
 

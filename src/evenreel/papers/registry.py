@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from evenreel.errors import UsageError
 from evenreel.papers.bima.studies import BIMA
 from evenreel.papers.engine.fine_tuning import begun
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs, StudyInputs
+from evenreel.papers.engine.settings import StudySettings, TrainingSettings
 from evenreel.papers.engine.study import Study
 from evenreel.papers.frame_length.studies import LENGTH
 from evenreel.papers.ghost.studies import GHOST
@@ -17,11 +19,11 @@ from evenreel.papers.titan.studies import TITAN
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditResult
 
-STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA, **TCD, **TITAN, **RERANK}
+STUDIES: dict[str, Study[Any, Any]] = {**GHOST, **LENGTH, **BIMA, **TCD, **TITAN, **RERANK}
 
 
 def run_study(
-    name: str, material: StudyMaterial, settings: StudySettings, progress: Progress = lambda share: None
+    name: str, material: StudyInputs, settings: StudySettings, progress: Progress = lambda share: None
 ) -> AuditResult:
     """Make one study.
 
@@ -36,7 +38,12 @@ def run_study(
         CorpusError: the test split has no generated clips that mirror real ones, or not those of the study.
     """
     study = find_study(name)
-    if study.needs == "training":
+    if not isinstance(material, study.needs.inputs) or not isinstance(settings, study.settings):
+        raise UsageError(
+            f"The study {name} works on {study.needs.inputs.__name__} with {study.settings.__name__}; it was given "
+            f"{type(material).__name__} with {type(settings).__name__}."
+        )
+    if isinstance(settings, TrainingSettings) and isinstance(material, LearningInputs):
         settings = replace(settings, recipe=begun(settings.recipe, material))
     found = study.function(material, settings, progress)
     return AuditResult(
@@ -52,7 +59,7 @@ def run_study(
     )
 
 
-def find_study(name: str) -> Study:
+def find_study(name: str) -> Study[Any, Any]:
     """A study by its name.
 
     Raises:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,10 @@ from evenreel.matchers.mean_pool import MeanPool
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
 from evenreel.matchers.shortlists import coarse_scorer, score_shortlists
 from evenreel.papers.engine.findings import Findings, interval_cells, shown
-from evenreel.papers.engine.material import Model, StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import RankingInputs
+from evenreel.papers.engine.material import Model
+from evenreel.papers.engine.needs import STAGES
+from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.study import Study
 from evenreel.progress import Progress
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, Effect
@@ -53,6 +56,22 @@ METHOD = (
     f"Time is the median over {TIMED} captions, one at a time, with clips and captions encoded before: what the "
     "matcher takes for the pairs of a shortlist, not what the cheap score takes.",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthSettings(StudySettings):
+    """When a shortlist is long enough.
+
+    Attributes:
+        margin: points of R@1 that a shortlist may lose.
+    """
+
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.margin > 0:
+            raise UsageError(f"The margin is {self.margin} points; it must be above 0.")
 
 
 class Stage(NamedTuple):
@@ -86,7 +105,7 @@ Depths = dict[int, AtDepth]
 """By the length of the shortlist, from 0, the cheap score alone, to the whole gallery."""
 
 
-def rerank_depth(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def rerank_depth(material: RankingInputs, settings: DepthSettings, progress: Progress) -> Findings:
     """Recall over the length of the shortlist, for each matcher behind each cheap score.
 
     Raises:
@@ -118,18 +137,6 @@ def rerank_depth(material: StudyMaterial, settings: StudySettings, progress: Pro
         METHOD,
         few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
     )
-
-
-RERANK: dict[str, Study] = {
-    "rerank/depth": Study(
-        "Is re-ranking a shortlist as good as scoring all?",
-        "Not in a paper: recall and time over the length of the shortlist",
-        rerank_depth,
-        "models",
-        takes=("rankings",),
-        mirrors=False,
-    ),
-}
 
 
 def _of_model(model: Model, others: Mapping[str, ScoreBlocks], settings: AuditSettings) -> dict[Stage, Depths]:
@@ -304,3 +311,14 @@ def _drawn(found: Mapping[Stage, Depths]) -> go.Figure:
     figure = sweep(parts, "clips re-ranked for a caption")
     figure.update_xaxes(type="log")
     return figure
+
+
+RERANK: dict[str, Study[Any, Any]] = {
+    "rerank/depth": Study(
+        "Is re-ranking a shortlist as good as scoring all?",
+        "Not in a paper: recall and time over the length of the shortlist",
+        rerank_depth,
+        STAGES,
+        DepthSettings,
+    ),
+}

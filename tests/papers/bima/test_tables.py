@@ -17,8 +17,10 @@ from evenreel.corpus import make_corpus, select
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import SceneDictionary, given
-from evenreel.papers import StudySettings, part_of, run_study
-from evenreel.papers.bima.kinds import (
+from evenreel.papers import part_of, run_study
+from evenreel.papers.bima.measures import T2V, V2T
+from evenreel.papers.bima.parts import FOLDS, predicted, told_apart
+from evenreel.papers.bima.variants import (
     CHOSEN,
     CLIP4CLIP,
     OFF,
@@ -32,26 +34,25 @@ from evenreel.papers.bima.kinds import (
     readings_of_the_paper,
     weights,
 )
-from evenreel.papers.bima.parts import FOLDS, predicted, told_apart
-from evenreel.papers.bima.tables import T2V, V2T
-from evenreel.papers.engine.kinds import Kinds
-from evenreel.papers.engine.material import Part, StudyMaterial
+from evenreel.papers.engine.material import Part
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.trainings import each_outcome
+from evenreel.papers.engine.variants import Variants
 from evenreel.training.recipe.recipe import MatcherChoice
 from evenreel.types import Scores
 from tests.papers.class_clips import class_material, quick_settings
+from tests.papers.every_input import EveryInput, EverySetting
 
 HASH = "0" * 64
 
 
 @pytest.fixture(scope="module")
-def material() -> StudyMaterial:
+def material() -> EveryInput:
     return replace(class_material(), weights_hash=HASH)
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory, material: StudyMaterial) -> StudySettings:
+def settings(tmp_path_factory: pytest.TempPathFactory, material: EveryInput) -> EverySetting:
     """Trainings of two steps with a dictionary of five phrases."""
     folder = tmp_path_factory.mktemp("elements")
     dimension = material.learning()[0].videos.frames.shape[-1]
@@ -74,7 +75,7 @@ def test_recall_both_ways_is_that_of_a_hand_worked_table() -> None:
     assert found["Rsum T2V"] == pytest.approx(200 / 3 + 200)
 
 
-def test_each_row_of_table_4_has_its_switches(material: StudyMaterial, settings: StudySettings) -> None:
+def test_each_row_of_table_4_has_its_switches(material: EveryInput, settings: EverySetting) -> None:
     kinds = parts(material, settings)
     assert list(kinds) == ["baseline", *PARTS]
     on = {name: {switch for switch in OFF if kind.recipe.matcher.settings[switch]} for name, kind in kinds.items()}
@@ -90,7 +91,7 @@ def test_each_row_of_table_4_has_its_switches(material: StudyMaterial, settings:
     assert {kind.against for kind in kinds.values()} == {None, "baseline"}
 
 
-def test_sweeps_change_one_number_at_a_time(material: StudyMaterial, settings: StudySettings) -> None:
+def test_sweeps_change_one_number_at_a_time(material: EveryInput, settings: EverySetting) -> None:
     assert list(element_counts(material, settings)) == ["bima", "kappa 1"]  # of two activities
     for kinds in (weights(material, settings), element_counts(material, settings)):
         whole = kinds["bima"].recipe.matcher.settings
@@ -107,7 +108,7 @@ def test_sweeps_change_one_number_at_a_time(material: StudyMaterial, settings: S
     ids=lambda kinds: kinds.__name__,
 )
 def test_what_trains_alike_is_said_alike_and_shares_a_run(
-    kinds: Callable[[StudyMaterial, StudySettings], Kinds], material: StudyMaterial, settings: StudySettings
+    kinds: Callable[[EveryInput, EverySetting], Variants], material: EveryInput, settings: EverySetting
 ) -> None:
     """The rows `bima` and `baseline` of all studies, with the paper's numbers in the recipe or left to the defaults."""
     elements = {"elements": settings.recipe.matcher.settings["elements"]}
@@ -122,7 +123,7 @@ def test_what_trains_alike_is_said_alike_and_shares_a_run(
         assert found[name].recipe == table_4[name].recipe
 
 
-def test_other_matchers_and_a_missing_dictionary_are_refused(material: StudyMaterial, settings: StudySettings) -> None:
+def test_other_matchers_and_a_missing_dictionary_are_refused(material: EveryInput, settings: EverySetting) -> None:
     other = replace(settings.recipe, matcher=MatcherChoice("wti"))
     with pytest.raises(UsageError, match="about the matcher bima, and the recipe trains wti"):
         bima_of(material, replace(settings, recipe=other))
@@ -133,7 +134,7 @@ def test_other_matchers_and_a_missing_dictionary_are_refused(material: StudyMate
 
 @pytest.mark.parametrize("name", ["t3", "t4", "t5", "f3", "f4", "f5", "g", "kappa", "readings"])
 def test_a_dictionary_that_a_row_cannot_use_is_refused_before_anything_is_trained(
-    name: str, material: StudyMaterial, settings: StudySettings, tmp_path: Path
+    name: str, material: EveryInput, settings: EverySetting, tmp_path: Path
 ) -> None:
     """Else the baseline, which looks at no elements, would be trained first."""
     wordless = SceneDictionary(("pan",), ())
@@ -151,7 +152,7 @@ def test_a_dictionary_that_a_row_cannot_use_is_refused_before_anything_is_traine
     assert not (tmp_path / "runs").exists()
 
 
-def test_table_4_is_trained_and_measured(material: StudyMaterial, settings: StudySettings) -> None:
+def test_table_4_is_trained_and_measured(material: EveryInput, settings: EverySetting) -> None:
     found = run_study("bima/t4", material, settings)
     rows: dict[Any, Any] = {row[0]: row for row in found.tables[0].rows}
     assert list(rows) == ["baseline", *PARTS]
@@ -169,7 +170,7 @@ def recall_by_hand(part: Part, similarities: np.ndarray) -> dict[str, float]:
     return found | {"Rsum T2V": sum(found.values())}
 
 
-def test_table_3_searches_what_was_not_learned_from(material: StudyMaterial, settings: StudySettings) -> None:
+def test_table_3_searches_what_was_not_learned_from(material: EveryInput, settings: EverySetting) -> None:
     """A corpus of whose clips a third could be read, one of the same clips in another order, and the own test split."""
     test = material.learning()[1]
     few = select(test.corpus, where=pl.col("clip_id").is_in(test.videos.ids[::3]))
@@ -202,7 +203,7 @@ def test_table_3_searches_what_was_not_learned_from(material: StudyMaterial, set
     assert all(len(figure.draw().data) for figure in found.figures)
 
 
-def test_table_3_says_what_it_lacks(material: StudyMaterial, settings: StudySettings) -> None:
+def test_table_3_says_what_it_lacks(material: EveryInput, settings: EverySetting) -> None:
     with pytest.raises(UsageError, match="corpora that nothing was learned from; give it some"):
         run_study("bima/t3", material, settings)
     test = material.learning()[1]
@@ -211,7 +212,7 @@ def test_table_3_says_what_it_lacks(material: StudyMaterial, settings: StudySett
 
 
 def test_what_rows_differ_in_is_drawn_from_the_least_to_the_most(
-    material: StudyMaterial, settings: StudySettings, tmp_path: Path
+    material: EveryInput, settings: EverySetting, tmp_path: Path
 ) -> None:
     found = run_study("bima/kappa", material, replace(settings, runs=tmp_path))
     rows: dict[Any, Any] = {row[0]: row for row in found.tables[0].rows}
@@ -224,7 +225,7 @@ def test_what_rows_differ_in_is_drawn_from_the_least_to_the_most(
 
 @pytest.mark.parametrize(("name", "figures"), [("t5", 0), ("f4", 1), ("f5", 1)])
 def test_content_and_bias_are_read_off_one_training(
-    name: str, figures: int, material: StudyMaterial, settings: StudySettings
+    name: str, figures: int, material: EveryInput, settings: EverySetting
 ) -> None:
     found = run_study(f"bima/{name}", material, settings)
     assert settings.runs is not None
@@ -238,7 +239,7 @@ def test_content_and_bias_are_read_off_one_training(
         assert len(starts) == 1  # where nothing is added, nothing was drawn
 
 
-def test_a_dictionary_of_test_captions_is_told(settings: StudySettings, tmp_path: Path) -> None:
+def test_a_dictionary_of_test_captions_is_told(settings: EverySetting, tmp_path: Path) -> None:
     """Wherever the matcher is: its scores know captions of the split that they are of."""
     leaky = SceneDictionary(("pan",), ("wash pan",), splits=("train", "test"))
     save_embedded(EmbeddedDictionary(leaky, *(np.eye(1, 16, dtype=np.float32),) * 2, "tiny", HASH), tmp_path)
@@ -250,7 +251,7 @@ def test_a_dictionary_of_test_captions_is_told(settings: StudySettings, tmp_path
 
 
 def test_a_study_of_one_training_tells_what_its_dictionary_knows(
-    material: StudyMaterial, settings: StudySettings, tmp_path: Path
+    material: EveryInput, settings: EverySetting, tmp_path: Path
 ) -> None:
     leaky = SceneDictionary(("pan",), ("wash pan",), splits=("train", "test"))
     save_embedded(EmbeddedDictionary(leaky, *(np.eye(1, 16, dtype=np.float32),) * 2, "tiny", HASH), tmp_path)
@@ -261,7 +262,7 @@ def test_a_study_of_one_training_tells_what_its_dictionary_knows(
         assert "bima: It uses scene elements from captions of test." in told
 
 
-def test_columns_that_no_fold_can_learn_are_left_out(material: StudyMaterial, settings: StudySettings) -> None:
+def test_columns_that_no_fold_can_learn_are_left_out(material: EveryInput, settings: EverySetting) -> None:
     """One caption by another annotator is in the part that is asked, or in the parts that are taught."""
     test = material.learning()[1]
     count = test.corpus.captions.height

@@ -11,10 +11,11 @@ import pytest
 
 from evenreel.corpus import select
 from evenreel.errors import CorpusError, UsageError
-from evenreel.papers import STUDIES, StudyMaterial, StudySettings, part_of, run_study
-from evenreel.papers.engine.fine_tuning import study_recipe, zero_shot
+from evenreel.papers import STUDIES, part_of, run_study, study_recipe
+from evenreel.papers.engine.fine_tuning import zero_shot
 from evenreel.papers.engine.material import groups_in, one_group
 from evenreel.training.recipe.recipe import Backbone
+from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import GROUP, offset_part, paired_corpus, quick_settings
 
 
@@ -55,7 +56,7 @@ def test_a_part_is_what_has_features() -> None:
 )
 def test_settings_that_make_no_sense(wrong: dict[str, object], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        StudySettings(study_recipe(), **wrong)  # type: ignore[arg-type]
+        EverySetting(recipe=study_recipe(), **wrong)  # type: ignore[arg-type]
 
 
 def test_recipes_that_a_study_cannot_follow() -> None:
@@ -69,7 +70,7 @@ def test_recipes_that_a_study_cannot_follow() -> None:
 
 def test_a_study_says_what_it_lacks() -> None:
     """None of them fails in another way on material that holds nothing but a test split."""
-    bare = StudyMaterial(paired_corpus("test", ("text", "image")))
+    bare = EveryInput(test=paired_corpus("test", ("text", "image")))
     settings = replace(quick_settings(), group=GROUP)
     for name in STUDIES.keys() - {"ghost/t1"}:
         with pytest.raises(UsageError, match=r"This study .*; give it "):

@@ -10,9 +10,10 @@ import pytest
 
 from evenreel.corpus import select
 from evenreel.errors import CorpusError, UsageError
-from evenreel.papers import StudyMaterial, run_study
+from evenreel.papers import run_study
 from evenreel.types import Scores
 from tests.papers.class_clips import NOUNS, VERBS, class_material, quick_settings
+from tests.papers.every_input import EveryInput
 
 SETTINGS = quick_settings()
 
@@ -24,7 +25,7 @@ def means(split: str) -> dict[tuple[int, int], float]:
     return {(v, n): mean for v, n, mean in clips.group_by(pair).agg(pl.col("frame_count").mean()).iter_rows()}
 
 
-def by_length(sign: int) -> StudyMaterial:
+def by_length(sign: int) -> EveryInput:
     """A system that ranks every caption's clips by their length alone, the short ones first for -1."""
     material = class_material()
     lengths = sign * material.test.clips["frame_count"].to_numpy().astype(np.float64)

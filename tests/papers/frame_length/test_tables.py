@@ -22,11 +22,14 @@ from evenreel.debias.length import Ensemble
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.results import EvaluationSettings
-from evenreel.papers import STUDIES, StudySettings, run_study
-from evenreel.papers.engine.kinds import BASELINE, Kinds
+from evenreel.papers import STUDIES, run_study
+from evenreel.papers.engine.streams import with_streams
 from evenreel.papers.engine.trainings import splits_of
+from evenreel.papers.engine.variants import BASELINE, Variants
 from evenreel.papers.frame_length.classes import End, OneClass, picked_class, without_end
-from evenreel.papers.frame_length.kinds import (
+from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, RANKS, length_figures
+from evenreel.papers.frame_length.samples import compared, drawn
+from evenreel.papers.frame_length.variants import (
     BACKDOOR,
     ENSEMBLE,
     RMV_ALL,
@@ -35,9 +38,6 @@ from evenreel.papers.frame_length.kinds import (
     fine_tuned_strata,
     other_matchers,
 )
-from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, RANKS, length_figures
-from evenreel.papers.frame_length.samples import compared, drawn
-from evenreel.papers.frame_length.streams import with_streams
 from evenreel.report.result.record import AuditResult, AuditTable
 from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.ensemble.runs import seeded_runs
@@ -47,9 +47,10 @@ from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.recipe.recipe import Members, Recipe
 from evenreel.training.specs import learned_from, spec_of
 from tests.papers.class_clips import STREAMS, class_material, quick_settings
+from tests.papers.every_input import EverySetting, options_of
 
 TRIM = ("trim.target=test", "trim.margin=20", "trim.least=2")
-TRAINED = [name for name, study in STUDIES.items() if name.startswith("length/") and study.needs == "training"]
+TRAINED = [name for name, study in STUDIES.items() if name.startswith("length/") and "recipe" in options_of(study)]
 ROWS = {
     "t1": [BASELINE, RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR],
     "t2": ["RAN", "RAN + backdoor", "RANP", "RANP + backdoor"],
@@ -109,20 +110,20 @@ def untrained(recipe: Recipe, material: TrainingInputs, folder: Path, outside: R
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> StudySettings:
+def quick(monkeypatch: pytest.MonkeyPatch) -> EverySetting:
     """Trainings that are none."""
     monkeypatch.setattr("evenreel.papers.engine.trainings.train_recipe", untrained)
     return replace(quick_settings(*TRIM), bases=("wti", "temporal"))
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditResult, StudySettings]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditResult, EverySetting]:
     """Table 10 with real trainings of a few steps."""
     settings = replace(quick_settings("loop.steps=2"), runs=tmp_path_factory.mktemp("runs"))
     return run_study("length/t10", class_material(), settings), settings
 
 
-def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, StudySettings]) -> None:
+def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, EverySetting]) -> None:
     """Each change is the difference of two rows; runs are kept, and read again instead of trained."""
     found, settings = trained
     rows = rows_of(found.tables[0])
@@ -141,7 +142,7 @@ def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, StudySettin
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_every_table_has_its_rows(name: str, quick: StudySettings) -> None:
+def test_every_table_has_its_rows(name: str, quick: EverySetting) -> None:
     found = run_study(f"length/{name}", class_material(), quick)
     rows = rows_of(found.tables[0])
     assert list(rows) == ROWS[name] or set(rows) == set(ROWS[name])
@@ -156,7 +157,7 @@ def test_rows_are_compared_with_what_takes_as_many_steps(count: int, steps: str)
     """In times of the baseline's: a share each is one, all steps each as many as there are strata."""
     settings = quick_settings(f"members.count={count}", f"members.steps={steps}", "loop.steps=6", "loop.epochs=null")
 
-    def spent(name: str, kinds: Kinds) -> float:
+    def spent(name: str, kinds: Variants) -> float:
         recipe = kinds[name].recipe
         assert recipe.loop.steps is not None
         if recipe.members is None:
@@ -179,7 +180,7 @@ def test_rows_are_compared_with_what_takes_as_many_steps(count: int, steps: str)
     assert against is not None and spent("fine-tuned strata", tuned) == spent(against, tuned) > 1
 
 
-def test_strata_at_random_are_as_large_as_the_recipe_has_them(quick: StudySettings) -> None:
+def test_strata_at_random_are_as_large_as_the_recipe_has_them(quick: EverySetting) -> None:
     given = replace(quick, recipe=replace(quick.recipe, members=Members(count=3, fraction=0.7, longest_first=True)))
     kinds = controls(class_material(), given)
     (by_length, random) = (kinds[f"strata {how}"].recipe.members for how in ("by length", "at random"))
@@ -188,7 +189,7 @@ def test_strata_at_random_are_as_large_as_the_recipe_has_them(quick: StudySettin
     assert set(kinds) >= {"baseline, 2 times as long", "baseline, 3 times as long"}
 
 
-def test_a_stratum_alone_is_not_trained_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stratum_alone_is_not_trained_again(quick: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
     folders: list[str] = []
 
     def told(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks) -> TrainedModel:
@@ -202,7 +203,7 @@ def test_a_stratum_alone_is_not_trained_again(quick: StudySettings, monkeypatch:
     assert (clips["first of adjusted 2"], clips["second of adjusted 2"], clips["adjusted 2"]) == (1, 2, 3)
 
 
-def test_seeds_share_no_member(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_share_no_member(quick: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interval over seeds is of independent trainings, and an ensemble takes the seeds that follow its own."""
     taken: list[set[int]] = []
 
@@ -217,7 +218,7 @@ def test_seeds_share_no_member(quick: StudySettings, monkeypatch: pytest.MonkeyP
     assert [len(one) for one in taken] == [2, 2] and not taken[0] & taken[1]
 
 
-def test_figures_have_intervals_over_seeds(quick: StudySettings) -> None:
+def test_figures_have_intervals_over_seeds(quick: EverySetting) -> None:
     found = run_study("length/t6", class_material(), replace(quick, seeds=2))
     assert not any("one seed" in notice for notice in found.notices)
     assert "the largest of the changes, picked after all were seen" in found.method[-1]
@@ -233,7 +234,7 @@ def test_every_study_that_trains_is_tried_here() -> None:
     assert {f"length/{name}" for name in ROWS} | others == set(TRAINED)
 
 
-def test_what_trimming_knows_of_the_test_split_is_said(quick: StudySettings) -> None:
+def test_what_trimming_knows_of_the_test_split_is_said(quick: EverySetting) -> None:
     found = run_study("length/t1", class_material(), quick)
     assert "RmvAll: It uses class lengths of the split test." in found.notices
     assert any(notice.startswith("RmvAll: Left out for their length: ") for notice in found.notices)
@@ -265,14 +266,14 @@ def test_figures_are_those_of_an_evaluation() -> None:
 
 
 @pytest.mark.parametrize("name", ["t1", "t2", "t4", "t6", "t7", "t10", "failure", "controls", "shared"])
-def test_tables_have_the_paper_s_map_and_the_strict_one(name: str, quick: StudySettings) -> None:
+def test_tables_have_the_paper_s_map_and_the_strict_one(name: str, quick: EverySetting) -> None:
     found = run_study(f"length/{name}", class_material(), quick)
     columns = found.tables[0].columns
     assert columns.index("mAP-EPIC AVG") < columns.index("mAP AVG")
     assert any("mAP-EPIC is the paper's mAP" in sentence for sentence in found.method)
 
 
-def test_other_matchers_have_places_for_the_longest_clip(quick: StudySettings) -> None:
+def test_other_matchers_have_places_for_the_longest_clip(quick: EverySetting) -> None:
     material = class_material()
     train, test = material.learning()
     frames = 13 // test.videos.frames.shape[1] + 1
@@ -315,7 +316,7 @@ def test_the_held_out_part_is_not_learned_from() -> None:
         assert part.texts.graphs is not None and len(part.texts.graphs) == len(part.texts.ids)
 
 
-def test_one_class_is_shortened_at_either_end(quick: StudySettings) -> None:
+def test_one_class_is_shortened_at_either_end(quick: EverySetting) -> None:
     """As many at one end as at the other; by hand, the clips that are left of the class."""
     train, test = (part.corpus for part in class_material().learning())
     chosen = picked_class(train, test, "CUT tomato")
@@ -333,7 +334,7 @@ def test_one_class_is_shortened_at_either_end(quick: StudySettings) -> None:
         assert train.clips.height - left.clips.height == 4
 
 
-def test_table_8_has_a_row_for_each_end(quick: StudySettings) -> None:
+def test_table_8_has_a_row_for_each_end(quick: EverySetting) -> None:
     found = run_study("length/t8", class_material(), replace(quick, action="cut tomato"))
     rows = rows_of(found.tables[0])
     assert list(rows) == ["remove longest", "remove none", "remove shortest"]
@@ -384,7 +385,7 @@ def test_captions_move_up_and_down() -> None:
         drawn(_ranked([20], []), 0)
 
 
-def test_suspected_captions_are_ranked_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suspected_captions_are_ranked_again(quick: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is suspected among clips this few, so all are."""
     monkeypatch.setattr("evenreel.papers.frame_length.samples.drawn", lambda before, seed: np.arange(12) + seed)
     found = run_study("length/samples", class_material(), quick)

@@ -9,7 +9,8 @@ import pytest
 
 from evenreel.matchers.batches import VideoBatch
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings, Rows
-from evenreel.papers import Model, StudyMaterial, StudySettings, run_study
+from evenreel.papers import Model, run_study
+from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import DIMENSION
 
 
@@ -21,7 +22,7 @@ class FirstFrame(MeanPool):
 
 
 @pytest.fixture
-def by_first(favoured: StudyMaterial) -> StudyMaterial:
+def by_first(favoured: EveryInput) -> EveryInput:
     """Frames grow worse for generated clips: the later ones are those of other clips."""
     model = favoured.models[0]
     frames = model.part.videos.frames.copy()
@@ -30,7 +31,7 @@ def by_first(favoured: StudyMaterial) -> StudyMaterial:
     return replace(favoured, models=(Model("first", FirstFrame(DIMENSION, MeanPoolSettings()), part),))
 
 
-def test_a_mean_of_frames_does_not_see_their_order(favoured: StudyMaterial, quick: StudySettings) -> None:
+def test_a_mean_of_frames_does_not_see_their_order(favoured: EveryInput, quick: EverySetting) -> None:
     found = run_study("ghost/t4", favoured, quick)
     assert found.effect.value == pytest.approx(0.0, abs=1e-9)
     assert found.notices == (
@@ -45,7 +46,7 @@ def test_a_mean_of_frames_does_not_see_their_order(favoured: StudyMaterial, quic
     ]
 
 
-def test_a_model_that_sees_the_order_loses_what_it_saw(by_first: StudyMaterial, quick: StudySettings) -> None:
+def test_a_model_that_sees_the_order_loses_what_it_saw(by_first: EveryInput, quick: EverySetting) -> None:
     found = run_study("ghost/t4", by_first, quick)
     assert not found.notices
     changes = {row[2]: row[6] for row in found.tables[0].rows}
@@ -57,7 +58,7 @@ def test_a_model_that_sees_the_order_loses_what_it_saw(by_first: StudyMaterial, 
     assert paper["reversed, both", "AI"] == paper["reversed, generated alone", "AI"]
 
 
-def test_frames_taken_after_the_clip_is_moved_are_others(favoured: StudyMaterial, quick: StudySettings) -> None:
+def test_frames_taken_after_the_clip_is_moved_are_others(favoured: EveryInput, quick: EverySetting) -> None:
     """Two of four frames: a mean sees which they are, not in which order."""
     moved = run_study("ghost/t4", favoured, replace(quick, frames=2, stage="video"))
     changes = {row[2]: row[6] for row in moved.tables[0].rows}
@@ -65,7 +66,7 @@ def test_frames_taken_after_the_clip_is_moved_are_others(favoured: StudyMaterial
     assert changes["as it is"] == 0
 
 
-def test_single_frames(favoured: StudyMaterial, quick: StudySettings) -> None:
+def test_single_frames(favoured: EveryInput, quick: EverySetting) -> None:
     found = run_study("ghost/t5", favoured, quick)
     assert [row[2] for row in found.tables[0].rows] == ["as it is", "middle frame", "first frame", "random frame"]
     assert all(row[3] < 0 for row in found.tables[0].rows)  # type: ignore[operator]  # the offset is in every frame
@@ -74,7 +75,7 @@ def test_single_frames(favoured: StudyMaterial, quick: StudySettings) -> None:
     assert list(drawn.data[0].x) == ["mean_pool,<br>generator<br>text"]
 
 
-def test_the_source_direction_is_removed(favoured: StudyMaterial, quick: StudySettings) -> None:
+def test_the_source_direction_is_removed(favoured: EveryInput, quick: EverySetting) -> None:
     found = run_study("ghost/direction", favoured, quick)
     rows = {row[2]: row for row in found.tables[0].rows}
     assert set(rows) == {"as it is", "without that of the gallery", "without that of the training split"}

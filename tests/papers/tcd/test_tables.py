@@ -16,11 +16,11 @@ from evenreel.errors import UsageError
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.tcd.settings import PRINTED
-from evenreel.papers import STUDIES, StudyMaterial, StudySettings, run_study
-from evenreel.papers.engine.kinds import Kinds
+from evenreel.papers import STUDIES, run_study
 from evenreel.papers.engine.recalls import BOTH, ends_of, named, recall_figures
 from evenreel.papers.engine.trainings import splits_of
-from evenreel.papers.tcd.kinds import (
+from evenreel.papers.engine.variants import Variants
+from evenreel.papers.tcd.variants import (
     BASES,
     calibration_weights,
     calibrations,
@@ -38,9 +38,10 @@ from evenreel.papers.tcd.kinds import (
 )
 from evenreel.training.recipe.recipe import MatcherChoice
 from evenreel.types import Scores
+from tests.papers.every_input import EveryInput, EverySetting, options_of
 from tests.papers.signs import TEST, TRAIN, quick_settings, sign_material, with_words
 
-Rows = Callable[[StudyMaterial, StudySettings], Kinds]
+Rows = Callable[[EveryInput, EverySetting], Variants]
 WHOLE = dict(
     PRINTED,
     preserve_mean=True,
@@ -54,16 +55,16 @@ EVERY: tuple[Rows, ...] = (
     with_windows, modules, without_words, word_ratios, wordless_modules, fusions, match_subsets, calibration_weights,
     conditions, calibrations, readings_of_the_paper, misread_words,
 )  # fmt: skip
-TRAINED = [name for name, study in STUDIES.items() if name.startswith("tcd/") and study.needs == "training"]
+TRAINED = [name for name, study in STUDIES.items() if name.startswith("tcd/") and "recipe" in options_of(study)]
 
 
 @pytest.fixture(scope="module")
-def material() -> StudyMaterial:
+def material() -> EveryInput:
     return sign_material()
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
+def settings(tmp_path_factory: pytest.TempPathFactory) -> EverySetting:
     return replace(quick_settings(), runs=tmp_path_factory.mktemp("runs"))
 
 
@@ -85,7 +86,7 @@ def test_figures_both_ways_are_those_of_a_hand_worked_table() -> None:
     }  # fmt: skip
 
 
-def differing(kinds: Kinds, whole: str = "tcd") -> dict[str, dict[str, Any]]:
+def differing(kinds: Variants, whole: str = "tcd") -> dict[str, dict[str, Any]]:
     """What settings of the matcher each row has other than the whole."""
     own = kinds[whole].recipe.matcher.settings
     return {
@@ -151,14 +152,14 @@ def differing(kinds: Kinds, whole: str = "tcd") -> dict[str, dict[str, Any]]:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_rows_differ_in_what_their_names_say(
-    rows: Rows, expected: dict[str, dict[str, Any]], material: StudyMaterial, settings: StudySettings
+    rows: Rows, expected: dict[str, dict[str, Any]], material: EveryInput, settings: EverySetting
 ) -> None:
     kinds = rows(material, settings)
     assert differing(kinds) == expected
     assert {kind.recipe.data.words for kind in kinds.values()} == {None}
 
 
-def test_other_matchers_stand_with_and_without_windows(material: StudyMaterial, settings: StudySettings) -> None:
+def test_other_matchers_stand_with_and_without_windows(material: EveryInput, settings: EverySetting) -> None:
     kinds = with_windows(material, settings)
     assert list(kinds) == [name for base in BASES for name in (base, f"{base} + windows")] + ["tcd"]
     for base in BASES:
@@ -171,7 +172,7 @@ def test_other_matchers_stand_with_and_without_windows(material: StudyMaterial, 
     assert read.recipe.adapter == AdapterSettings("none", windows=True)
 
 
-def test_matchers_have_places_for_all_frames_and_windows(material: StudyMaterial, settings: StudySettings) -> None:
+def test_matchers_have_places_for_all_frames_and_windows(material: EveryInput, settings: EverySetting) -> None:
     """As many with windows as without, so that both rows have the same parameters; captions of any length."""
     train, test = material.learning()
     longer = replace(
@@ -195,7 +196,7 @@ def test_matchers_have_places_for_all_frames_and_windows(material: StudyMaterial
     assert with_windows(material, settings)["x_clip"].recipe.matcher.settings == {}, "there is room already"
 
 
-def test_rows_that_see_other_words(material: StudyMaterial, settings: StudySettings) -> None:
+def test_rows_that_see_other_words(material: EveryInput, settings: EverySetting) -> None:
     words = {
         name: kind.recipe.data.words
         for rows in (without_words, word_ratios, wordless_modules, misread_words)
@@ -216,7 +217,7 @@ def test_rows_that_see_other_words(material: StudyMaterial, settings: StudySetti
     }
 
 
-def test_the_printed_formulas_stand_beside_ours(material: StudyMaterial, settings: StudySettings) -> None:
+def test_the_printed_formulas_stand_beside_ours(material: EveryInput, settings: EverySetting) -> None:
     kinds = readings_of_the_paper(material, settings)
     own = kinds["tcd"].recipe.matcher.settings
     assert {name: own[name] for name in WHOLE} == WHOLE
@@ -235,7 +236,7 @@ def test_the_printed_formulas_stand_beside_ours(material: StudyMaterial, setting
     }  # fmt: skip
 
 
-def test_rows_of_one_name_are_one_training(material: StudyMaterial, settings: StudySettings) -> None:
+def test_rows_of_one_name_are_one_training(material: EveryInput, settings: EverySetting) -> None:
     """So all studies may have one folder, and what was trained for one is read by the next."""
     recipes: dict[str, Any] = {}
     for rows in EVERY:
@@ -247,7 +248,7 @@ def test_rows_of_one_name_are_one_training(material: StudyMaterial, settings: St
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_what_shows_no_words_is_refused_before_anything_is_trained(
-    name: str, material: StudyMaterial, settings: StudySettings, tmp_path: Path
+    name: str, material: EveryInput, settings: EverySetting, tmp_path: Path
 ) -> None:
     train, test = material.learning()
     unread = replace(test, videos=replace(test.videos, windows=None, window_mask=None, window_confidence=None))
@@ -263,15 +264,13 @@ def test_what_shows_no_words_is_refused_before_anything_is_trained(
 
 
 @pytest.mark.parametrize("rows", [without_words, word_ratios, wordless_modules, readings_of_the_paper, misread_words])
-def test_words_that_nobody_knows_cannot_be_changed(
-    rows: Rows, material: StudyMaterial, settings: StudySettings
-) -> None:
+def test_words_that_nobody_knows_cannot_be_changed(rows: Rows, material: EveryInput, settings: EverySetting) -> None:
     train, _ = material.learning()
     with pytest.raises(UsageError, match="give it a training part that knows them"):
         rows(replace(material, train=replace(train, on_screen=None)), settings)
 
 
-def test_other_recipes_are_refused(material: StudyMaterial, settings: StudySettings) -> None:
+def test_other_recipes_are_refused(material: EveryInput, settings: EverySetting) -> None:
     for change, sentence in (
         ({"matcher": MatcherChoice("wti")}, "about the matcher tcd, and the recipe trains wti"),
         ({"adapter": AdapterSettings(windows=True)}, "adapter.windows puts on-screen windows among the frames"),
@@ -282,7 +281,7 @@ def test_other_recipes_are_refused(material: StudyMaterial, settings: StudySetti
 
 @pytest.mark.parametrize(("splits", "learned_too"), [("all", True), ("evaluated", False)])
 def test_words_are_changed_where_the_recipe_says(
-    splits: Any, learned_too: bool, material: StudyMaterial, settings: StudySettings
+    splits: Any, learned_too: bool, material: EveryInput, settings: EverySetting
 ) -> None:
     """The same clips are learned from and selected on as without, with the windows that these words make."""
     train, _ = material.learning()
@@ -310,7 +309,7 @@ def cells(found: Any) -> dict[str, dict[str, Any]]:
     return {row[0]: dict(zip(columns, row, strict=True)) for row in found.tables[0].rows}
 
 
-def test_words_on_screen_are_worth_what_only_they_say(material: StudyMaterial, settings: StudySettings) -> None:
+def test_words_on_screen_are_worth_what_only_they_say(material: EveryInput, settings: EverySetting) -> None:
     """Four clips share a scene: without words a caption finds its clip among them by chance."""
     found = run_study("tcd/t4", material, settings)
     rows = cells(found)
@@ -329,16 +328,14 @@ def test_words_on_screen_are_worth_what_only_they_say(material: StudyMaterial, s
     assert set(other["no words"]) > {"MeanR T2V"}
 
 
-def test_matchers_that_only_see_gain_by_windows(material: StudyMaterial, settings: StudySettings) -> None:
+def test_matchers_that_only_see_gain_by_windows(material: EveryInput, settings: EverySetting) -> None:
     rows = cells(run_study("tcd/t1", material, settings))
     assert rows["mean_pool + windows"]["R@1 T2V"] > rows["mean_pool"]["R@1 T2V"]
     assert rows["tcd"]["R@1 T2V"] > rows["mean_pool"]["R@1 T2V"]
     assert list(rows["tcd"])[4:] == ["R@1 T2V", "R@5 T2V", "R@10 T2V", "MedR T2V", "MeanR T2V"]
 
 
-def test_the_weight_of_calibration_is_drawn_over_its_logarithm(
-    material: StudyMaterial, settings: StudySettings
-) -> None:
+def test_the_weight_of_calibration_is_drawn_over_its_logarithm(material: EveryInput, settings: EverySetting) -> None:
     found = run_study("tcd/t9", material, settings)
     sweep = found.figures[0].draw()
     assert list(sweep.data[0].x) == [0.01, 0.05, 0.1, 0.5, 1, 5, 10] and sweep.layout.xaxis.type == "log"
@@ -346,7 +343,7 @@ def test_the_weight_of_calibration_is_drawn_over_its_logarithm(
 
 
 @pytest.mark.parametrize("name", ["t2", "t5", "t6", "t7", "t10", "f3", "readings", "noise"])
-def test_every_table_is_trained_and_measured(name: str, material: StudyMaterial, settings: StudySettings) -> None:
+def test_every_table_is_trained_and_measured(name: str, material: EveryInput, settings: EverySetting) -> None:
     found = run_study(f"tcd/{name}", material, settings)
     rows = cells(found)
     metric, names = found.effect.name.removeprefix("Change of ").split(": ")

@@ -18,7 +18,7 @@ from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Matcher
-from evenreel.papers import ClipText, Model, Part, ScreenText, StudyMaterial, StudySettings, run_study
+from evenreel.papers import ClipText, Model, Part, ScreenText, run_study
 from evenreel.papers.engine.material import Looking
 from evenreel.papers.tcd import cost as tcd_cost
 from evenreel.papers.tcd.tokens import token_counts
@@ -26,18 +26,19 @@ from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
 from evenreel.similarity.states import Encoded
 from evenreel.types import Pixels, TextFeatures, TextTrack, VideoFeatures
+from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.signs import BOX, DIMENSION, FRAMES, WINDOWS, quick_settings, sign_material, with_words
 
 SIZE = (24, 40)
 
 
 @pytest.fixture(scope="module")
-def material() -> StudyMaterial:
+def material() -> EveryInput:
     return sign_material()
 
 
 @pytest.fixture
-def settings() -> StudySettings:
+def settings() -> EverySetting:
     return quick_settings()
 
 
@@ -56,7 +57,7 @@ def signs_by_hand() -> dict[str, ClipText]:
 
 
 @pytest.fixture
-def three(material: StudyMaterial) -> Part:
+def three(material: EveryInput) -> Part:
     _, test = material.learning()
     texts = signs_by_hand()
     frames = np.zeros((3, 3, DIMENSION), np.float32)
@@ -78,8 +79,8 @@ def test_tokens_are_counted_as_by_hand(three: Part) -> None:
     }
 
 
-def test_the_balance_of_tokens_is_told(three: Part, settings: StudySettings) -> None:
-    found = run_study("tcd/f1", StudyMaterial(three.corpus, features=three), settings)
+def test_the_balance_of_tokens_is_told(three: Part, settings: EverySetting) -> None:
+    found = run_study("tcd/f1", EveryInput(test=three.corpus, features=three), settings)
     assert found.effect.value == pytest.approx((5 + 3) / 3) and found.effect.neutral == 1
     assert found.sentence == (
         "A clip has 2.0 frames and 2.7 words in them on average, and 1.0 windows with text; 67 % of the clips show any "
@@ -96,7 +97,7 @@ def test_the_balance_of_tokens_is_told(three: Part, settings: StudySettings) -> 
     assert list(line.x) == [0, 3, 5] and list(line.y) == pytest.approx([100 / 3, 200 / 3, 100])
 
 
-def test_features_without_words_are_refused(material: StudyMaterial, settings: StudySettings) -> None:
+def test_features_without_words_are_refused(material: EveryInput, settings: EverySetting) -> None:
     _, test = material.learning()
     blank = with_words(test, WordChanges(0.0))
     for part, sentence in (
@@ -104,7 +105,7 @@ def test_features_without_words_are_refused(material: StudyMaterial, settings: S
         (replace(test, on_screen=None), "reads words on screen; give it parts that know them"),
     ):
         with pytest.raises(UsageError, match=sentence):
-            run_study("tcd/f1", StudyMaterial(test.corpus, features=part), settings)
+            run_study("tcd/f1", EveryInput(test=test.corpus, features=part), settings)
 
 
 def picture(clip: str, times_s: Sequence[float]) -> list[Pixels]:
@@ -114,7 +115,7 @@ def picture(clip: str, times_s: Sequence[float]) -> list[Pixels]:
 
 
 @pytest.fixture
-def shown(material: StudyMaterial) -> StudyMaterial:
+def shown(material: EveryInput) -> EveryInput:
     """A `tcd` behind maps that change nothing yet, and a mean of frames."""
     _, test = material.learning()
     adapted = Adapted(build_matcher("tcd", DIMENSION), DIMENSION, AdapterSettings("mlp")).eval()
@@ -123,7 +124,7 @@ def shown(material: StudyMaterial) -> StudyMaterial:
 
 
 def test_the_first_clips_are_shown_with_what_their_scores_are_made_of(
-    shown: StudyMaterial, settings: StudySettings
+    shown: EveryInput, settings: EverySetting
 ) -> None:
     asked = ("test 9 c", "test 2 c")
     found = run_study("tcd/f4", shown, replace(settings, queries=asked))
@@ -150,7 +151,7 @@ def test_the_first_clips_are_shown_with_what_their_scores_are_made_of(
     )
 
 
-def test_each_of_the_first_clips_has_its_picture_and_words(shown: StudyMaterial, settings: StudySettings) -> None:
+def test_each_of_the_first_clips_has_its_picture_and_words(shown: EveryInput, settings: EverySetting) -> None:
     found = run_study("tcd/f4", shown, replace(settings, queries=("test 9 c",)))
     figure = found.figures[0].draw()
     assert len(figure.layout.images) == 3 and len(figure.layout.shapes) == 3
@@ -162,7 +163,7 @@ def test_each_of_the_first_clips_has_its_picture_and_words(shown: StudyMaterial,
     assert "data:image\\u002fjpeg;base64," in page
 
 
-def test_words_from_clips_are_no_markup(shown: StudyMaterial, settings: StudySettings) -> None:
+def test_words_from_clips_are_no_markup(shown: EveryInput, settings: EverySetting) -> None:
     _, test = shown.learning()
     loud = (TextTrack("<b>SALE</b>", 0.9, 0.0, 1.0, BOX),)
     texts = {name: ClipText(loud, ("<b>SALE</b>",) * WINDOWS) for name in test.videos.ids}
@@ -172,7 +173,7 @@ def test_words_from_clips_are_no_markup(shown: StudyMaterial, settings: StudySet
     assert "<b>SALE</b>" not in page and "\\u003cb\\u003eSALE" not in page and "SALE" in page
 
 
-def test_words_are_those_that_each_system_was_given(shown: StudyMaterial, settings: StudySettings) -> None:
+def test_words_are_those_that_each_system_was_given(shown: EveryInput, settings: EverySetting) -> None:
     """A system that reads nothing stands beside the words of the features."""
     _, test = shown.learning()
     blank = {name: ClipText((), (EMPTY,) * WINDOWS) for name in test.videos.ids}
@@ -187,7 +188,7 @@ def test_words_are_those_that_each_system_was_given(shown: StudyMaterial, settin
         assert all(str(word).startswith("NEWS today ") for word in words[name])
 
 
-def test_the_middle_frame_is_the_one_that_is_shown(shown: StudyMaterial, settings: StudySettings) -> None:
+def test_the_middle_frame_is_the_one_that_is_shown(shown: EveryInput, settings: EverySetting) -> None:
     asked: list[tuple[str, list[float]]] = []
 
     def watched(clip: str, times_s: Sequence[float]) -> list[Pixels]:
@@ -200,7 +201,7 @@ def test_the_middle_frame_is_the_one_that_is_shown(shown: StudyMaterial, setting
     assert len(asked) == 6 and all(times_s == [middle_s] for _, times_s in asked)
 
 
-def test_what_reading_costs(material: StudyMaterial, settings: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_reading_costs(material: EveryInput, settings: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[int] = []
 
     def noted(matcher: Matcher, given: TextFeatures | VideoFeatures, encode: Callable[..., Encoded]) -> Encoded:

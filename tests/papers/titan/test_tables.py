@@ -17,23 +17,24 @@ from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.matchers import build_matcher
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers import STUDIES, Model, StudyMaterial, run_study
+from evenreel.papers import STUDIES, Model, run_study
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.titan.streams import Target
 from evenreel.papers.titan.tables import _told
 from evenreel.report.result.record import AuditResult, AuditTable
+from tests.papers.every_input import EveryInput, options_of
 from tests.papers.worded_clips import CLIPS, DIMENSION, adapting, quick_settings, worded_material
 
 HUB = "test 0"
 
 
 @pytest.fixture(scope="module")
-def material() -> StudyMaterial:
+def material() -> EveryInput:
     return worded_material()
 
 
 @pytest.fixture(scope="module")
-def offline(material: StudyMaterial) -> AuditResult:
+def offline(material: EveryInput) -> AuditResult:
     return run_study("titan/t3", material, quick_settings(adapting(), seeds=2))
 
 
@@ -47,7 +48,7 @@ def rows_of(found: AuditResult, title: str) -> dict[str, dict[str, object]]:
     return {str(row[1]): dict(zip(one.columns, row, strict=True)) for row in one.rows}
 
 
-def test_the_rows_of_the_table_are_what_the_models_find(material: StudyMaterial, offline: AuditResult) -> None:
+def test_the_rows_of_the_table_are_what_the_models_find(material: EveryInput, offline: AuditResult) -> None:
     means = rows_of(offline, "What each finds")
     assert list(means) == [
         "source only", "QB-Norm, own queries", "QB-Norm, training captions", "NNN, own queries",
@@ -84,7 +85,7 @@ def test_changes_are_those_of_the_figures(offline: AuditResult) -> None:
     assert offline.sentence.startswith(f"Too few clips with captions to conclude: {CLIPS}. source only: R@1 ")
 
 
-def test_labels_are_judged_after_the_fact(material: StudyMaterial, offline: AuditResult) -> None:
+def test_labels_are_judged_after_the_fact(material: EveryInput, offline: AuditResult) -> None:
     found = rows_of(offline, "How good the pseudo-labels were")
     assert list(found) == ["naive pseudo-labels", "TTT++", "TTTFlow", "TITAN", "TITAN with safety"]
     assert found["TTT++"]["right, %"] is None and found["TTT++"]["labels"] == 0
@@ -103,7 +104,7 @@ def test_labels_are_judged_after_the_fact(material: StudyMaterial, offline: Audi
     assert naive_row["coverage, %"] == pytest.approx(100 * len(set(scores.argmax(axis=1).tolist())) / CLIPS)
 
 
-def test_hubs_have_the_words_that_bring_them(material: StudyMaterial, offline: AuditResult) -> None:
+def test_hubs_have_the_words_that_bring_them(material: EveryInput, offline: AuditResult) -> None:
     (model,) = material.models
     scores = matcher_scores(model.matcher, model.part.texts, model.part.videos).score_all().values
     firsts = [model.part.videos.ids[row.argmax()] for row in scores]
@@ -149,7 +150,7 @@ def test_of_many_rows_those_that_differ_for_sure_are_told() -> None:
     assert "CBC: R@1 40.0, +1.0 (-0.5 to +2.5) beside neither, which may be chance." in few and "other" not in few
 
 
-def test_parts_are_compared_with_neither(material: StudyMaterial) -> None:
+def test_parts_are_compared_with_neither(material: EveryInput) -> None:
     found = run_study("titan/t2", material, quick_settings(adapting(protocol="online")))
     means = rows_of(found, "What each finds")
     assert {"neither", "CHR", "CBC", "CHR + CBC", "CHR + CBC, sinkhorn", "CHR + CBC, heads alone"} <= set(means)
@@ -168,7 +169,7 @@ def test_parts_are_compared_with_neither(material: StudyMaterial) -> None:
     assert rest > 1 and f"The other {rest} rows are within chance of neither." in found.sentence
 
 
-def test_thresholds_let_through_what_they_say(material: StudyMaterial) -> None:
+def test_thresholds_let_through_what_they_say(material: EveryInput) -> None:
     words = CounterfactualSettings(beta=3, theta=0.5)
     found = run_study("titan/f4", material, quick_settings(adapting(protocol="online", counterfactuals=words)))
     through = {row[1]: row[2:] for row in table(found, "What the thresholds let through").rows}
@@ -187,7 +188,7 @@ def test_thresholds_let_through_what_they_say(material: StudyMaterial) -> None:
     assert len(found.figures) == 4
 
 
-def test_a_beta_that_no_clip_reaches_is_said(material: StudyMaterial) -> None:
+def test_a_beta_that_no_clip_reaches_is_said(material: EveryInput) -> None:
     settings = adapting(protocol="online", counterfactuals=CounterfactualSettings())
     found = run_study("titan/t1", material, quick_settings(settings))
     assert "mine: no clip is first for more than 30 queries, so few or no counterfactual captions" in " ".join(
@@ -198,5 +199,5 @@ def test_a_beta_that_no_clip_reaches_is_said(material: StudyMaterial) -> None:
 def test_every_study_of_titan_says_what_it_learns_by() -> None:
     titan = {name: study for name, study in STUDIES.items() if name.startswith("titan/")}
     assert list(titan) == ["titan/t1", "titan/t2", "titan/t3", "titan/f4", "titan/f5"]
-    assert all(study.adapts and not study.mirrors for study in titan.values())
-    assert {name for name, study in STUDIES.items() if study.adapts} == set(titan)
+    assert all("adapt" in options_of(study) and not study.mirrors for study in titan.values())
+    assert {name for name, study in STUDIES.items() if "adapt" in options_of(study)} == set(titan)

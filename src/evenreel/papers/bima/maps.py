@@ -17,7 +17,9 @@ from evenreel.errors import UsageError
 from evenreel.papers.bima.looks import HOTTEST, Attention, Look, look
 from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
 from evenreel.papers.engine.findings import Findings
-from evenreel.papers.engine.material import Model, StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import PictureInputs
+from evenreel.papers.engine.material import Model
+from evenreel.papers.engine.settings import QuerySettings
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import ScoreBlocks
@@ -71,7 +73,18 @@ class Seen:
     look: Look
 
 
-def maps(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+@dataclass(frozen=True, kw_only=True)
+class MapSettings(QuerySettings):
+    """What is shown under heat.
+
+    Attributes:
+        clips: a clip that is shown instead of what is found first, by its id; again for more.
+    """
+
+    clips: tuple[str, ...] = ()
+
+
+def maps(material: PictureInputs, settings: MapSettings, progress: Progress) -> Findings:
     """Figures 1 and 6, with the attention of frames to elements beside them.
 
     Raises:
@@ -94,7 +107,7 @@ def maps(material: StudyMaterial, settings: StudySettings, progress: Progress) -
     return _findings([model.name for model in models], seen, settings)
 
 
-def _views(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks], settings: StudySettings) -> list[View]:
+def _views(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks], settings: MapSettings) -> list[View]:
     """What the user asks for; else some captions, and what each system finds first for them."""
     rows = asked(models[0], settings.queries)
     if not settings.clips:
@@ -105,7 +118,7 @@ def _views(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks], setting
     return [View(row, clip) for clip in settings.clips for row in rows or [own[clip]]]
 
 
-def _findings(systems: Sequence[str], seen: Sequence[Seen], settings: StudySettings) -> Findings:
+def _findings(systems: Sequence[str], seen: Sequence[Seen], settings: MapSettings) -> Findings:
     told, effect = shares_first({name: [one.rank for one in seen if one.system == name] for name in systems})
     columns = ("system", "caption", "clip shown", "it is", "elements", "rank of the right clip")
     picked = not settings.queries and not settings.clips and len(systems) > 1

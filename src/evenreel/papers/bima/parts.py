@@ -22,11 +22,13 @@ from evenreel.errors import UsageError
 from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
-from evenreel.papers.bima.kinds import only_bima
+from evenreel.papers.bima.variants import only_bima
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
-from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.material import Part
 from evenreel.papers.engine.projection import Separation, draw_points, project, separation
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -86,7 +88,7 @@ class Parts(NamedTuple):
     notices: tuple[str, ...] = ()
 
 
-def projected_parts(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def projected_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
     """Content and bias of up to 1,000 captions of the test split.
 
     Raises:

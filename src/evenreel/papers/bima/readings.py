@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from evenreel.checkpoint.architecture import module
 from evenreel.evaluation import Interval
 from evenreel.matchers.bima.matcher import Reading, captions_read
-from evenreel.papers.bima.kinds import ALPHAS, only_bima
-from evenreel.papers.bima.tables import ABOUT, ENDS, MAIN, RECALLS, T2V
+from evenreel.papers.bima.measures import ABOUT, ENDS, MAIN, RECALLS, T2V
+from evenreel.papers.bima.variants import ALPHAS, only_bima
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
-from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.material import Part
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -42,7 +44,7 @@ Runs = Mapping[str, Sequence[Mapping[str, float]]]
 """Figures of each reading, one a seed."""
 
 
-def by_parts(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
     """Table 5: recall by content and by bias of the same training.
 
     Raises:
@@ -66,7 +68,7 @@ def by_parts(material: StudyMaterial, settings: StudySettings, progress: Progres
     )
 
 
-def with_bias(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def with_bias(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
     """Figure 4: recall by content with a growing share of the bias.
 
     Raises:
@@ -93,7 +95,7 @@ def with_bias(material: StudyMaterial, settings: StudySettings, progress: Progre
 
 
 def _read(
-    readings: Mapping[str, Reading], material: StudyMaterial, settings: StudySettings, progress: Progress
+    readings: Mapping[str, Reading], material: LearningInputs, settings: TrainingSettings, progress: Progress
 ) -> tuple[dict[str, list[dict[str, float]]], tuple[str, ...]]:
     """Figures of each reading, one a seed, and what has to be said of the trainings."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in readings}
@@ -125,7 +127,7 @@ def _over(runs: Sequence[Mapping[str, float]], name: str, confidence: float) -> 
     return over_seeds([run[name] for run in runs], confidence, ENDS.get(name, PERCENT))
 
 
-def _table(runs: Runs, chance: Mapping[str, float], settings: StudySettings) -> AuditTable:
+def _table(runs: Runs, chance: Mapping[str, float], settings: TrainingSettings) -> AuditTable:
     cells: list[tuple[Cell, ...]] = [
         (name, metric, *interval_cells(_over(own, metric, settings.audit.confidence)))
         for name, own in runs.items()

@@ -14,16 +14,18 @@ import numpy as np
 
 from evenreel.evaluation import Interval
 from evenreel.matchers import build_matcher
-from evenreel.papers.bima.kinds import BIMA, CLIP4CLIP, compared_with_others
-from evenreel.papers.bima.tables import ABOUT, ENDS, MAIN, T2V
+from evenreel.papers.bima.measures import ABOUT, ENDS, MAIN, T2V
+from evenreel.papers.bima.variants import BIMA, CLIP4CLIP, compared_with_others
 from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells
-from evenreel.papers.engine.kinds import BASELINE, Kinds
-from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import TransferInputs
+from evenreel.papers.engine.material import Part
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.settings import TrainingSettings
+from evenreel.papers.engine.streams import with_streams
 from evenreel.papers.engine.training_tables import OVER_SEEDS, Compared, Run
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
-from evenreel.papers.frame_length.streams import with_streams
+from evenreel.papers.engine.variants import BASELINE, Variants
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
@@ -53,7 +55,7 @@ Searched = Mapping[str, Compared]
 """Rows of the table by the corpus that is searched, the one that is learned from last."""
 
 
-def on_other_corpora(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progress: Progress) -> Findings:
     """Train each system on one corpus, and measure it on others and on its own.
 
     Raises:
@@ -94,7 +96,7 @@ def _untrained(part: Part) -> dict[str, float]:
     return recall_figures(scores, part.corpus, T2V)
 
 
-def _compared(kinds: Kinds, parts: Mapping[str, Part], outcomes: Iterable[Outcome]) -> Searched:
+def _compared(kinds: Variants, parts: Mapping[str, Part], outcomes: Iterable[Outcome]) -> Searched:
     runs: dict[str, dict[str, list[Run]]] = {name: {kind: [] for kind in kinds} for name in parts}
     notices: dict[str, None] = {}
     for one in outcomes:
@@ -124,7 +126,7 @@ def _means(found: Searched, untrained: Mapping[str, Mapping[str, float]], own: s
 
 
 def _changes(
-    found: Searched, changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], settings: StudySettings, own: str
+    found: Searched, changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], settings: TrainingSettings, own: str
 ) -> AuditTable:
     rows = tuple(
         (name, own, kind, found[name].kinds[kind].against, metric, *interval_cells(change))
@@ -136,7 +138,7 @@ def _changes(
     return AuditTable("What each changes, seed by seed", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
 
 
-def _intervals(found: Searched, settings: StudySettings, own: str) -> AuditTable:
+def _intervals(found: Searched, settings: TrainingSettings, own: str) -> AuditTable:
     confidence = settings.audit.confidence
     rows = tuple(
         (name, own, kind, metric, *interval_cells(over_seeds(values, confidence, ENDS.get(metric, PERCENT))))

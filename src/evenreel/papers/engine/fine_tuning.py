@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from torch import Tensor
@@ -19,45 +18,22 @@ from evenreel.errors import UsageError
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
-from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.mirrors import mirrors_of
 from evenreel.training.data.pairs import needs_relevance, pairs_of
 from evenreel.training.loop.run import RunHooks, train
-from evenreel.training.recipe.files import find_recipe, load_recipe
 from evenreel.training.recipe.recipe import MatcherChoice, Recipe
 
 STARTS_READY = ("mean_pool", "temporal")
 """Matchers that rank by the towers' own similarities before they are trained."""
 
 
-def study_recipe(
-    name: str | Path | None = None, changes: Sequence[str] = (), default: str = "ghost/adapter.yaml"
-) -> Recipe:
-    """The recipe that studies train by.
-
-    Args:
-        name: a recipe on features, a file of the user's own or one that comes along; None for the default.
-        changes: settings in place of its own, as `evenreel.training.recipe.files.load_recipe` takes them.
-        default: a file of `evenreel.papers`.
-
-    Raises:
-        RecipeError: it cannot be read or followed.
-        UsageError: it trains towers.
-    """
-    path = Path(str(files("evenreel.papers"))) / default if name is None else find_recipe(name)
-    recipe = load_recipe(path, changes)
-    if recipe.backbone is not None:
-        raise UsageError(
-            f"The recipe {recipe.name!r} trains towers, and studies train on features computed once; leave 'backbone' "
-            "out, and train towers with `evenreel train`."
-        )
-    return recipe
-
-
-def begun(recipe: Recipe, material: StudyMaterial) -> Recipe:
+def begun(recipe: Recipe, material: LearningInputs) -> Recipe:
     """The recipe with the matcher and the adapter of the checkpoint that training begins with, where there is one.
 
     Raises:
@@ -83,12 +59,12 @@ def _built_as(recipe: Recipe, spec: MatcherSpec) -> Recipe:
     return replace(recipe, matcher=MatcherChoice(inner.name, dict(inner.settings)), adapter=adapter)
 
 
-def begins_ready(recipe: Recipe, material: StudyMaterial) -> bool:
+def begins_ready(recipe: Recipe, material: LearningInputs) -> bool:
     """Whether what is trained can rank before it is."""
     return material.start is not None or recipe.matcher.name in STARTS_READY
 
 
-def before_training(recipe: Recipe, material: StudyMaterial) -> Matcher:
+def before_training(recipe: Recipe, material: LearningInputs) -> Matcher:
     """What every training begins as: the checkpoint's matcher, or the recipe's; raises as `zero_shot` does."""
     if material.start is not None:
         return material.start.matcher
@@ -111,7 +87,7 @@ def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
 
 
 def each_trained(
-    kinds: Mapping[str, Recipe], material: StudyMaterial, settings: StudySettings, progress: Progress
+    kinds: Mapping[str, Recipe], material: LearningInputs, settings: TrainingSettings, progress: Progress
 ) -> Iterator[tuple[str, int, Matcher]]:
     """Train each kind with each seed, all kinds of one seed after each other.
 
@@ -122,7 +98,7 @@ def each_trained(
         progress: called with the share that is done.
 
     Yields:
-        Kind, seed and the matcher after its last step.
+        Variant, seed and the matcher after its last step.
     """
     number, total = 0, settings.seeds * len(kinds)
     part, _ = material.learning()
@@ -180,7 +156,7 @@ def run_name(kind: str) -> str:
 
 
 @contextlib.contextmanager
-def runs_folder(settings: StudySettings) -> Iterator[Path]:
+def runs_folder(settings: TrainingSettings) -> Iterator[Path]:
     """Where runs go: the folder of the settings, or one that is gone afterwards."""
     if settings.runs is not None:
         yield settings.runs

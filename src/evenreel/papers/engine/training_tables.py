@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from evenreel.checkpoint.architecture import Encodings
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells
-from evenreel.papers.engine.kinds import Kinds
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.variants import Variants
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import Corpus, ScoreBlocks
@@ -57,12 +58,15 @@ class Measures:
     check: Callable[[Corpus], None] = _any_corpus
 
 
+Settings = TypeVar("Settings", bound=TrainingSettings)
+
+
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Generic[Settings]):
     """A table of trainings.
 
     Attributes:
-        kinds: its rows.
+        variants: makes its rows.
         metrics: its columns.
         measures: where these come from.
         lead: the row whose change is the effect of the study; empty for the row with the largest change.
@@ -71,7 +75,7 @@ class Comparison:
         drawn: the metrics that are drawn over these.
     """
 
-    kinds: Callable[[StudyMaterial, StudySettings], Kinds]
+    variants: Callable[[LearningInputs, Settings], Variants]
     metrics: tuple[str, ...]
     measures: Measures
     lead: str = ""
@@ -105,7 +109,7 @@ class Compared:
         notices: what has to be said of them.
     """
 
-    kinds: Kinds
+    kinds: Variants
     runs: Mapping[str, Sequence[Run]]
     notices: tuple[str, ...]
 
@@ -134,7 +138,7 @@ class Compared:
 
 
 def compared_trainings(
-    comparison: Comparison, material: StudyMaterial, settings: StudySettings, progress: Progress
+    comparison: Comparison[Settings], material: LearningInputs, settings: Settings, progress: Progress
 ) -> Findings:
     """Train the rows of a table and measure each.
 
@@ -144,7 +148,7 @@ def compared_trainings(
     """
     _, test = material.learning()
     measures, main = comparison.measures, comparison.measures.main
-    kinds = comparison.kinds(material, settings)
+    kinds = comparison.variants(material, settings)
     measures.check(test.corpus)
     found = _compared(kinds, comparison, each_outcome(kinds, material, settings, progress))
     changes = found.changes(settings.audit.confidence)
@@ -166,7 +170,7 @@ def compared_trainings(
     )
 
 
-def _compared(kinds: Kinds, comparison: Comparison, outcomes: Iterable[Outcome]) -> Compared:
+def _compared(kinds: Variants, comparison: Comparison[Any], outcomes: Iterable[Outcome]) -> Compared:
     runs: dict[str, list[Run]] = {name: [] for name in kinds}
     notices: dict[str, None] = {}
     for one in outcomes:
@@ -193,7 +197,7 @@ def _means(found: Compared, metrics: tuple[str, ...]) -> AuditTable:
     return AuditTable("What each training gives", columns, rows, note)
 
 
-def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], settings: StudySettings) -> AuditTable:
+def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], settings: TrainingSettings) -> AuditTable:
     """A row for each figure that changes."""
     rows = tuple(
         (name, found.kinds[name].against, found.cost(name).videos, metric, *interval_cells(change))
@@ -204,7 +208,7 @@ def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], set
     return AuditTable("What each changes, seed by seed", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
 
 
-def _intervals(found: Compared, measures: Measures, settings: StudySettings) -> AuditTable:
+def _intervals(found: Compared, measures: Measures, settings: TrainingSettings) -> AuditTable:
     """Every figure with its interval."""
     confidence = settings.audit.confidence
     rows = tuple(
@@ -227,7 +231,7 @@ def _told(found: Compared, name: str, change: Interval, main: str) -> str:
     )
 
 
-def _sweep(found: Compared, comparison: Comparison, name: str, confidence: float) -> go.Figure:
+def _sweep(found: Compared, comparison: Comparison[Any], name: str, confidence: float) -> go.Figure:
     """Each metric over one number that rows differ in."""
     from evenreel.report.result.figures import Panel, sweep
 

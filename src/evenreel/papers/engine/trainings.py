@@ -13,9 +13,11 @@ from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.fine_tuning import run_name, runs_folder
-from evenreel.papers.engine.kinds import Kind
-from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
-from evenreel.papers.frame_length.streams import with_streams
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.settings import TrainingSettings
+from evenreel.papers.engine.streams import with_streams
+from evenreel.papers.engine.variants import Variant
 from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
@@ -95,7 +97,7 @@ class Splits(NamedTuple):
 
 
 def each_outcome(
-    kinds: Mapping[str, Kind], material: StudyMaterial, settings: StudySettings, progress: Progress
+    kinds: Mapping[str, Variant], material: LearningInputs, settings: TrainingSettings, progress: Progress
 ) -> Iterator[Outcome]:
     """Train each row with each seed, all rows of one seed after each other.
 
@@ -141,7 +143,7 @@ def _member(name: str, whole: Outcome, number: int) -> Outcome:
     return replace(whole, kind=name, trained=replace(alone, strata=whole.trained.strata[place]))
 
 
-def training_told(recipe: Recipe, material: StudyMaterial) -> str:
+def training_told(recipe: Recipe, material: LearningInputs) -> str:
     """What all rows have in common, as a sentence for the reader."""
     if material.validation is not None:
         selected = f"the best by {recipe.selection.metric} on the split {recipe.data.validation}"
@@ -155,14 +157,14 @@ def training_told(recipe: Recipe, material: StudyMaterial) -> str:
     )
 
 
-def few_seeds(settings: StudySettings) -> tuple[str, ...]:
+def few_seeds(settings: TrainingSettings) -> tuple[str, ...]:
     """What has to be said where nothing tells a difference from chance."""
     if settings.seeds > 1:
         return ()
     return ("Trained with one seed, so nothing says which of the differences are chance; give --seeds 3 or more.",)
 
 
-def _outcome(name: str, kind: Kind, seed: int, material: StudyMaterial, place: tuple[Path, Progress]) -> Outcome:
+def _outcome(name: str, kind: Variant, seed: int, material: LearningInputs, place: tuple[Path, Progress]) -> Outcome:
     recipe = replace(kind.recipe, loop=replace(kind.recipe.loop, seed=seed * SEEDS_APART))
     splits = splits_of(recipe, material)
     if kind.narrowed is not None:
@@ -176,7 +178,7 @@ def _outcome(name: str, kind: Kind, seed: int, material: StudyMaterial, place: t
     return Outcome(name, seed, trained, searched.only(searched.corpus), splits.learned.corpus, notices)
 
 
-def splits_of(recipe: Recipe, material: StudyMaterial) -> Splits:
+def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
     """The clips that a recipe learns from, after trimming, and those that it is selected on.
 
     Args:
@@ -198,7 +200,7 @@ def splits_of(recipe: Recipe, material: StudyMaterial) -> Splits:
     return Splits(learned, selected, notices)
 
 
-def _parts(recipe: Recipe, material: StudyMaterial) -> tuple[Part, Part | None]:
+def _parts(recipe: Recipe, material: LearningInputs) -> tuple[Part, Part | None]:
     """The split that is learned from, and the split for selection or the share that is held out for it."""
     train, _ = material.learning()
     train, words = with_streams(train, material.streams, recipe.data.streams), recipe.data.words

@@ -22,11 +22,12 @@ from evenreel.corpus.actions import Actions, action_names, actions_of
 from evenreel.debias.trimming import trim_class
 from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
-from evenreel.papers.engine.kinds import Kind, Kinds
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.settings import StudySettings, TrainingSettings
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
-from evenreel.papers.frame_length.kinds import plain
+from evenreel.papers.engine.variants import Variant, Variants
+from evenreel.papers.frame_length.variants import plain
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditTable
 from evenreel.types import Corpus
@@ -75,7 +76,24 @@ class OneClass:
         return "shortest" if self.test_mean >= self.train_mean else "longest"
 
 
-def remove_one(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+@dataclass(frozen=True, kw_only=True)
+class ClassSettings(StudySettings):
+    """Which class is looked at.
+
+    Attributes:
+        action: the class, VERB,NOUN or what captions call it; None for the one most longer in test, or of whose
+            captions the first system may miss the most for its length.
+    """
+
+    action: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassTrainingSettings(ClassSettings, TrainingSettings):
+    """Which class loses training clips."""
+
+
+def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progress: Progress) -> Findings:
     """Table 8: train with the shortest, with none and with the longest clips of a class left out.
 
     Raises:
@@ -162,11 +180,11 @@ def _numbers(asked: str | None) -> tuple[int, int] | None:
         return None
 
 
-def _kinds(chosen: OneClass, settings: StudySettings) -> Kinds:
+def _kinds(chosen: OneClass, settings: ClassTrainingSettings) -> Variants:
     recipe = plain(settings.recipe)
     ends: tuple[End, End] = ("longest", "shortest")
-    first, last = (Kind(recipe, NONE, partial(without_end, chosen=chosen, end=end)) for end in ends)
-    return {"remove longest": first, NONE: Kind(recipe), "remove shortest": last}
+    first, last = (Variant(recipe, NONE, partial(without_end, chosen=chosen, end=end)) for end in ends)
+    return {"remove longest": first, NONE: Variant(recipe), "remove shortest": last}
 
 
 def without_end(corpus: Corpus, chosen: OneClass, end: End) -> Corpus:

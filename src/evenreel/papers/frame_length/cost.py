@@ -9,11 +9,12 @@ from pathlib import Path
 from evenreel.evaluation import Interval
 from evenreel.matchers.batches import row_lengths
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
-from evenreel.papers.engine.kinds import BASELINE
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import learning_of, splits_of
-from evenreel.papers.frame_length.kinds import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
+from evenreel.papers.engine.variants import BASELINE
+from evenreel.papers.frame_length.variants import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
 from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
 from evenreel.report.result.record import AuditTable, Cell
@@ -35,7 +36,7 @@ _PAPER_NOTE = (
 )
 
 
-def costs(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
     """Table 5: what the baseline, the ensemble and the backdoor adjustment cost.
 
     Raises:
@@ -66,7 +67,7 @@ def costs(material: StudyMaterial, settings: StudySettings, progress: Progress) 
     )
 
 
-def _shape(learning: TrainingInputs, batch: int, material: StudyMaterial) -> Shape:
+def _shape(learning: TrainingInputs, batch: int, material: LearningInputs) -> Shape:
     """Captions and clips as long as the longest ones of the training split."""
     train, _ = material.learning()
     frames, words = (int(row_lengths(mask).max()) for mask in (train.videos.frame_mask, train.texts.word_mask))

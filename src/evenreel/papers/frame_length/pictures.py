@@ -32,8 +32,9 @@ from evenreel.audits.statistics.means import mean_interval
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.papers.engine.findings import Findings, effect_of, shown
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
-from evenreel.papers.frame_length.classes import picked_class
+from evenreel.papers.engine.inputs import LengthInputs, LengthRankingInputs
+from evenreel.papers.engine.settings import QuerySettings, StudySettings
+from evenreel.papers.frame_length.classes import ClassSettings, picked_class
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
 from evenreel.types import Corpus, ScoreBlocks, Scores
@@ -81,7 +82,7 @@ _LENGTHS = (
 _BARS_NOTE = "Point at a bar for its class."
 
 
-def discrepancies(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def discrepancies(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Figures 2 and 8: every class by how much longer it is in test, with its sign and without.
 
     Raises:
@@ -105,7 +106,7 @@ def discrepancies(material: StudyMaterial, settings: StudySettings, progress: Pr
     )
 
 
-def spread(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def spread(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Figures 7, 9a and 10a: quartiles of the lengths of training and test clips, without outliers and with them.
 
     Raises:
@@ -131,14 +132,14 @@ def spread(material: StudyMaterial, settings: StudySettings, progress: Progress)
     )
 
 
-def shown_lengths(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def shown_lengths(material: LengthRankingInputs, settings: ClassSettings, progress: Progress) -> Findings:
     """Figures 1b, 6, 9b and 10b: lengths of a class in training, in test and of what its captions are shown.
 
     Raises:
         CorpusError: the clips have no classes or no lengths.
         UsageError: no ranking is given, or the class is not in both splits.
     """
-    learned = _learned(material)
+    learned = material.learned_from()
     asked = None if settings.action is None else picked_class(learned, material.test, settings.action).pair
     measured = _measured(material, settings, learned, progress)
     rows: list[ClassShown] = []
@@ -164,14 +165,14 @@ def shown_lengths(material: StudyMaterial, settings: StudySettings, progress: Pr
 _SHOWN_NOTE = f"Returned first: each clip as often as it is among the first {MAIN}."
 
 
-def strips(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def strips(material: LengthRankingInputs, settings: QuerySettings, progress: Progress) -> Findings:
     """Figures 5 and 11: how relevant the first clips of some captions are, and the first captions of their clips.
 
     Raises:
         CorpusError: the clips have no classes or no lengths.
         UsageError: no ranking is given, or a caption is not in the split.
     """
-    measured = _measured(material, settings, _learned(material), progress)
+    measured = _measured(material, settings, material.learned_from(), progress)
     first = next(iter(measured.values()))[0]
     captions = _captions(first, settings.queries) or strip_captions(first)
     if not captions:
@@ -212,19 +213,13 @@ def _strip_effect(means: Mapping[str, float]) -> Effect:
     )
 
 
-def _learned(material: StudyMaterial) -> Corpus:
-    if material.learned is None:
-        raise UsageError("This study compares with what was learned from; give it a training split (--train-split).")
-    return material.learned
-
-
-def _data(material: StudyMaterial) -> LengthData:
+def _data(material: LengthInputs) -> LengthData:
     """Lengths of both splits, before any ranking."""
     clips = material.test.clips["clip_id"].to_list()
-    return LengthData.of(Scores(np.zeros((0, len(clips))), [], clips), material.test, _learned(material))
+    return LengthData.of(Scores(np.zeros((0, len(clips))), [], clips), material.test, material.learned_from())
 
 
-def _corpus_lengths(material: StudyMaterial) -> tuple[LengthData, TrainTestClasses]:
+def _corpus_lengths(material: LengthInputs) -> tuple[LengthData, TrainTestClasses]:
     data = _data(material)
     if data.classes is None or not len(data.classes.common.classes):
         raise CorpusError(
@@ -234,7 +229,7 @@ def _corpus_lengths(material: StudyMaterial) -> tuple[LengthData, TrainTestClass
     return data, data.classes
 
 
-def _measured(material: StudyMaterial, settings: StudySettings, learned: Corpus, progress: Progress) -> Measured:
+def _measured(material: LengthRankingInputs, settings: StudySettings, learned: Corpus, progress: Progress) -> Measured:
     """Every ranking that is given."""
     systems: Mapping[str, ScoreBlocks] = material.systems()
     found: dict[str, tuple[LengthMeasures, CheckedScores]] = {}

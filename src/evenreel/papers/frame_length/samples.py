@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +14,12 @@ from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tail import TailClasses, read_tail_classes
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import Findings, effect_of, shown
-from evenreel.papers.engine.kinds import BASELINE, Kind
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
-from evenreel.papers.frame_length.kinds import RMV_ALL, RMV_RAND, plain, trimmed
+from evenreel.papers.engine.variants import BASELINE, Variant
+from evenreel.papers.frame_length.variants import RMV_ALL, RMV_RAND, plain, trimmed
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditTable
 
@@ -61,7 +63,19 @@ class Moved(NamedTuple):
         return 100 * (self.better - self.worse) / self.drawn
 
 
-def samples(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+@dataclass(frozen=True, kw_only=True)
+class SampleSettings(TrainingSettings):
+    """Which classes are rare.
+
+    Attributes:
+        tail_classes: a csv of verbs or nouns with few training clips; again for both kinds; empty to find them by their
+            frequency.
+    """
+
+    tail_classes: tuple[Path, ...] = ()
+
+
+def samples(material: LearningInputs, settings: SampleSettings, progress: Progress) -> Findings:
     """Ranks of suspected captions before and after RmvAll, and after RmvRand.
 
     Raises:
@@ -71,9 +85,9 @@ def samples(material: StudyMaterial, settings: StudySettings, progress: Progress
     recipe, confidence = settings.recipe, settings.audit.confidence
     tail = read_tail_classes(settings.tail_classes) if settings.tail_classes else None
     kinds = {
-        BASELINE: Kind(plain(recipe)),
-        RMV_ALL: Kind(trimmed(recipe, "all"), BASELINE),
-        RMV_RAND: Kind(trimmed(recipe, "random"), BASELINE),
+        BASELINE: Variant(plain(recipe)),
+        RMV_ALL: Variant(trimmed(recipe, "all"), BASELINE),
+        RMV_RAND: Variant(trimmed(recipe, "random"), BASELINE),
     }
     moved: dict[str, list[Moved]] = {RMV_ALL: [], RMV_RAND: []}
     notices: dict[str, None] = {}
@@ -133,7 +147,7 @@ def drawn(before: LengthMeasures, seed: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(rows, min(MOST, len(rows)), replace=False))
 
 
-def _measured(outcome: Outcome, settings: StudySettings, tail: TailClasses | None) -> LengthMeasures:
+def _measured(outcome: Outcome, settings: SampleSettings, tail: TailClasses | None) -> LengthMeasures:
     audit = replace(settings.audit, resamples=0)
     return measure_length(outcome.scores(), outcome.test.corpus, audit, train=outcome.learned, tail=tail)
 

@@ -28,7 +28,7 @@ _FURTHEST = 800.0
 
 
 @dataclass(frozen=True, eq=False)
-class Variants:
+class VariantFigures:
     """One model with one group of generated clips.
 
     Attributes:
@@ -40,13 +40,13 @@ class Variants:
     changes: dict[str, Interval]
 
 
-Found = Mapping[tuple[str, str], Variants]
+Found = Mapping[tuple[str, str], VariantFigures]
 """By group of generated clips and model."""
 
 
 def compare_variants(
     scored: Iterable[tuple[str, ScoreBlocks]], corpus: Corpus, group: str, audit: AuditSettings
-) -> Variants:
+) -> VariantFigures:
     """Measure each variant; all score the same captions and clips, and the first is what the others change."""
     figures: dict[str, Figures] = {}
     changes: dict[str, Interval] = {}
@@ -58,7 +58,7 @@ def compare_variants(
             first = measures.swapped
         else:
             changes[name] = inverted_interval(measures.swapped - first, audit, ends=(-_FURTHEST, _FURTHEST))
-    return Variants(figures, changes)
+    return VariantFigures(figures, changes)
 
 
 def every_change(found: Found) -> dict[tuple[str, str, str], Interval]:

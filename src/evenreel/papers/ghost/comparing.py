@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.fine_tuning import before_training, begins_ready, each_trained
-from evenreel.papers.engine.material import StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.material import groups_in
+from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.ghost.measures import MAIN, Figures, mean_change, mean_figures, measured
 from evenreel.progress import Progress
 from evenreel.training.recipe.recipe import Recipe
@@ -19,7 +21,7 @@ Runs = dict[str, list[Figures]]
 
 
 def compared(
-    kinds: Mapping[str, Recipe], material: StudyMaterial, settings: StudySettings, progress: Progress
+    kinds: Mapping[str, Recipe], material: LearningInputs, settings: TrainingSettings, progress: Progress
 ) -> dict[str, Runs]:
     """Train each kind with each seed and measure it.
 

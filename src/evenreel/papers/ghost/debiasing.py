@@ -18,7 +18,8 @@ from evenreel.papers.engine.findings import (
     shown,
     verdict,
 )
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.settings import GroupSettings
 from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means, preference_change
 from evenreel.papers.ghost.measures import (
     MAIN,
@@ -48,7 +49,7 @@ _TRAINED = (
 )
 
 
-def debiased_training(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def debiased_training(material: LearningInputs, settings: GroupSettings, progress: Progress) -> Findings:
     """Table 6: every preset beside plain fine-tuning, on every group of generated clips."""
     data = replace(settings.recipe.data, generated_group=settings.group)
     plain = replace(settings.recipe, data=data, debias=None)

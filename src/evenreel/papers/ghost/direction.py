@@ -12,11 +12,13 @@ from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.debias.source_direction import contrasts, source_basis, without_source
 from evenreel.debias.source_vector import EmbeddingTable, VectorScores, caption_vectors, video_vectors
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, shown, verdict
-from evenreel.papers.engine.material import Model, Part, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.inputs import DirectionInputs
+from evenreel.papers.engine.material import Model, Part, groups_in
+from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.ghost.changes import (
     AS_IT_IS,
     METHOD,
-    Variants,
+    VariantFigures,
     bars,
     changes_table,
     compare_variants,
@@ -39,10 +41,10 @@ REMOVED = (
 )
 
 
-def removed_direction(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def removed_direction(material: DirectionInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Rankings of every model as they are and without the source direction."""
     models, groups = material.encoders(), list(groups_in(material.test))
-    found: dict[tuple[str, str], Variants] = {}
+    found: dict[tuple[str, str], VariantFigures] = {}
     for model in models:
         variants = list(_variants(model, material.train))
         for group in groups:

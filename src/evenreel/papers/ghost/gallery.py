@@ -18,8 +18,10 @@ from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.evaluation import Interval
 from evenreel.evaluation.first_hit import hit_chance
 from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, interval_cells, shown
-from evenreel.papers.engine.material import StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.inputs import RankingInputs
+from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.settings import StudySettings
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable
 
@@ -52,7 +54,7 @@ class GalleryDraws:
     captions: NDArray[np.int64]
 
 
-def gallery_share(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def gallery_share(material: RankingInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Share of generated clips in the gallery against their share of the first results, and R@1 of both kinds."""
     groups, systems = list(groups_in(material.test)), material.systems()
     sweeps: dict[tuple[str, str], Sweep] = {}

@@ -21,7 +21,9 @@ from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import UsageError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
 from evenreel.papers.engine.findings import Findings, effect_of, few_pairs
-from evenreel.papers.engine.material import StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.inputs import PairInputs
+from evenreel.papers.engine.material import groups_in
+from evenreel.papers.engine.settings import StudySettings
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, Effect
 
@@ -32,14 +34,14 @@ _UNKNOWN = ClipFacts(pl.DataFrame(schema={"clip_id": pl.String(), **FACT_COLUMNS
 """Of files that nobody looked at."""
 
 
-def benchmark(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def benchmark(material: PairInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Table 1: clips of each group and split, what their files say, and their similarity to the real ones."""
     found = _overview(material, settings)
     figures = _figures(found) if found.pairs["similarity"].is_not_nan().any() else ()
     return _findings(found, material, figures)
 
 
-def similarity(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def similarity(material: PairInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Figure 2: how the similarities of pairs are spread.
 
     Raises:
@@ -54,7 +56,7 @@ def similarity(material: StudyMaterial, settings: StudySettings, progress: Progr
     return _findings(found, material, _figures(found))
 
 
-def _findings(found: Overview, material: StudyMaterial, figures: tuple[AuditFigure, ...]) -> Findings:
+def _findings(found: Overview, material: PairInputs, figures: tuple[AuditFigure, ...]) -> Findings:
     nearest = max(found.similarity, key=lambda group: found.similarity[group].value, default=None)
     effect = Effect("Mean similarity", np.nan)
     if nearest is not None:
@@ -70,14 +72,14 @@ def _findings(found: Overview, material: StudyMaterial, figures: tuple[AuditFigu
     )
 
 
-def _overview(material: StudyMaterial, settings: StudySettings) -> Overview:
+def _overview(material: PairInputs, settings: StudySettings) -> Overview:
     rule = material.rule
     other = f"Similarity is of frames by '{rule}'; the paper's is of '{PAPER_RULE}'."
     notices = (other,) if rule not in ("", PAPER_RULE) else ()
     return overview(material.whole, material.facts or _UNKNOWN, _cosines(material), settings.audit, notices)
 
 
-def _cosines(material: StudyMaterial) -> NDArray[np.float64]:
+def _cosines(material: PairInputs) -> NDArray[np.float64]:
     """Of all pairs of the corpus; NaN where nobody has features of them."""
     pairs = counterparts(material.whole)
     found = np.full(pairs.height, np.nan)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
 from evenreel.corpus.counterparts import counterparts
-from evenreel.edits.frame_order import FrameOrder, OneFrame, reordered, sees_order, single_frame
+from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage, reordered, sees_order, single_frame
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, shown
-from evenreel.papers.engine.material import Model, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.inputs import ModelInputs
+from evenreel.papers.engine.material import Model, groups_in
+from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.ghost.changes import (
     AS_IT_IS,
     METHOD,
     Found,
-    Variants,
+    VariantFigures,
     bars,
     changes_table,
     compare_variants,
@@ -34,7 +37,20 @@ View = Callable[[VideoFeatures, Collection[str]], VideoFeatures]
 """Videos and the ids of the generated ones -> videos as they are shown to a model."""
 
 
-def frame_order(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+@dataclass(frozen=True, kw_only=True)
+class FrameSettings(StudySettings):
+    """Which frames are moved.
+
+    Attributes:
+        stage: move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video).
+        frames: frames taken of each clip where order counts; None for all.
+    """
+
+    stage: OrderStage = "sampled"
+    frames: int | None = None
+
+
+def frame_order(material: ModelInputs, settings: FrameSettings, progress: Progress) -> Findings:
     """Table 4: frames in random and reverse order, of all clips and of generated ones alone."""
     views = {AS_IT_IS: _ordered("original", settings)}
     for order in ("random", "reversed"):
@@ -49,7 +65,7 @@ def frame_order(material: StudyMaterial, settings: StudySettings, progress: Prog
     return _findings(found, "another order of frames", material, notices)
 
 
-def one_frame(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def one_frame(material: ModelInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Table 5: one frame of each clip, so that nothing but how clips look is left."""
     views: dict[str, View] = {AS_IT_IS: lambda videos, generated: videos}
     views |= {f"{which} frame": partial(_one, which, settings.audit.seed) for which in ("middle", "first", "random")}
@@ -61,7 +77,7 @@ def _sees_order(model: Model) -> bool:
     return sees_order(lambda videos: model.part.scores(model.matcher, videos).block(*rows), model.part.videos)
 
 
-def _ordered(order: str, settings: StudySettings, *, generated_alone: bool = False) -> View:
+def _ordered(order: str, settings: FrameSettings, *, generated_alone: bool = False) -> View:
     def view(videos: VideoFeatures, generated: Collection[str]) -> VideoFeatures:
         return reordered(
             videos,
@@ -79,7 +95,7 @@ def _one(which: str, seed: int, videos: VideoFeatures, generated: Collection[str
     return single_frame(videos, cast("OneFrame", which), seed=seed)
 
 
-def _probed(views: Mapping[str, View], material: StudyMaterial, settings: StudySettings, progress: Progress) -> Found:
+def _probed(views: Mapping[str, View], material: ModelInputs, settings: StudySettings, progress: Progress) -> Found:
     """Every model with every group of generated clips."""
     models, groups = material.encoders(), list(groups_in(material.test))
     total = len(models) * len(groups)
@@ -89,7 +105,7 @@ def _probed(views: Mapping[str, View], material: StudyMaterial, settings: StudyS
             yield name, model.part.scores(model.matcher, view(model.part.videos, generated))
             progress((done + (number + 1) / len(views)) / total)
 
-    found: dict[tuple[str, str], Variants] = {}
+    found: dict[tuple[str, str], VariantFigures] = {}
     for model in models:
         for group in groups:
             generated = set(counterparts(material.test, group)["generated_id"]) & set(model.part.videos.ids)
@@ -98,7 +114,7 @@ def _probed(views: Mapping[str, View], material: StudyMaterial, settings: StudyS
     return found
 
 
-def _findings(found: Found, what: str, material: StudyMaterial, notices: Sequence[str]) -> Findings:
+def _findings(found: Found, what: str, material: ModelInputs, notices: Sequence[str]) -> Findings:
     changes = every_change(found)
     group, model, view = furthest = max(changes, key=lambda key: abs(changes[key].value))
     before = found[group, model].figures[AS_IT_IS][MAIN].value

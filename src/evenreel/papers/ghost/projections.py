@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenreel.debias.source_vector import EmbeddingTable, PVector
 from evenreel.edits.frame_order import FrameOrder
 from evenreel.papers.engine.findings import Findings, few_pairs
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.projection import draw_points, project, separation
 from evenreel.papers.ghost.vectors import (
     CONTROL,
@@ -21,6 +21,7 @@ from evenreel.papers.ghost.vectors import (
     ORIGINAL,
     SIDES,
     Paired,
+    VectorSettings,
     encoded,
     moves,
     paired_clips,
@@ -56,7 +57,7 @@ METHOD = (
 )
 
 
-def projected(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def projected(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
     """Vectors of the first seed, with frames in order and in random order."""
     paired = paired_clips(material, settings)
     (models,) = trained_models(material, replace(settings, seeds=1), progress)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from evenreel.audits.statistics.deltas import MIX_R
+from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, shown
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.settings import GroupSettings
 from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means, preference_change
 from evenreel.papers.ghost.measures import (
     MAIN,
@@ -48,7 +50,23 @@ METHOD = (
 )
 
 
-def training_share(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+@dataclass(frozen=True, kw_only=True)
+class ShareSettings(GroupSettings):
+    """How much is replaced.
+
+    Attributes:
+        shares: share of generated clips in training; give two or more, from the least to the most.
+    """
+
+    shares: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.shares) < 2 or list(self.shares) != sorted(set(self.shares)):
+            raise UsageError(f"The shares are {self.shares}; give two or more, the smaller one first.")
+
+
+def training_share(material: LearningInputs, settings: ShareSettings, progress: Progress) -> Findings:
     """Replace a share of the real training clips by their mirrors, and measure what training on them does."""
     found = compared(
         {name_of(share): mixed(settings, share) for share in settings.shares}, material, settings, progress
@@ -84,7 +102,7 @@ def name_of(share: float) -> str:
     return f"{100 * share:.0f} % generated"
 
 
-def mixed(settings: StudySettings, share: float) -> Recipe:
+def mixed(settings: ShareSettings, share: float) -> Recipe:
     """The study's recipe with a share of generated clips in training."""
     data = replace(settings.recipe.data, generated_share=share, generated_group=settings.group)
     return replace(settings.recipe, data=data)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import PREFERENCE, UNIT, Findings, effect_of, few_pairs, shown, verdict
-from evenreel.papers.engine.material import StudyMaterial, StudySettings, groups_in
+from evenreel.papers.engine.inputs import RankingInputs
+from evenreel.papers.engine.material import groups_in
+from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.ghost.measures import MAIN, MEASURES, Figures, measured, notices_of, paper_table, preference_table
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
@@ -24,7 +26,7 @@ Measured = Mapping[tuple[str, str], Figures]
 """Figures by group and system."""
 
 
-def from_text(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def from_text(material: RankingInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Table 2: clips that were generated from a caption alone, or from what nobody noted."""
     groups = [group for group, given in groups_in(material.test).items() if given not in SEEING]
     if not groups:
@@ -34,7 +36,7 @@ def from_text(material: StudyMaterial, settings: StudySettings, progress: Progre
     return _by_setting(groups, material, settings, progress)
 
 
-def from_pictures(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def from_pictures(material: RankingInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Table 3: clips whose generator was also given a picture or a part of the real clip."""
     there = groups_in(material.test)
     groups = [group for group, given in there.items() if given in SEEING]
@@ -47,7 +49,7 @@ def from_pictures(material: StudyMaterial, settings: StudySettings, progress: Pr
 
 
 def _by_setting(
-    groups: Sequence[str], material: StudyMaterial, settings: StudySettings, progress: Progress
+    groups: Sequence[str], material: RankingInputs, settings: StudySettings, progress: Progress
 ) -> Findings:
     found: dict[tuple[str, str], Figures] = {}
     systems = material.systems()

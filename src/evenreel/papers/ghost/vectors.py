@@ -36,7 +36,9 @@ from evenreel.edits.frame_order import FrameOrder, reordered
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, interval_cells, shown
 from evenreel.papers.engine.fine_tuning import before_training, each_trained
-from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings, one_group
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.material import Part, one_group
+from evenreel.papers.engine.settings import GroupSettings
 from evenreel.papers.ghost.changes import AS_IT_IS
 from evenreel.papers.ghost.comparing import kind_means
 from evenreel.papers.ghost.measures import (
@@ -50,6 +52,7 @@ from evenreel.papers.ghost.measures import (
     notices_of,
     paper_table,
 )
+from evenreel.papers.ghost.probes import FrameSettings
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import ScoreBlocks, VideoFeatures
@@ -100,22 +103,27 @@ class Paired:
         return self.real if source == "real" else self.generated
 
 
-def p_vector(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+@dataclass(frozen=True, kw_only=True)
+class VectorSettings(GroupSettings, FrameSettings):
+    """How models are trained whose vectors are compared, and in which order they see frames."""
+
+
+def p_vector(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
     """Table 7."""
     return _study(("original",), material, settings, progress)
 
 
-def p_random(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def p_random(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
     """Table 8, against the baseline of Table 7."""
     return _study(("random",), material, settings, progress)
 
 
-def p_both(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def p_both(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
     """Figure 4: both on one baseline."""
     return _study(("original", "random"), material, settings, progress)
 
 
-def trained_models(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Iterator[Trained]:
+def trained_models(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Iterator[Trained]:
     """The models of one seed after the other."""
     data = replace(settings.recipe.data, generated_group=settings.group)
     control = replace(settings.recipe, data=data, debias=None)
@@ -128,7 +136,7 @@ def trained_models(material: StudyMaterial, settings: StudySettings, progress: P
             yield Trained(original, waiting[DEBIASED], waiting[CONTROL])
 
 
-def paired_clips(material: StudyMaterial, settings: StudySettings) -> Paired:
+def paired_clips(material: LearningInputs, settings: VectorSettings) -> Paired:
     """The pairs of the study's group of generated clips that have features."""
     _, test = material.learning()
     group = one_group(test.corpus, settings.group)
@@ -136,14 +144,14 @@ def paired_clips(material: StudyMaterial, settings: StudySettings) -> Paired:
     return Paired(test, group, tuple(pairs["clip_id"]), tuple(pairs["generated_id"]))
 
 
-def in_order(videos: VideoFeatures, order: FrameOrder, settings: StudySettings) -> VideoFeatures:
+def in_order(videos: VideoFeatures, order: FrameOrder, settings: VectorSettings) -> VideoFeatures:
     """Videos as both models see them when their vectors are compared."""
     if order == "original" and settings.frames is None:
         return videos
     return reordered(videos, order, stage=settings.stage, take=settings.frames, seed=settings.audit.seed)
 
 
-def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: StudySettings) -> dict[str, EmbeddingTable]:
+def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: VectorSettings) -> dict[str, EmbeddingTable]:
     """Vectors of the split's clips by each model, which see their frames in an order."""
     videos = in_order(paired.part.videos, order, settings)
     by_kind = {ORIGINAL: models.original, DEBIASED: models.debiased, CONTROL: models.control}
@@ -157,7 +165,7 @@ def moves(sets: Mapping[str, EmbeddingTable], kind: str, paired: Paired, form: P
 
 
 def _study(
-    orders: Sequence[FrameOrder], material: StudyMaterial, settings: StudySettings, progress: Progress
+    orders: Sequence[FrameOrder], material: LearningInputs, settings: VectorSettings, progress: Progress
 ) -> Findings:
     paired, confidence = paired_clips(material, settings), settings.audit.confidence
     alone = replace(settings.audit, resamples=0)

@@ -15,8 +15,10 @@ from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.matchers.shortlists import score_with_parts
 from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
 from evenreel.papers.engine.findings import Findings
-from evenreel.papers.engine.material import Looking, Model, Part, StudyMaterial, StudySettings, texts_of, videos_of
+from evenreel.papers.engine.inputs import TextPictureInputs
+from evenreel.papers.engine.material import Looking, Model, Part, texts_of, videos_of
 from evenreel.papers.engine.on_screen import ClipText, words_said
+from evenreel.papers.engine.settings import QuerySettings
 from evenreel.papers.tcd.tokens import read_texts, searched_text
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -76,7 +78,7 @@ class Answered:
     first: tuple[Found, ...]
 
 
-def first_answers(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def first_answers(material: TextPictureInputs, settings: QuerySettings, progress: Progress) -> Findings:
     """The first clips of some captions, and why they come first.
 
     Raises:
@@ -134,7 +136,7 @@ def words_of(text: ClipText) -> str:
     return " ".join(words.values())
 
 
-def _read_texts(model: Model, material: StudyMaterial) -> Mapping[str, ClipText]:
+def _read_texts(model: Model, material: TextPictureInputs) -> Mapping[str, ClipText]:
     """What a model was given of each clip, by its id; beside one that reads nothing, what the features have."""
     return read_texts(model.part if model.part.on_screen is not None else searched_text(material))
 

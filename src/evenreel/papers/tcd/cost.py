@@ -17,12 +17,14 @@ from evenreel.evaluation import Interval
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
-from evenreel.papers.engine.kinds import changed
-from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings, texts_of, videos_of
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.material import Part, texts_of, videos_of
 from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import few_seeds, learning_of, splits_of
-from evenreel.papers.tcd.kinds import BASES, TCD, WINDOWS, tcd_of, with_windows
+from evenreel.papers.engine.variants import changed
 from evenreel.papers.tcd.tokens import pairs_of_tokens, token_counts
+from evenreel.papers.tcd.variants import BASES, TCD, WINDOWS, tcd_of, with_windows
 from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
 from evenreel.report.result.record import AuditTable, Cell
@@ -67,7 +69,7 @@ class Timed:
     pair_s: float
 
 
-def reading_costs(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def reading_costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
     """Table 8: tokens, parameters, multiply-adds and times.
 
     Raises:
@@ -103,7 +105,7 @@ def reading_costs(material: StudyMaterial, settings: StudySettings, progress: Pr
     )
 
 
-def _shape(learning: TrainingInputs, batch: int, material: StudyMaterial) -> Shape:
+def _shape(learning: TrainingInputs, batch: int, material: LearningInputs) -> Shape:
     """A caption and a clip as long as the longest ones of the training split."""
     train, _ = material.learning()
     frames, words = (int(row_lengths(mask).max()) for mask in (train.videos.frame_mask, train.texts.word_mask))

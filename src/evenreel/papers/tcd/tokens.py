@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from evenreel.audits.statistics.means import ratio_intervals
 from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of
-from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import FeatureInputs
+from evenreel.papers.engine.material import Part
 from evenreel.papers.engine.on_screen import ClipText
-from evenreel.papers.tcd.kinds import check_text
+from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.tcd.variants import check_text
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
@@ -50,7 +52,7 @@ Counts = Mapping[str, NDArray[np.int64]]
 """(V,) tokens of each clip, by their kind."""
 
 
-def token_balance(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def token_balance(material: FeatureInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Count words on screen, frames and windows of the clips that are searched.
 
     Raises:
@@ -74,7 +76,7 @@ def token_balance(material: StudyMaterial, settings: StudySettings, progress: Pr
     )
 
 
-def searched_text(material: StudyMaterial) -> Part:
+def searched_text(material: FeatureInputs) -> Part:
     """The clips that are searched, with what is written in them.
 
     Raises:

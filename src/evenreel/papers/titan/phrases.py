@@ -27,8 +27,10 @@ from evenreel.evaluation import Interval
 from evenreel.language.wording import content_phrases
 from evenreel.papers.engine.answers import CAPTIONS, FEW
 from evenreel.papers.engine.findings import Findings, beside, effect_of
-from evenreel.papers.engine.material import StudyMaterial, StudySettings, texts_of
-from evenreel.papers.titan.rows import Row, by_labels
+from evenreel.papers.engine.inputs import StreamInputs
+from evenreel.papers.engine.material import texts_of
+from evenreel.papers.engine.settings import QuerySettings
+from evenreel.papers.titan.rows import AdaptationSettings, Row, by_labels
 from evenreel.papers.titan.streams import Target
 from evenreel.progress import Progress
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell
@@ -49,6 +51,11 @@ CHOSEN = (
     "The captions shown are the first whose label the correction changed, right or wrong, as far as there are some: "
     "name others with --query."
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhraseSettings(QuerySettings, AdaptationSettings):
+    """How models learn from a stream, and whose phrases are shown."""
 
 
 class Judged(NamedTuple):
@@ -118,7 +125,7 @@ class Labelled:
         return found
 
 
-def corrected_phrases(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+def corrected_phrases(material: StreamInputs, settings: PhraseSettings, progress: Progress) -> Findings:
     """Phrases of some captions with the clips that they are labelled with, before and after the correction.
 
     Raises:

@@ -10,6 +10,7 @@ from evenreel.adaptation.settings import UNSAFE, AdaptSettings, Learns, SafetySe
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.titan.matching import Match
 from evenreel.errors import UsageError
+from evenreel.papers.engine.settings import StudySettings
 
 SOURCE, NAIVE, TITAN = "source only", "naive pseudo-labels", "TITAN"
 SAFE, FIRST = "{} with safety", "{}, predicted first"
@@ -27,6 +28,17 @@ MATCHES: tuple[Match, ...] = ("one_way", "mutual_nn", "hungarian", "sinkhorn")
 """Ways to match beside the paper's."""
 LEARNERS: tuple[Learns, ...] = ("heads", "norms", "text")
 TRAINING_CAPTIONS = "training captions"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptationSettings(StudySettings):
+    """How models learn from a stream.
+
+    Attributes:
+        adapt: settings of test-time training, whose seed the seeds go out from.
+    """
+
+    adapt: AdaptSettings = field(default_factory=AdaptSettings)
 
 
 class Norm(NamedTuple):

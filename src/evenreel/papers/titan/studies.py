@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
+from evenreel.papers.engine.needs import STREAMS
 from evenreel.papers.engine.study import Study
-from evenreel.papers.titan.phrases import corrected_phrases
+from evenreel.papers.titan.phrases import PhraseSettings, corrected_phrases
 from evenreel.papers.titan.rows import (
     BOTH,
     NEITHER,
     NO_WORDS,
     SOURCE,
+    AdaptationSettings,
     offline,
     online,
     parts,
@@ -52,59 +55,41 @@ ROWS_4 = (
     "that more than theta of a crowded clip's queries have; the paper names no theta."
 )
 
-TITAN: dict[str, Study] = {
-    "titan/t1": Study(
+
+def _streams(title: str, about: str, comparison: Comparison, recipe: str = ONLINE) -> Study[Any, Any]:
+    """A table of ways to answer a stream."""
+    function = partial(compared_streams, comparison)
+    return Study(title, about, function, STREAMS, AdaptationSettings, recipe=recipe)
+
+
+TITAN: dict[str, Study[Any, Any]] = {
+    "titan/t1": _streams(
         "Does a stream without labels help, batch by batch?",
         "Table 1: online, the source, naive labels, TTT++, TTTFlow, QB-Norm and NNN, TITAN with and without safety",
-        partial(
-            compared_streams,
-            Comparison(online, SOURCE, notes=(ROWS_1, PAPER_1)),
-        ),
-        "models",
-        takes=("source",),
-        mirrors=False,
-        recipe=ONLINE,
+        Comparison(online, SOURCE, notes=(ROWS_1, PAPER_1)),
     ),
-    "titan/t2": Study(
+    "titan/t2": _streams(
         "What does each part of TITAN do?",
         "Table 2: rebalancing (CHR) and correction (CBC), their halves, ways to match, which weights learn",
-        partial(compared_streams, Comparison(parts, NEITHER, BOTH, (ROWS_2, PAPER_2))),
-        "models",
-        takes=("source",),
-        mirrors=False,
-        recipe=ONLINE,
+        Comparison(parts, NEITHER, BOTH, (ROWS_2, PAPER_2)),
     ),
-    "titan/t3": Study(
+    "titan/t3": _streams(
         "Does a stream without labels help, all at once?",
         "Table 3: offline, the rows of table 1",
-        partial(
-            compared_streams,
-            Comparison(offline, SOURCE, notes=(ROWS_1, PAPER_3)),
-        ),
-        "models",
-        takes=("source",),
-        mirrors=False,
-        recipe=OFFLINE,
+        Comparison(offline, SOURCE, notes=(ROWS_1, PAPER_3)),
+        OFFLINE,
     ),
-    "titan/f4": Study(
+    "titan/f4": _streams(
         "When is a clip crowded, and which of its words are over-attended?",
         "Figure 4: beta as a number and as a share of the queries, and theta",
-        partial(
-            compared_streams,
-            Comparison(thresholds, NO_WORDS, "beta 30", (ROWS_4,), sweeps=True),
-        ),
-        "models",
-        takes=("source",),
-        mirrors=False,
-        recipe=ONLINE,
+        Comparison(thresholds, NO_WORDS, "beta 30", (ROWS_4,), sweeps=True),
     ),
     "titan/f5": Study(
         "What does the correction of bias make of a caption's phrases?",
         "Figure 5: phrases of captions (--query) with clips, by the source model and by the correction",
         corrected_phrases,
-        "models",
-        takes=("source",),
-        mirrors=False,
+        STREAMS,
+        PhraseSettings,
         recipe=OFFLINE,
     ),
 }

@@ -15,9 +15,9 @@ from evenreel.audits.statistics.means import hits_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells, may_be_chance
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.seeds import over_seeds
-from evenreel.papers.titan.rows import SOURCE, Row, Rows, RowsOf, name_of_whole
+from evenreel.papers.titan.rows import SOURCE, AdaptationSettings, Row, Rows, RowsOf, name_of_whole
 from evenreel.papers.titan.streams import METRICS, Diagnosis, Outcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
 from evenreel.progress import Progress, part_of
@@ -118,7 +118,7 @@ class Compared:
 
 
 def compared_streams(
-    comparison: Comparison, material: StudyMaterial, settings: StudySettings, progress: Progress
+    comparison: Comparison, material: StreamInputs, settings: AdaptationSettings, progress: Progress
 ) -> Findings:
     """Answer the stream of the test split in the way of each row, with each model and seed.
 
@@ -155,7 +155,7 @@ def compared_streams(
     )
 
 
-def settings_told(settings: StudySettings) -> str:
+def settings_told(settings: AdaptationSettings) -> str:
     """What all rows have in common, as a sentence for the reader."""
     own = settings.adapt
     step = f"{own.steps} step{'s' if own.steps > 1 else ''} a batch"
@@ -171,7 +171,7 @@ def settings_told(settings: StudySettings) -> str:
     )
 
 
-def _compared(target: Target, rows: Rows, against: str, settings: StudySettings, progress: Progress) -> Compared:
+def _compared(target: Target, rows: Rows, against: str, settings: AdaptationSettings, progress: Progress) -> Compared:
     reasons: dict[str, list[str]] = {}
     able: Rows = {}
     for name, row in rows.items():
@@ -239,7 +239,7 @@ def _changes(changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], found:
     return AuditTable("What each changes", columns, rows, "Intervals over captions.")
 
 
-def _over_seeds(found: Sequence[Compared], settings: StudySettings) -> AuditTable:
+def _over_seeds(found: Sequence[Compared], settings: AdaptationSettings) -> AuditTable:
     rows = tuple(
         (one.target.name, row, one.against, metric, *interval_cells(change))
         for one in found
@@ -293,7 +293,7 @@ def _left_out(found: Sequence[Compared]) -> Iterator[str]:
             yield f"{one.target.name}, left out: {', '.join(rows)}. {reason}"
 
 
-def _one_seed(settings: StudySettings) -> tuple[str, ...]:
+def _one_seed(settings: AdaptationSettings) -> tuple[str, ...]:
     if settings.seeds > 1:
         return ()
     return ("One seed: intervals do not count the order of the queries; give --seeds 3 or more.",)
@@ -303,7 +303,7 @@ def _figures(
     comparison: Comparison,
     found: Sequence[Compared],
     changes: Mapping[str, Mapping[str, Mapping[str, Interval]]],
-    settings: StudySettings,
+    settings: AdaptationSettings,
 ) -> Iterator[AuditFigure]:
     for one in found:
         name = one.target.name

@@ -11,9 +11,8 @@ from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, counterfactuals, crowded, over_attended
 from evenreel.evaluation import Interval
 from evenreel.evaluation.concentration import balance
-from evenreel.papers.engine.material import StudySettings
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
-from evenreel.papers.titan.rows import swept
+from evenreel.papers.titan.rows import AdaptationSettings, swept
 from evenreel.papers.titan.streams import METRICS, Outcome, Target
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
@@ -73,7 +72,7 @@ def sweep_tables(targets: Sequence[Target], settings: AdaptSettings) -> tuple[Au
 
 
 def sweep_figures(
-    target: Target, outcomes: Mapping[str, Sequence[Outcome]], settings: StudySettings
+    target: Target, outcomes: Mapping[str, Sequence[Outcome]], settings: AdaptationSettings
 ) -> Iterator[AuditFigure]:
     """Recall over each threshold, and beside it what this lets through."""
     assert settings.adapt.counterfactuals is not None
@@ -95,7 +94,9 @@ def _hubs(target: Target, how: CounterfactualSettings) -> Iterator[tuple[Cell, .
         yield (target.name, clip, queries, own, "yes" if column in full else "no", named)
 
 
-def _sweep(target: Target, outcomes: Mapping[str, Sequence[Outcome]], settings: StudySettings, name: str) -> go.Figure:
+def _sweep(
+    target: Target, outcomes: Mapping[str, Sequence[Outcome]], settings: AdaptationSettings, name: str
+) -> go.Figure:
     from evenreel.report.result.figures import Panel, sweep
 
     assert settings.adapt.counterfactuals is not None

@@ -7,13 +7,14 @@ adjustment are done in the rows that do them; the baseline has neither.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
-from evenreel.papers.engine.kinds import BASELINE, Kind, Kinds, MemberOf, beside, with_room
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.settings import TrainingSettings
+from evenreel.papers.engine.variants import BASELINE, MemberOf, Variant, Variants, beside, with_room
 from evenreel.training.recipe.recipe import MatcherChoice, Members, Recipe, Trim
 
 RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR = "RmvRand", "RmvAll", "ensemble", "backdoor"
@@ -22,25 +23,25 @@ MINED = {"RAN": "ran", "RANP": "ranp"}
 """How the paper calls a hinge that knows degrees of relevance, and the setting `mining`."""
 
 
-def against_trimming(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def against_trimming(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 1: every correction beside the baseline."""
     recipe = settings.recipe
     rows = {RMV_RAND: trimmed(recipe, "random"), RMV_ALL: trimmed(recipe, "all")}
     return beside(plain(recipe), rows | {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
 
 
-def against_mining(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def against_mining(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 2: losses that know degrees of relevance, with and without the backdoor adjustment."""
     return _each_with_backdoor({name: mined(settings.recipe, mining) for name, mining in MINED.items()})
 
 
-def with_mining(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def with_mining(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Tables 3 and 9: the baseline and these losses, with and without the backdoor adjustment."""
     rows = {name: mined(settings.recipe, mining) for name, mining in MINED.items()}
     return _each_with_backdoor({BASELINE: settings.recipe} | rows)
 
 
-def divisions(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def divisions(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 4: how training clips are divided, into how many strata, and what one stratum gives alone."""
     recipe = settings.recipe
     chosen = _members(recipe)
@@ -56,7 +57,7 @@ def divisions(material: StudyMaterial, settings: StudySettings) -> Kinds:
     return kinds | alone
 
 
-def without_streams(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def without_streams(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 6: each stream of the features left out in turn."""
     streams = settings.recipe.data.streams or tuple(material.streams)
     if len(streams) < 2:
@@ -72,7 +73,18 @@ def without_streams(material: StudyMaterial, settings: StudySettings) -> Kinds:
     return beside(plain(recipe), rows)
 
 
-def other_matchers(material: StudyMaterial, settings: StudySettings) -> Kinds:
+@dataclass(frozen=True, kw_only=True)
+class BaseSettings(TrainingSettings):
+    """Which base models are trained.
+
+    Attributes:
+        bases: a matcher that is trained; again for more.
+    """
+
+    bases: tuple[str, ...] = ("temporal", "wti", "x_clip")
+
+
+def other_matchers(material: LearningInputs, settings: BaseSettings) -> Variants:
     """Table 7: other base models, with and without the backdoor adjustment."""
     if strange := [name for name in settings.bases if name not in MATCHERS]:
         raise UsageError(f"No matcher is called {strange[0]!r}; there are {', '.join(MATCHERS)}.")
@@ -83,22 +95,22 @@ def other_matchers(material: StudyMaterial, settings: StudySettings) -> Kinds:
     )
 
 
-def with_ensemble(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def with_ensemble(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 10: the backdoor adjustment beside as many models that learn from all clips."""
     recipe = settings.recipe
     return beside(plain(recipe), {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
 
 
-def fine_tuned_strata(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def fine_tuned_strata(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """The failure method (section C.4): members that begin with a model of all clips, beside one of as many steps."""
     recipe = settings.recipe
     members = replace(_members(recipe), begin="full")
     times = 1 + (members.count if members.steps == "full" else 1)
     rows = beside(plain(recipe), {BACKDOOR: backdoor(recipe), longer_row(times): longer(recipe, times)})
-    return rows | {TUNED: Kind(divided(recipe, members), longer_row(times))}
+    return rows | {TUNED: Variant(divided(recipe, members), longer_row(times))}
 
 
-def controls(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def controls(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Not in the paper: what of the adjustment is fewer steps, what fewer clips, and what the division by length.
 
     From the baseline to strata at random is what division costs, from these to strata by length what length adds; rows
@@ -113,10 +125,10 @@ def controls(material: StudyMaterial, settings: StudySettings) -> Kinds:
     rows = beside(plain(recipe), {twice: longer(recipe, 2), as_often: longer(recipe, chosen.count)})
     budgets: dict[str, tuple[Literal["share", "full"], str]] = {"": ("share", BASELINE), ALL_STEPS: ("full", as_often)}
     for more, (steps, whole) in budgets.items():
-        rows[RANDOM + more] = Kind(divided(recipe, replace(drawn, steps=steps)), whole)
-        rows[STRATA + more] = Kind(divided(recipe, replace(chosen, steps=steps)), RANDOM + more)
-    rows[TUNED] = Kind(divided(recipe, replace(chosen, begin="full")), twice)
-    rows[ENSEMBLE] = Kind(ensemble(recipe), as_often)
+        rows[RANDOM + more] = Variant(divided(recipe, replace(drawn, steps=steps)), whole)
+        rows[STRATA + more] = Variant(divided(recipe, replace(chosen, steps=steps)), RANDOM + more)
+    rows[TUNED] = Variant(divided(recipe, replace(chosen, begin="full")), twice)
+    rows[ENSEMBLE] = Variant(ensemble(recipe), as_often)
     return rows
 
 
@@ -136,7 +148,7 @@ def longer_row(times: int) -> str:
     return f"{BASELINE}, {times} times as long"
 
 
-def shared_encoder(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def shared_encoder(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Not in the paper: what a single encoder with a head for each stratum keeps of the gain, with one gallery."""
     recipe = settings.recipe
     heads = replace(backdoor(recipe), members=replace(_members(recipe), form="heads", at_once=1))
@@ -196,9 +208,9 @@ def _members(recipe: Recipe) -> Members:
     return replace(members, only=None, form="models", begin="fresh")
 
 
-def _each_with_backdoor(bases: Mapping[str, Recipe]) -> Kinds:
-    pairs: Iterable[Kinds] = (
-        {name: Kind(plain(recipe)), f"{name} + {BACKDOOR}": Kind(backdoor(recipe), name)}
+def _each_with_backdoor(bases: Mapping[str, Recipe]) -> Variants:
+    pairs: Iterable[Variants] = (
+        {name: Variant(plain(recipe)), f"{name} + {BACKDOOR}": Variant(backdoor(recipe), name)}
         for name, recipe in bases.items()
     )
     return {name: kind for pair in pairs for name, kind in pair.items()}

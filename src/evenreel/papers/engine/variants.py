@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.registry import MATCHERS
-from evenreel.papers.engine.material import StudyMaterial
+from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.training.recipe.recipe import MatcherChoice, Recipe
 from evenreel.types import Corpus
 
@@ -29,7 +29,7 @@ class MemberOf(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
+class Variant:
     """A row of a table.
 
     Attributes:
@@ -45,12 +45,12 @@ class Kind:
     member: MemberOf | None = None
 
 
-Kinds = dict[str, Kind]
+Variants = dict[str, Variant]
 
 
-def beside(baseline: Recipe, rows: Mapping[str, Recipe]) -> Kinds:
+def beside(baseline: Recipe, rows: Mapping[str, Recipe]) -> Variants:
     """Rows that are each compared with the baseline."""
-    return {BASELINE: Kind(baseline)} | {name: Kind(row, BASELINE) for name, row in rows.items()}
+    return {BASELINE: Variant(baseline)} | {name: Variant(row, BASELINE) for name, row in rows.items()}
 
 
 def changed(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
@@ -58,7 +58,7 @@ def changed(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
     return replace(recipe, matcher=MatcherChoice(recipe.matcher.name, {**recipe.matcher.settings, **settings}))
 
 
-def with_room(name: str, material: StudyMaterial, *, windows: bool = False) -> MatcherChoice:
+def with_room(name: str, material: LearningInputs, *, windows: bool = False) -> MatcherChoice:
     """A matcher by its defaults, but for places for the longest clip and caption where it would have too few.
 
     Args:
@@ -74,7 +74,7 @@ def with_room(name: str, material: StudyMaterial, *, windows: bool = False) -> M
     return MatcherChoice(name, own)
 
 
-def longest(material: StudyMaterial, of: Literal["words", "frames", "windows"]) -> int:
+def longest(material: LearningInputs, of: Literal["words", "frames", "windows"]) -> int:
     """The most words of a caption, or frames or windows of a clip, in the splits that a study works on."""
     parts = [part for part in (*material.learning(), material.validation) if part is not None]
     if of == "windows":
@@ -83,7 +83,7 @@ def longest(material: StudyMaterial, of: Literal["words", "frames", "windows"]) 
     return max(int(row_lengths(mask).max(initial=0)) for mask in masks)
 
 
-def from_the_start(recipe: Recipe, material: StudyMaterial) -> Recipe:
+def from_the_start(recipe: Recipe, material: LearningInputs) -> Recipe:
     """The recipe, for rows that are built in several ways.
 
     Raises:

@@ -10,8 +10,9 @@ from typing import Any
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import load_dictionary, load_embedded
 from evenreel.matchers.bima.settings import BimaSettings
-from evenreel.papers.engine.kinds import Kind, Kinds, beside, changed, from_the_start
-from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.settings import TrainingSettings
+from evenreel.papers.engine.variants import Variant, Variants, beside, changed, from_the_start
 from evenreel.training.recipe.recipe import MatcherChoice, Recipe
 
 BIMA = "bima"
@@ -45,13 +46,13 @@ _SPELT_OUT = (*OFF, *CHOSEN, "g", "residual", "kl_on", "reduction")
 """What studies change: each recipe says all of it, so that rows that train alike share their runs."""
 
 
-def parts(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def parts(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 4: each part alone, some, and all of them."""
     recipe = from_the_start(bima_of(material, settings), material)
     return beside(changed(recipe, OFF), {name: changed(recipe, switches) for name, switches in PARTS.items()})
 
 
-def compared_with_others(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def compared_with_others(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 3: all parts and none, as in table 4, and CLIP4Clip."""
     recipe = from_the_start(bima_of(material, settings), material)
     clip4clip = replace(recipe, matcher=MatcherChoice(CLIP4CLIP))
@@ -67,27 +68,27 @@ def row_of(name: str, value: float) -> str:
     return BIMA if value == CHOSEN[name] else f"{name} {value:g}"
 
 
-def weights(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def weights(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Figure 3: the weight of each term of the loss, the others as the paper has them."""
     chosen = {name: CHOSEN[name] for name in LAMBDAS}
     rows = {row_of(name, value): {name: value} for name, values in LAMBDAS.items() for value in values}
     return _beside_bima(changed(bima_of(material, settings), chosen), rows)
 
 
-def balances(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def balances(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Supplement: entities weighed by equation 4, by a fixed number, or as activities are."""
     rows: dict[str, dict[str, Any]] = {f"g {FIXED_G:g}": {"g": FIXED_G}, "g none": {"g": "none"}}
     return _beside_bima(changed(bima_of(material, settings), {"g": "adaptive"}), rows)
 
 
-def element_counts(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def element_counts(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Supplement: how many entities and activities each clip has; no more than the dictionary has of a kind."""
     recipe = changed(bima_of(material, settings), {"kappa": CHOSEN["kappa"]})
     most = min(map(len, _phrases(BimaSettings(**recipe.matcher.settings), material.weights_hash).values()))
     return _beside_bima(recipe, {row_of("kappa", kappa): {"kappa": kappa} for kappa in KAPPAS if kappa <= most})
 
 
-def readings_of_the_paper(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def readings_of_the_paper(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Not in the paper: its formulas as they are printed, where we read them otherwise."""
     rows: dict[str, dict[str, Any]] = {
         "attention without residual": {"residual": False},
@@ -98,7 +99,7 @@ def readings_of_the_paper(material: StudyMaterial, settings: StudySettings) -> K
     return _beside_bima(changed(bima_of(material, settings), ours), rows)
 
 
-def bima_of(material: StudyMaterial, settings: StudySettings) -> Recipe:
+def bima_of(material: LearningInputs, settings: TrainingSettings) -> Recipe:
     """The recipe, whose matcher is bima.
 
     Raises:
@@ -137,12 +138,12 @@ def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Sequ
     return {"entities": found.entities, "activities": found.activities}
 
 
-def only_bima(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def only_bima(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """One row: all of it, the last of table 4."""
-    return {BIMA: Kind(changed(bima_of(material, settings), PARTS[BIMA]))}
+    return {BIMA: Variant(changed(bima_of(material, settings), PARTS[BIMA]))}
 
 
-def _beside_bima(recipe: Recipe, rows: Mapping[str, Mapping[str, Any]]) -> Kinds:
+def _beside_bima(recipe: Recipe, rows: Mapping[str, Mapping[str, Any]]) -> Variants:
     """Rows that are each compared with all of it."""
-    others = {name: Kind(changed(recipe, settings), BIMA) for name, settings in rows.items() if name != BIMA}
-    return {BIMA: Kind(recipe)} | others
+    others = {name: Variant(changed(recipe, settings), BIMA) for name, settings in rows.items() if name != BIMA}
+    return {BIMA: Variant(recipe)} | others

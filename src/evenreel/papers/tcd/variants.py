@@ -10,8 +10,10 @@ from evenreel.errors import UsageError
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.tcd.settings import PRINTED, TcdSettings
-from evenreel.papers.engine.kinds import Kind, Kinds, beside, changed, from_the_start, longest, with_room
-from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.settings import TrainingSettings
+from evenreel.papers.engine.variants import Variant, Variants, beside, changed, from_the_start, longest, with_room
 from evenreel.training.recipe.recipe import Recipe
 
 TCD = "tcd"
@@ -52,14 +54,14 @@ READINGS: dict[str, dict[str, Any]] = {
 EMPTY_SAID, ALL_PRINTED = "empty windows say so", "all as printed"
 
 
-def with_windows(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def with_windows(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 1: other matchers with and without windows of on-screen text among the frames, and tcd."""
     recipe = tcd_of(material, settings)
-    kinds: Kinds = {}
+    kinds: Variants = {}
     for name in BASES:
-        kinds[name] = Kind(replace(recipe, matcher=with_room(name, material, windows=True)))
-        kinds[WINDOWS.format(name)] = Kind(among_frames(kinds[name].recipe), name)
-    return kinds | {TCD: Kind(recipe, WINDOWS.format(BASES[-1]))}
+        kinds[name] = Variant(replace(recipe, matcher=with_room(name, material, windows=True)))
+        kinds[WINDOWS.format(name)] = Variant(among_frames(kinds[name].recipe), name)
+    return kinds | {TCD: Variant(recipe, WINDOWS.format(BASES[-1]))}
 
 
 def among_frames(recipe: Recipe) -> Recipe:
@@ -69,20 +71,20 @@ def among_frames(recipe: Recipe) -> Recipe:
     return replace(recipe, adapter=replace(recipe.adapter, windows=True))
 
 
-def modules(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def modules(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 2: clues, co-attention and calibration."""
     recipe = tcd_of(material, settings)
     none = changed(recipe, NO_CTCD | NO_ATTENTION | NO_HSC)
     return beside(none, {name: changed(recipe, switches) for name, switches in MODULES.items()})
 
 
-def without_words(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def without_words(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 3: with and without on-screen text; what has none stands for nothing, or says that it has none."""
     recipe = tcd_of(material, settings, rewords=True)
     return _beside(recipe, {WORDLESS: worded(recipe, ratio=0.0), SAID: worded(recipe, ratio=0.0, empty="caption")})
 
 
-def word_ratios(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def word_ratios(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 4: a share of the words on screen."""
     recipe = tcd_of(material, settings, rewords=True)
     return _beside(recipe, {ratio_row(ratio): worded(recipe, ratio=ratio) for ratio in RATIOS})
@@ -97,7 +99,7 @@ def ratio_row(ratio: float) -> str:
     return {0.0: WORDLESS, 1.0: TCD}.get(ratio, f"{100 * ratio:g} % of the words")
 
 
-def wordless_modules(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def wordless_modules(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 5: modules left out where no window has words, and each says so, as in the paper."""
     recipe = worded(tcd_of(material, settings, rewords=True), ratio=0.0, empty="caption")
     rows: dict[str, dict[str, Any]] = {
@@ -106,22 +108,24 @@ def wordless_modules(material: StudyMaterial, settings: StudySettings) -> Kinds:
         "clues": NO_CTCD,
         "text condition": {"text_condition": False},
     }
-    return {SAID: Kind(recipe)} | {f"{SAID}, no {name}": Kind(changed(recipe, own), SAID) for name, own in rows.items()}
+    return {SAID: Variant(recipe)} | {
+        f"{SAID}, no {name}": Variant(changed(recipe, own), SAID) for name, own in rows.items()
+    }
 
 
-def fusions(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def fusions(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 6: what makes one vector of frames and windows."""
     recipe = tcd_of(material, settings)
     return _beside(recipe, {name.replace("_", " "): changed(recipe, {"fusion": name}) for name in FUSIONS})
 
 
-def match_subsets(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def match_subsets(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 7: what a caption is compared with."""
     recipe = tcd_of(material, settings)
     return _beside(recipe, {f"match {' + '.join(parts)}": changed(recipe, {"matches": parts}) for parts in SUBSETS})
 
 
-def calibration_weights(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def calibration_weights(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 9: the weight of calibration; the paper's is in the middle."""
     recipe = changed(tcd_of(material, settings), {"lambda_hsc": 0.1})
     return _beside(recipe, {weight_row(weight): changed(recipe, {"lambda_hsc": weight}) for weight in LAMBDAS})
@@ -136,24 +140,26 @@ def weight_row(weight: float) -> str:
     return TCD if weight == 0.1 else f"lambda_hsc {weight:g}"
 
 
-def conditions(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def conditions(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 10: on-screen text, frames and both, each weighed by the caption or not."""
     recipe = tcd_of(material, settings)
-    kinds: Kinds = {}
+    kinds: Variants = {}
     for modality, name in (("ocr", "ocr alone"), ("video", "video alone"), ("both", TCD)):
         row, blind = changed(recipe, {"modalities": modality}), f"{name}, unconditioned"
-        kinds |= {blind: Kind(changed(row, {"text_condition": False})), name: Kind(row, blind)}
+        kinds |= {blind: Variant(changed(row, {"text_condition": False})), name: Variant(row, blind)}
     return kinds
 
 
-def calibrations(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def calibrations(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Figure 3: calibration by cycles, by pairs of the same moment, and none."""
     recipe = tcd_of(material, settings)
     rows = {CONTRASTIVE: changed(recipe, {"calibration": "contrastive"}), TCD: recipe}
-    return {UNCALIBRATED: Kind(changed(recipe, NO_HSC))} | {name: Kind(row, UNCALIBRATED) for name, row in rows.items()}
+    return {UNCALIBRATED: Variant(changed(recipe, NO_HSC))} | {
+        name: Variant(row, UNCALIBRATED) for name, row in rows.items()
+    }
 
 
-def readings_of_the_paper(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def readings_of_the_paper(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Not in the paper: its formulas as they are printed, where we read them otherwise, one by one and together."""
     recipe = tcd_of(material, settings, rewords=True)
     rows = {name: changed(recipe, own) for name, own in READINGS.items()}
@@ -161,7 +167,7 @@ def readings_of_the_paper(material: StudyMaterial, settings: StudySettings) -> K
     return _beside(recipe, rows | {EMPTY_SAID: said, ALL_PRINTED: changed(said, PRINTED)})
 
 
-def misread_words(material: StudyMaterial, settings: StudySettings) -> Kinds:
+def misread_words(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Not in the paper: words on screen that are read wrong, in the test split or everywhere."""
     recipe = tcd_of(material, settings, rewords=True)
     wrong = {
@@ -171,7 +177,7 @@ def misread_words(material: StudyMaterial, settings: StudySettings) -> Kinds:
     }
     kinds = _beside(recipe, wrong)
     weighed = {
-        CERTAIN.format(name): Kind(changed(kind.recipe, {"confidence": True}), name) for name, kind in kinds.items()
+        CERTAIN.format(name): Variant(changed(kind.recipe, {"confidence": True}), name) for name, kind in kinds.items()
     }
     return kinds | weighed
 
@@ -182,7 +188,7 @@ def worded(recipe: Recipe, **changes: Any) -> Recipe:
     return replace(recipe, data=replace(recipe.data, words=None if words.changes_nothing else words))
 
 
-def tcd_of(material: StudyMaterial, settings: StudySettings, *, rewords: bool = False) -> Recipe:
+def tcd_of(material: LearningInputs, settings: TrainingSettings, *, rewords: bool = False) -> Recipe:
     """The recipe, whose matcher is tcd, with all of its settings written down and types for the longest clip.
 
     Args:
@@ -230,6 +236,6 @@ def check_text(part: Part, split: str) -> None:
         )
 
 
-def _beside(recipe: Recipe, rows: Mapping[str, Recipe]) -> Kinds:
+def _beside(recipe: Recipe, rows: Mapping[str, Recipe]) -> Variants:
     """Rows that are each compared with the whole; one of the same name is the whole."""
-    return {TCD: Kind(recipe)} | {name: Kind(row, TCD) for name, row in rows.items() if name != TCD}
+    return {TCD: Variant(recipe)} | {name: Variant(row, TCD) for name, row in rows.items() if name != TCD}

@@ -1,0 +1,237 @@
+"""What studies are given, in memory: a class for each kind of study has what these work on, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from evenreel.checkpoint import Pretrained
+from evenreel.errors import UsageError
+from evenreel.features import ClipAside
+from evenreel.features.facts import ClipFacts
+from evenreel.papers.engine.caption_bank import CaptionBank
+from evenreel.papers.engine.material import Looking, Model, Part
+from evenreel.types import Corpus, ScoreBlocks
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StudyInputs:
+    """The corpus that a study is made on.
+
+    Attributes:
+        test: the split that is searched.
+        corpus: all splits; None for the test split alone.
+        set_aside: clips without features, since they could not be read.
+        notices: what the reader must know of all that.
+    """
+
+    test: Corpus
+    corpus: Corpus | None = None
+    set_aside: tuple[ClipAside, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> Corpus:
+        """All splits, as far as they were given."""
+        return self.test if self.corpus is None else self.corpus
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FeatureInputs(StudyInputs):
+    """A split with features, for studies of what is in them.
+
+    Attributes:
+        features: those of the test split; None where there are none.
+    """
+
+    features: Part | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairInputs(FeatureInputs):
+    """Real clips and their mirrors in both splits, with what is known of their files.
+
+    Attributes:
+        train: features of the training split; None where there are none.
+        rule: how the frames of both were sampled; empty where nobody says.
+        facts: headers of the files of all clips; None where nobody looked at them.
+    """
+
+    train: Part | None = None
+    rule: str = ""
+    facts: ClipFacts | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LengthInputs(StudyInputs):
+    """Lengths and classes of clips, which the corpus has itself.
+
+    Attributes:
+        learned: the training split; None where there is none.
+    """
+
+    learned: Corpus | None = None
+
+    def learned_from(self) -> Corpus:
+        """The training split.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if self.learned is None:
+            raise UsageError(
+                "This study compares with what was learned from; give it a training split (--train-split)."
+            )
+        return self.learned
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelInputs(StudyInputs):
+    """Models with the features of the test split that they take.
+
+    Attributes:
+        models: matchers that are studied.
+    """
+
+    models: tuple[Model, ...] = ()
+
+    def encoders(self) -> tuple[Model, ...]:
+        """The models, for studies that change what they see.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if not self.models:
+            raise UsageError("This study changes what a model sees; give it features of the test split.")
+        return self.models
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RankingInputs(ModelInputs):
+    """Rankings of the test split, of models and of other systems.
+
+    Attributes:
+        scores: of other systems on the test split, by their names.
+    """
+
+    scores: Mapping[str, ScoreBlocks] = field(default_factory=dict)
+
+    def systems(self) -> dict[str, ScoreBlocks]:
+        """Scores of the models and of the other systems, by name.
+
+        Raises:
+            UsageError: there is none.
+        """
+        own = {model.name: model.part.scores(model.matcher) for model in self.models}
+        if not own and not self.scores:
+            raise UsageError("This study measures rankings; give it features of the test split, or scores of a system.")
+        return own | dict(self.scores)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LengthRankingInputs(RankingInputs, LengthInputs):
+    """Rankings beside the lengths of the clips that were learned from."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DirectionInputs(ModelInputs):
+    """Models, and clips of known source that were not searched.
+
+    Attributes:
+        train: features of the training split; None where there are none.
+    """
+
+    train: Part | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StreamInputs(ModelInputs):
+    """Models that learn from a stream of queries.
+
+    Attributes:
+        bank: captions of the training split, for corrections of scores by these; None for none.
+    """
+
+    bank: CaptionBank | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PictureInputs(ModelInputs):
+    """Models, and what it takes to show what they look at.
+
+    Attributes:
+        looking: shows frames of clips; None where nobody can.
+    """
+
+    looking: Looking | None = None
+
+    def pictures(self) -> Looking:
+        """What it takes to look at clips.
+
+        Raises:
+            UsageError: there is nothing to look with.
+        """
+        if self.looking is None:
+            raise UsageError("This study shows frames of clips; give it their videos and the encoder of the features.")
+        return self.looking
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TextPictureInputs(PictureInputs, FeatureInputs):
+    """Models, frames of clips, and the words on screen that the features of the test split know."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearningInputs(FeatureInputs):
+    """Splits with features to learn from, to select on and to search.
+
+    Attributes:
+        train: what is learned from.
+        validation: what models are selected on; None for a held-out part of `train`, or nothing.
+        streams: dimension of each of the streams that stand side by side in the frames, by its name; empty where they
+            are of one network.
+        start: what training begins with; None for the recipe's matcher, untrained.
+        weights_hash: digest of the weights of the features' encoder; None where nobody says.
+    """
+
+    train: Part | None = None
+    validation: Part | None = None
+    streams: Mapping[str, int] = field(default_factory=dict)
+    start: Pretrained | None = None
+    weights_hash: str | None = None
+
+    def learning(self) -> tuple[Part, Part]:
+        """What is learned from, and what is searched afterwards.
+
+        Raises:
+            UsageError: one of them is missing.
+        """
+        if self.train is None or self.features is None:
+            raise UsageError("This study trains; give it features of a training and of a test split.")
+        return self.train, self.features
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransferInputs(LearningInputs):
+    """Splits to train on, and other corpora to search.
+
+    Attributes:
+        name: what the corpus is called beside the others.
+        others: parts of other corpora with features alike, by their names.
+    """
+
+    name: str = "own corpus"
+    others: Mapping[str, Part] = field(default_factory=dict)
+
+    def searched(self) -> dict[str, Part]:
+        """Parts of other corpora, by their names, and the test split after them.
+
+        Raises:
+            UsageError: there are no others, or one has the name of the corpus.
+        """
+        _, test = self.learning()
+        if not self.others:
+            raise UsageError("This study asks what is found in corpora that nothing was learned from; give it some.")
+        if self.name in self.others:
+            raise UsageError(f"Two corpora are called {self.name!r}; call the other one something else.")
+        return {**self.others, self.name: test}

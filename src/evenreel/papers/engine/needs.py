@@ -1,0 +1,263 @@
+"""What studies work on, each kind with how it is read from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from evenreel.corpus import select
+from evenreel.errors import FeaturesError, UsageError
+from evenreel.evaluation import load_scores
+from evenreel.features import read_manifest
+from evenreel.papers.engine.caption_bank import CaptionBank, caption_bank
+from evenreel.papers.engine.inputs import (
+    DirectionInputs,
+    FeatureInputs,
+    LearningInputs,
+    LengthInputs,
+    LengthRankingInputs,
+    ModelInputs,
+    PairInputs,
+    PictureInputs,
+    RankingInputs,
+    StreamInputs,
+    StudyInputs,
+    TextPictureInputs,
+    TransferInputs,
+)
+from evenreel.papers.engine.loading import StudyCorpus, StudyModels, StudyParts
+from evenreel.papers.engine.material import Model, groups_in
+from evenreel.papers.engine.sources import (
+    ModelSources,
+    RankingSources,
+    SelectingSources,
+    StudySources,
+    TextModelSources,
+    TextSources,
+    TextTrainingSources,
+    TrainingSources,
+    TransferSources,
+)
+from evenreel.progress import Progress
+
+Sources = TypeVar("Sources", bound=StudySources)
+Given = TypeVar("Given", bound=StudyInputs)
+
+
+@dataclass(frozen=True)
+class Needs(Generic[Sources, Given]):
+    """What a study works on.
+
+    Attributes:
+        words: what the user has to name beside the corpus, for a list.
+        sources: where it is on disk.
+        inputs: what the study is given.
+        read: reads the latter from the former.
+    """
+
+    words: str
+    sources: type[Sources]
+    inputs: type[Given]
+    read: Callable[[StudyCorpus, Sources, Progress], Given]
+
+
+def load_study_inputs(
+    needs: Needs[Sources, Given],
+    corpus: Path,
+    sources: Sources,
+    progress: Progress = lambda share: None,
+    *,
+    mirrors: bool = False,
+) -> Given:
+    """Read what a study needs, and nothing else.
+
+    Args:
+        needs: what that is.
+        corpus: folder of the corpus.
+        sources: where everything else is.
+        progress: called with the share of the files that were looked at, where a study asks for them.
+        mirrors: whether the study is about generated clips that mirror real ones.
+
+    Raises:
+        UsageError: something that the study needs is not named.
+        CorpusError: the corpus or a split is not there, or has no generated clips that mirror real ones where the study
+            is about these.
+        FeaturesError: features are missing or damaged, or are of another encoder than a checkpoint's.
+        CheckpointError: a checkpoint cannot be read.
+        ScoresError: scores cannot be read, or do not fit the corpus.
+    """
+    opened = StudyCorpus(corpus, sources)
+    if mirrors:
+        groups_in(opened.test)
+    return needs.read(opened, sources, progress)
+
+
+def _read_files(opened: StudyCorpus, sources: StudySources, progress: Progress) -> PairInputs:
+    found = _read_pairs(opened, sources, progress) if sources.features else PairInputs(**opened.told)
+    return replace(found, facts=opened.facts(progress))
+
+
+def _read_pairs(opened: StudyCorpus, sources: StudySources, progress: Progress) -> PairInputs:
+    _ = opened.features
+    parts = StudyParts(opened)
+    train, features = parts.split(sources.train_split), parts.part(opened.test)
+    return PairInputs(**opened.told, train=train, features=features, rule=parts.rule)
+
+
+def _read_lengths(opened: StudyCorpus, sources: StudySources, progress: Progress) -> LengthInputs:
+    learned = select(opened.whole, split=sources.train_split)  # says which splits there are
+    return LengthInputs(**opened.told, learned=learned)
+
+
+def _read_rankings(opened: StudyCorpus, sources: RankingSources, progress: Progress) -> RankingInputs:
+    if sources.features is None and not sources.scores:
+        raise UsageError(
+            "This study measures rankings; name features that a model can rank by (--features), or scores (--scores "
+            "NAME=FILE)."
+        )
+    if sources.matchers and sources.features is None:
+        raise UsageError("A matcher ranks by features; name their folder with --features.")
+    return _with_scores(opened, sources, StudyModels(opened, sources).load() if sources.features else ())
+
+
+def _read_stages(opened: StudyCorpus, sources: RankingSources, progress: Progress) -> RankingInputs:
+    """Models that cannot be left out, and other rankings beside them."""
+    _ = opened.features
+    return _with_scores(opened, sources, StudyModels(opened, sources).load())
+
+
+def _with_scores(opened: StudyCorpus, sources: RankingSources, models: tuple[Model, ...]) -> RankingInputs:
+    """Scores of other systems too; what they leave out is measured without."""
+    scores = {
+        name: load_scores(path, opened.test, partial=True, whole=opened.whole, notice=opened.said_of(name).append)
+        for name, path in sources.scores.items()
+    }
+    return RankingInputs(**opened.told, models=models, scores=scores)
+
+
+def _read_length_rankings(opened: StudyCorpus, sources: RankingSources, progress: Progress) -> LengthRankingInputs:
+    found = _read_rankings(opened, sources, progress)
+    return LengthRankingInputs(**opened.told, models=found.models, scores=found.scores, learned=opened.learned())
+
+
+def _read_models(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> ModelInputs:
+    _ = opened.features
+    models = StudyModels(opened, sources).load()
+    return ModelInputs(**opened.told, models=models)
+
+
+def _read_directions(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> DirectionInputs:
+    _ = opened.features
+    train = StudyParts(opened).split(sources.train_split)
+    models = StudyModels(opened, sources).load()
+    return DirectionInputs(**opened.told, models=models, train=train)
+
+
+def _read_pictures(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> PictureInputs:
+    _ = opened.features
+    models = StudyModels(opened, sources).load()
+    return PictureInputs(**opened.told, models=models, looking=opened.looking())
+
+
+def _read_text_pictures(opened: StudyCorpus, sources: TextModelSources, progress: Progress) -> TextPictureInputs:
+    features = _read_text(opened, sources, progress).features
+    models = StudyModels(opened, sources, says_words=True).load()
+    return TextPictureInputs(**opened.told, models=models, looking=opened.looking(), features=features)
+
+
+def _read_text(opened: StudyCorpus, sources: TextSources, progress: Progress) -> FeatureInputs:
+    _ = opened.features
+    parts = StudyParts(opened)
+    parts.say_words(sources)
+    features = parts.part(opened.test)
+    return FeatureInputs(**opened.told, features=features)
+
+
+def _read_streams(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> StreamInputs:
+    _ = opened.features
+    models = StudyModels(opened, sources).load_adapting()
+    bank = _bank(opened, models)
+    return StreamInputs(**opened.told, models=models, bank=bank)
+
+
+def _bank(opened: StudyCorpus, models: Sequence[Model]) -> CaptionBank | None:
+    """Captions of the training split, as the models take them; None where there are none with features."""
+    train = opened.learned()
+    if train is None or read_manifest(opened.features).streams:
+        return None
+    graphs = any(model.matcher.limits.graphs for model in models)
+    try:
+        return caption_bank(opened.features, train, graphs=graphs) if train.captions.height else None
+    except FeaturesError as error:
+        opened.notices.append(f"Nothing is corrected by training captions: {error}")
+        return None
+
+
+def _read_fine_tuning(opened: StudyCorpus, sources: TrainingSources, progress: Progress) -> LearningInputs:
+    _ = opened.features
+    return _trained_on(opened, sources, StudyParts.for_training(opened, sources), None)
+
+
+def _read_training(opened: StudyCorpus, sources: SelectingSources, progress: Progress) -> LearningInputs:
+    _ = opened.features
+    return _trained_on(opened, sources, StudyParts.for_training(opened, sources), sources.validation_split)
+
+
+def _read_text_training(opened: StudyCorpus, sources: TextTrainingSources, progress: Progress) -> LearningInputs:
+    _ = opened.features
+    parts = StudyParts.for_training(opened, sources)
+    parts.say_words(sources)
+    return _trained_on(opened, sources, parts, sources.validation_split)
+
+
+def _read_transfer(opened: StudyCorpus, sources: TransferSources, progress: Progress) -> TransferInputs:
+    _ = opened.features
+    if not sources.others:
+        raise UsageError(
+            "This study searches corpora that nothing was learned from; name some with --other NAME=CORPUS,FEATURES."
+        )
+    parts = StudyParts.for_training(opened, sources)
+    found = _trained_on(opened, sources, parts, sources.validation_split)
+    others = {name: parts.other(name, one) for name, one in sources.others.items()}
+    own = {one.name: getattr(found, one.name) for one in fields(found)} | opened.told
+    return TransferInputs(**own, name=opened.folder.resolve().name, others=others)
+
+
+def _trained_on(
+    opened: StudyCorpus, sources: TrainingSources, parts: StudyParts, validation_split: str | None
+) -> LearningInputs:
+    select(opened.whole, split=sources.train_split)  # says which splits there are
+    train = parts.split(sources.train_split)
+    validation = None if validation_split is None else parts.part(select(opened.whole, split=validation_split))
+    features = parts.part(opened.test)
+    parts.seen.check_used()
+    return LearningInputs(
+        **opened.told,
+        train=train,
+        validation=validation,
+        features=features,
+        streams=parts.streams,
+        start=parts.start,
+        weights_hash=parts.weights_hash,
+    )
+
+
+_FEATURES, _TRAINING, _RANKINGS = "--features", "--features and a split to train on", "--features or --scores"
+FILES = Needs("the videos", StudySources, PairInputs, _read_files)
+PAIRS = Needs(_FEATURES, StudySources, PairInputs, _read_pairs)
+LENGTHS = Needs("a split to train on", StudySources, LengthInputs, _read_lengths)
+RANKINGS = Needs(_RANKINGS, RankingSources, RankingInputs, _read_rankings)
+LENGTH_RANKINGS = Needs(_RANKINGS, RankingSources, LengthRankingInputs, _read_length_rankings)
+STAGES = Needs(_FEATURES, RankingSources, RankingInputs, _read_stages)
+MODELS = Needs(_FEATURES, ModelSources, ModelInputs, _read_models)
+DIRECTIONS = Needs(_FEATURES, ModelSources, DirectionInputs, _read_directions)
+PICTURES = Needs(_FEATURES, ModelSources, PictureInputs, _read_pictures)
+STREAMS = Needs(_FEATURES, ModelSources, StreamInputs, _read_streams)
+TEXT = Needs(_FEATURES, TextSources, FeatureInputs, _read_text)
+TEXT_PICTURES = Needs(_FEATURES, TextModelSources, TextPictureInputs, _read_text_pictures)
+FINE_TUNING = Needs(_TRAINING, TrainingSources, LearningInputs, _read_fine_tuning)
+TRAINING = Needs(_TRAINING, SelectingSources, LearningInputs, _read_training)
+TEXT_TRAINING = Needs(_TRAINING, TextTrainingSources, LearningInputs, _read_text_training)
+TRANSFER = Needs(_TRAINING, TransferSources, TransferInputs, _read_transfer)

@@ -1,0 +1,63 @@
+"""How studies are made: what all of them have, and what those have that train or look at some captions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evenreel.audits.settings import AuditSettings
+from evenreel.errors import UsageError
+from evenreel.papers.engine.recipes import study_recipe
+from evenreel.training.recipe.recipe import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySettings:
+    """How any study is made; a study with options of its own has a class of its own.
+
+    Attributes:
+        audit: samples and confidence of the intervals.
+        seeds: trainings, or draws, of each kind.
+    """
+
+    audit: AuditSettings = field(default_factory=AuditSettings)
+    seeds: int = 5
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise UsageError(f"The number of seeds is {self.seeds}; it must be at least 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(StudySettings):
+    """How a study trains.
+
+    Attributes:
+        recipe: of what is trained; its data and its seed are the study's.
+        runs: folder for what training writes, in which broken-off work goes on; None for a temporary one.
+    """
+
+    recipe: Recipe = field(default_factory=study_recipe)
+    runs: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSettings(TrainingSettings):
+    """How a study trains with generated clips.
+
+    Attributes:
+        group: generated clips to train on, or to look at alone, such as 'sora text'; None: the only ones.
+    """
+
+    group: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuerySettings(StudySettings):
+    """What a study shows.
+
+    Attributes:
+        queries: captions that are shown, by their ids; empty: those that it chooses.
+    """
+
+    queries: tuple[str, ...] = ()
