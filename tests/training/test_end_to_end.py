@@ -24,7 +24,7 @@ from evenreel.training import Recipe
 from evenreel.training.data.examples import Batches, Draw, FeatureExamples, ResumableLoader, TrainingInputs
 from evenreel.training.data.material import LoadedData, load_material
 from evenreel.training.data.pairs import Order, pairs_of
-from evenreel.training.data.pixels import ClipFile, PixelExamples, augmented, crop_box, read_frames
+from evenreel.training.data.pixels import ClipVideo, PixelExamples, augmented, crop_box, read_frames
 from evenreel.training.loop.run import RunHooks, train
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
@@ -141,7 +141,7 @@ def test_more_frames_than_the_matcher_takes(tmp_path: Path, corpus_folder: Path,
 def test_a_clip_that_vanishes_after_it_was_checked(
     corpus_folder: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def all_gone(files: list[ClipFile], *rest: Any) -> tuple[list[ClipFile], list[ClipAside]]:
+    def all_gone(files: list[ClipVideo], *rest: Any) -> tuple[list[ClipVideo], list[ClipAside]]:
         return [replace(file, path=Path("gone.mp4")) for file in files], []
 
     monkeypatch.setattr("evenreel.training.data.material.readable", all_gone)
@@ -154,7 +154,7 @@ def test_a_split_without_a_clip_that_can_be_read(
 ) -> None:
     """The first reason mostly is that of all."""
 
-    def none_read(files: list[ClipFile], *rest: Any) -> tuple[list[ClipFile], list[ClipAside]]:
+    def none_read(files: list[ClipVideo], *rest: Any) -> tuple[list[ClipVideo], list[ClipAside]]:
         ids = [file.clip_id for file in files]
         return [], [ClipAside(clip_id, f"{clip_id}.mp4", "unreadable", "there is no such file") for clip_id in ids]
 

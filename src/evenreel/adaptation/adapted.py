@@ -40,7 +40,7 @@ AT_ONCE = 256
 
 
 class TestTimeMatcher(nn.Module):
-    """Adapts a matcher to the clips of a gallery and to queries as they come; it never sees an answer.
+    """Adapt a matcher to the clips of a gallery and to queries as they come; it never sees an answer.
 
     What it gives as a matcher is the ranking that is served: the adapted one, or, with `safety.roll_back`, the source's
     for as long as the adapted one is not seen to be better on queries that it has not learned from.
@@ -107,7 +107,7 @@ class TestTimeMatcher(nn.Module):
 
     @property
     def served(self) -> Any:
-        """The matcher whose ranking is given: the adapted one, or the source."""
+        """Matcher whose ranking is given: the adapted one, or the source."""
         return self.teacher if self.trusted and self.learned else self.source
 
     @property
@@ -117,7 +117,7 @@ class TestTimeMatcher(nn.Module):
 
     @property
     def gallery(self) -> ClipGallery:
-        """The clips as the adapted model keeps them; encoded anew once it has learned."""
+        """Clips as the adapted model encodes them; encoded anew once it has learned."""
         if self._gallery is None:
             self._gallery = gallery_of(self.teacher, self._videos, vectors=self.settings.causal)
         return self._gallery
@@ -141,7 +141,7 @@ class TestTimeMatcher(nn.Module):
         return terms
 
     def see(self, texts: TextFeatures, sentences: Sequence[str]) -> FloatArray:
-        """A batch of queries comes: it is ranked, and learned from.
+        """Rank a batch of queries, and learn from it.
 
         Args:
             texts: features of B queries.
@@ -277,7 +277,7 @@ class TestTimeMatcher(nn.Module):
 
 
 def gallery_of(matcher: Any, videos: VideoFeatures, *, vectors: bool) -> ClipGallery:
-    """The clips as a matcher keeps them, in main memory, with their vectors or without."""
+    """Encode the clips with a matcher, kept in main memory, with their vectors or without."""
     return ClipGallery(encode_videos(matcher, videos), _vectors(matcher, videos) if vectors else None)
 
 

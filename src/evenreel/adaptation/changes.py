@@ -60,7 +60,7 @@ class HubWord(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """The source and the model that is given in the end, on all queries, those that were learned from included.
+    """Changes from the source to the model given in the end, on all queries, those learned from included.
 
     Attributes:
         queries: number of queries.
@@ -90,7 +90,7 @@ class Changes:
 
 
 def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | None = None) -> Changes:
-    """Hold the model that is given to the source.
+    """Compare the rankings of the model that is given in the end with the source's.
 
     Args:
         model: matcher after adaptation.

@@ -57,7 +57,7 @@ def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) ->
 
 
 def drift_of(captions: MeanShift, clips: MeanShift, confidence: float, asked: int | None = None) -> Drift:
-    """Both tests together, each at half the error (Bonferroni).
+    """Combine both tests, each at half the error (Bonferroni).
 
     Args:
         captions: shift of the captions.

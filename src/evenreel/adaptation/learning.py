@@ -28,7 +28,7 @@ class UnpairedLoss(Protocol):
 
 
 def learnable(matcher: Any, learns: Learns, objective: Objective = "pseudo_labels") -> list[nn.Parameter]:
-    """The weights that may change, in a fixed order. The temperature is not among them, for it orders nothing.
+    """List the weights that may change, in a fixed order, without the temperature, which orders nothing.
 
     Raises:
         UsageError: the matcher has none of this kind, or none that the objective moves.
@@ -104,7 +104,7 @@ class Learner:
         self._rng = np.random.default_rng(settings.seed)
 
     def paired(self, texts: TextFeatures, columns: Indices, videos: VideoFeatures) -> dict[str, float]:
-        """Symmetric InfoNCE of captions with their pseudo clips; captions of one clip are no negatives of each other.
+        """Step on symmetric InfoNCE of captions with pseudo clips; captions of one clip are no negatives of each other.
 
         The paper does not say what it learns from the pairs with; this is what most matchers are trained with, and it
         takes any.

@@ -31,7 +31,7 @@ def adaptation_page(
     names: Mapping[str, str] | None = None,
     pictures: Mapping[str, bytes] | None = None,
 ) -> Page:
-    """The page of one stream.
+    """Make the page of one stream.
 
     Args:
         title: what was adapted to what.
@@ -172,7 +172,7 @@ def _label_ranks(steps: Sequence[AdaptationStep]) -> Iterator[Text | Table]:
 
 
 def interval_text(change: MeanChange) -> str:
-    """A mean difference with its interval, where there is one.
+    """Format a mean difference with its interval, where there is one.
 
     >>> interval_text(MeanChange(0.0125, -0.01, 0.035)), interval_text(MeanChange(0.5, float("-inf"), float("inf")))
     ('+0.013 (-0.010 to +0.035)', '+0.500')

@@ -105,7 +105,7 @@ def _silent(stage: str) -> Iterator[Progress]:
 def confounders_of(
     videos: VideoFeatures, dictionary: EmbeddedDictionary | None = None, count: int = COUNT, seed: int = 0
 ) -> FoundConfounders:
-    """Confounders of the source's clips: phrases of a dictionary where there is one, else centres of frames."""
+    """Find confounders of the source's clips: phrases of a dictionary where there is one, else centres of frames."""
     if dictionary is None:
         return FoundConfounders("kmeans", frame_confounders(videos, count, seed))
     phrases = phrase_confounders(videos, dictionary, count)
@@ -162,7 +162,7 @@ def prepare(
 
 
 def vectors_of(matcher: Matcher, part: SourceSplit, bar: Bar = _silent) -> UnitVectors:
-    """Vectors of all captions and clips of a split, without gradients.
+    """Compute the vectors of all captions and clips of a split, without gradients.
 
     Raises:
         UsageError: as `prepare`.

@@ -87,14 +87,14 @@ def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None
 
 
 def compared(new: Quality, old: Quality, confidence: float) -> QualityVerdict:
-    """Query by query, with intervals by Student's t, of fewer than `LEAST` queries without bounds."""
+    """Compare query by query, with intervals by Student's t, of fewer than `LEAST` queries without bounds."""
     changes = {name: _change(getattr(new, name) - getattr(old, name), confidence) for name in vars(new)}
     fell = changes["coverage"].high < 0 or changes["entropy"].low > 0
     return QualityVerdict(changes["agreement"].low > 0 and not fell, changes)
 
 
 def of_both(first: Quality, second: Quality) -> Quality:
-    """The queries of both."""
+    """Concatenate the qualities of two sets of queries."""
     return Quality(*(np.concatenate([getattr(first, name), getattr(second, name)]) for name in vars(first)))
 
 

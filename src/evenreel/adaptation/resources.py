@@ -67,7 +67,7 @@ def reads_captions(settings: AdaptSettings) -> bool:
 
 
 def text_reader(encoder: Encoder, matcher: Matcher, most: int | None = None) -> EncodeTexts:
-    """A text tower that reads captions as a matcher takes them.
+    """Make a text tower that reads captions as a matcher takes them.
 
     Args:
         encoder: whose features the matcher takes.
@@ -91,7 +91,7 @@ def text_reader(encoder: Encoder, matcher: Matcher, most: int | None = None) -> 
 
 
 def shortened(words: Any, mask: Any, most: int) -> tuple[Any, Any]:
-    """Captions of at most so many words: the first, and the last.
+    """Shorten captions to at most so many words: the first, and the last.
 
     Args:
         words: (Q, W, D) word vectors.
@@ -118,7 +118,7 @@ class RememberingReader:
         self._read, self._known = read, dict[str, TextFeatures]()
 
     def __call__(self, sentences: Sequence[str]) -> TextFeatures:
-        """Features of the sentences, with ids of any kind."""
+        """Encode the sentences, with ids of any kind."""
         new = [one for one in dict.fromkeys(sentences) if one not in self._known]
         if new:
             read = self._read(new)
@@ -141,7 +141,7 @@ class RememberingTagger:
         return self._tagger.name
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
-        """Its tokens."""
+        """Tag sentences, each distinct one once."""
         new = [caption for caption in dict.fromkeys(captions) if caption not in self._read]
         self._read.update(zip(new, self._tagger.tag(new), strict=True) if new else ())
         return [self._read[caption] for caption in captions]

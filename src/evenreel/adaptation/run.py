@@ -44,7 +44,7 @@ def adapt(
     keep: bool = False,
     tagger: Tagger | None = None,
 ) -> Adaptation:
-    """Let a model learn from a stream, from the source's weights on.
+    """Adapt a model to a stream, from the source's weights on.
 
     Args:
         model: around the source matcher and the stream's clips; it is reset first.

@@ -20,7 +20,7 @@ _WHAT = "file of settings"
 
 
 def shipped_settings() -> dict[str, Path]:
-    """The settings of the package by name, in order."""
+    """List the settings of the package by name, in order."""
     return yaml_files("evenreel.adaptation")
 
 

@@ -20,7 +20,7 @@ EncodeTexts = Callable[[Sequence[str]], TextFeatures]
 
 @dataclass(frozen=True, eq=False)
 class QueryStream:
-    """Queries and clips. There is no room for an answer here, so nothing can learn from one.
+    """Queries and clips of a stream; no field holds an answer, so nothing can learn from one.
 
     Attributes:
         texts: features of Q queries, in the order in which they came.
@@ -44,7 +44,7 @@ class QueryStream:
             )
 
     def batches(self, size: int) -> Iterator[Indices]:
-        """Rows of queries, `size` at a time; a last one alone goes with those before it."""
+        """Yield rows of queries, `size` at a time; a last one alone goes with those before it."""
         starts = [*range(0, len(self.sentences), size), len(self.sentences)]
         if len(starts) > 2 and starts[-1] - starts[-2] == 1:
             del starts[-2]
@@ -53,7 +53,7 @@ class QueryStream:
 
 
 def check_sentences(texts: TextFeatures, sentences: Sequence[str]) -> None:
-    """Hold queries as they are written to their features.
+    """Check that there is a sentence for each caption's features.
 
     Raises:
         UsageError: there are none, or not equally many.
@@ -77,7 +77,7 @@ def taken(texts: TextFeatures, rows: Indices) -> TextFeatures:
 
 
 def joined(*parts: TextFeatures) -> TextFeatures:
-    """Captions of all parts, with room for the longest; role graphs where every part has them."""
+    """Concatenate captions, padded to the longest; role graphs where every part has them."""
     graphs = tuple(graph for part in parts for graph in part.graphs or ())
     return TextFeatures(
         tuple(caption for part in parts for caption in part.ids),

@@ -15,7 +15,7 @@ FRAMES = 12
 
 
 def zero_shot(encoder: EncoderNote, *, frames: int | None = None, device: str = "cpu", seed: int = 0) -> Pretrained:
-    """`mean_pool` behind an adapter whose maps start as the identity, so that it scores as `mean_pool` does.
+    """Build `mean_pool` behind an adapter whose maps start as the identity, so that it scores as `mean_pool` does.
 
     Args:
         encoder: encoder whose features the matcher takes.

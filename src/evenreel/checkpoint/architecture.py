@@ -41,7 +41,7 @@ WRAPPERS: dict[str, Wrapper] = {
 
 
 def build(spec: MatcherSpec, dimension: int) -> Matcher:
-    """A matcher with fresh parameters, in training mode.
+    """Build a matcher with fresh parameters, in training mode.
 
     Args:
         spec: specification of the matcher.
@@ -65,7 +65,7 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
 
 
 def fitted(spec: MatcherSpec, learned: LearnedFrom, begun: MatcherSpec | None = None) -> MatcherSpec:
-    """The spec with what its matchers take from the captions they are to learn from, such as a vocabulary.
+    """Complete a spec with what its matchers take from the captions they learn from, such as a vocabulary.
 
     Args:
         spec: as a recipe has it; what it says itself stays.
@@ -109,7 +109,7 @@ def uses_in(spec: MatcherSpec) -> tuple[str, ...]:
 
 
 def resolved(spec: MatcherSpec) -> MatcherSpec:
-    """The spec with every setting spelt out, so that a default that changes later does not change the matcher."""
+    """Spell out every setting of a spec, so that a default that changes later does not change the matcher."""
     settings = (WRAPPERS.get(spec.name) or MATCHERS[spec.name]).settings
     whole = asdict(settings(**spec.settings))
     return MatcherSpec(spec.name, whole, tuple(resolved(inner) for inner in spec.wrapped))
@@ -135,7 +135,7 @@ def encodings(spec: MatcherSpec) -> Encodings:
 
 
 def training_only(network: nn.Module) -> tuple[str, ...]:
-    """Beginnings of the names of weights that only a loss needs, in the matcher or in any that it wraps."""
+    """List prefixes of the names of weights that only a loss needs, in the matcher or in any that it wraps."""
     return tuple(
         f"{path}.{name}.".removeprefix(".")
         for path, part in network.named_modules()
@@ -154,14 +154,14 @@ def without_training_only(matcher: Matcher) -> Matcher:
 
 
 def kept_weights(matcher: Matcher) -> dict[str, Tensor]:
-    """The weights of a matcher by name, without those that only a loss needs: what a checkpoint has of it."""
+    """Return the weights of a matcher by name, without those that only a loss needs: what a checkpoint has of it."""
     network = module(matcher)
     dropped = training_only(network)
     return {name: tensor for name, tensor in network.state_dict().items() if not name.startswith(dropped)}
 
 
 def module(matcher: Matcher) -> nn.Module:
-    """The matcher as the `torch.nn.Module` that it is.
+    """Return the matcher as the `torch.nn.Module` that it is.
 
     Raises:
         CheckpointError: the matcher is no module.

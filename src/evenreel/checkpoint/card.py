@@ -32,7 +32,7 @@ _LIMITS = (
 
 
 def model_card(config: Config, *, seen: bool = False) -> str:
-    """The text of README.md.
+    """Write the text of README.md.
 
     Args:
         config: contents of config.json.

@@ -61,7 +61,7 @@ def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[st
 
 
 def encoder_of(found: FoundClips | StoredClips) -> Encoder:
-    """The encoder that features name.
+    """Load the encoder that features name.
 
     Raises:
         FeaturesError: it cannot be had.

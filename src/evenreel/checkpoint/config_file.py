@@ -45,7 +45,7 @@ class Config:
 
 
 def to_json(config: Config) -> str:
-    """The text of config.json; equal configurations give equal bytes."""
+    """Write the text of config.json; equal configurations give equal bytes."""
     data = {
         "format": FORMAT,
         "evenreel_version": __version__,

@@ -58,7 +58,7 @@ def load_features_for(
     *,
     seen: str | Path | None = None,
 ) -> CorpusFeatures:
-    """The features of a corpus that a matcher can score, for `evenreel.matchers.scoring.matcher_scores`.
+    """Load features of a corpus that a matcher can score, for `evenreel.matchers.scoring.matcher_scores`.
 
     Args:
         pretrained: matcher that will score.

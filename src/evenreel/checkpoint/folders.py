@@ -13,7 +13,7 @@ from evenreel.files import TEMPORARY_SUFFIX, make_folder, sync_file, sync_folder
 
 @contextlib.contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside `folder` to fill; when the block ends well it takes its place, else it is removed.
+    """Yield a folder beside `folder` to fill; when the block ends well it takes its place, else it is removed.
 
     What stood at `folder` is whole until then. No file system exchanges two full folders in one step, so a power cut
     at the very end can leave the old and the new one beside each other under hidden names, both whole.

@@ -15,7 +15,7 @@ _SCALE = "logit_scale"
 
 
 def untrained_matcher(name: str, features: str | Path, *, device: str = "cpu") -> Pretrained:
-    """A matcher without learned parameters, over the features of a folder, whichever encoder made them.
+    """Build a matcher without learned parameters, over the features of a folder, whichever encoder made them.
 
     Args:
         name: a key of `evenreel.matchers.MATCHERS`, such as `mean_pool`.

@@ -83,7 +83,7 @@ class Fusion:
 
 
 def prior_weights(sizes: Sequence[int]) -> tuple[float, ...]:
-    """P(L_k) of equation 5: the share of the clips in each stratum.
+    """Compute P(L_k) of equation 5: the share of the clips in each stratum.
 
     Raises:
         UsageError: there is no stratum, or one is empty.
@@ -128,7 +128,7 @@ def standardisation(
 def learned_weights(
     scores: Sequence[ScoreBlocks], answers: RelevantPairs, scales: Sequence[float] = ()
 ) -> tuple[float, ...]:
-    """The weights with which the fused scores have the least InfoNCE, at the temperature that suits them best.
+    """Fit the weights with which the fused scores have the least InfoNCE, at the temperature that suits them best.
 
     With logits `sum_k b_k s_k / scale_k` the loss is convex in b, of which each is between 0 and `SHARPEST`; the
     weights are b over its sum, and one over the sum is the temperature. Another clip that answers the caption too is no

@@ -27,7 +27,7 @@ from evenreel.similarity.states import row_count, take_rows
 
 
 class Ensemble(nn.Module):
-    """Matchers that take the same features, whose scores are fused; a state is the tuple of theirs.
+    """Matchers of the same features whose scores are fused; a state is the tuple of theirs.
 
     Args:
         members: M matchers; they may differ in all but what they read.
@@ -57,19 +57,19 @@ class Ensemble(nn.Module):
         return scale
 
     def encode_text(self, text: TextBatch) -> tuple[Any, ...]:
-        """The members' states of captions."""
+        """Encode captions with every member."""
         return tuple(member.encode_text(text) for member in self.members)
 
     def encode_video(self, video: VideoBatch) -> tuple[Any, ...]:
-        """The members' states of videos."""
+        """Encode videos with every member."""
         return tuple(member.encode_video(video) for member in self.members)
 
     def score(self, text: tuple[Any, ...], video: tuple[Any, ...]) -> Tensor:
-        """The members' similarities, fused, (Q, V)."""
+        """Fuse the members' similarities, (Q, V)."""
         return _fused_table(self._scores, text, video, self.settings)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The mean of the members' losses; what has the same name in several of them is one term."""
+        """Average the members' losses; what has the same name in several of them is one term."""
         terms: dict[str, Tensor] = {}
         for member in self.members:
             for name, term in member.loss(batch).items():
@@ -116,19 +116,19 @@ class PerStratum(nn.Module):
         return scale
 
     def encode_text(self, text: TextBatch) -> tuple[Any, ...]:
-        """The wrapped matcher's states of captions, through each of the maps."""
+        """Encode captions with the wrapped matcher, through each of the maps."""
         return tuple(self.matcher.encode_text(self._changed(text, head)) for head in self.heads)
 
     def encode_video(self, video: VideoBatch) -> Any:
-        """The wrapped matcher's state of videos."""
+        """Encode videos with the wrapped matcher."""
         return self.matcher.encode_video(video)
 
     def score(self, text: tuple[Any, ...], video: Any) -> Tensor:
-        """Similarities through each of the maps, fused, (Q, V)."""
+        """Fuse the similarities through each of the maps, (Q, V)."""
         return _fused_table(self._scores, text, video, self.settings)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The wrapped matcher's terms, where each pair goes through the map of its stratum.
+        """Compute the wrapped matcher's terms, where each pair goes through the map of its stratum.
 
         Pairs of other strata are neither negatives nor positives: each map learns as a matcher of its stratum would.
 

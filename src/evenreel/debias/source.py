@@ -32,7 +32,7 @@ fifth slower with wti and x_pool; more take memory where a pair is a vector: t_m
 
 @dataclass(frozen=True)
 class SourceDebias:
-    """The term that is added to a matcher's loss; the defaults are those of the preset `neutral`.
+    """Settings of the term that is added to a matcher's loss; the defaults are those of the preset `neutral`.
 
     Attributes:
         form: `hinge`, generated videos may not lead, as published; `neutral`, neither may.
@@ -81,7 +81,7 @@ the contrastive loss has. So at weight 1 neither outweighs the other, whatever t
 
 
 class Debiased(nn.Module):
-    """A matcher in training against a preference for a source: a matcher itself, whose loss has one term more.
+    """Matcher in training against a preference for a source: a matcher itself, whose loss has one term more.
 
     Args:
         matcher: a `torch.nn.Module`; it encodes and scores as it does alone, so that it can be used without this
@@ -101,19 +101,19 @@ class Debiased(nn.Module):
         return self.matcher.logit_scale
 
     def encode_text(self, text: TextBatch) -> Any:
-        """The wrapped matcher's state of captions."""
+        """Encode captions with the wrapped matcher."""
         return self.matcher.encode_text(text)
 
     def encode_video(self, video: VideoBatch) -> Any:
-        """The wrapped matcher's state of videos."""
+        """Encode videos with the wrapped matcher."""
         return self.matcher.encode_video(video)
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """The wrapped matcher's similarities, (Q, V)."""
+        """Compute the wrapped matcher's similarities, (Q, V)."""
         return self.matcher.score(text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The wrapped matcher's terms, and the term `source`.
+        """Compute the wrapped matcher's terms, and the term `source`.
 
         Which pairs take part is drawn from torch's global random state on the CPU, alike on all devices.
 

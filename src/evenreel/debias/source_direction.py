@@ -57,7 +57,7 @@ class Contrast:
 
 
 def contrasts(sources: Sequence[str | None], mirrored: Indices) -> tuple[Contrast, ...]:
-    """The comparisons that can be made: by pairs where a generator has enough, else of all its clips with all real.
+    """List the comparisons that can be made: by pairs where a generator has enough, else of all clips with all real.
 
     Args:
         sources: sources of the C clips: `camera`, a generator, or None where not known.
@@ -88,7 +88,7 @@ def contrasts(sources: Sequence[str | None], mirrored: Indices) -> tuple[Contras
 
 
 def source_basis(directions: FloatArray) -> FloatArray:
-    """An orthonormal basis U (D, R) of directions (G, D); R is less than G where some depend on others or are zero."""
+    """Compute an orthonormal basis U (D, R) of directions (G, D); R < G where some depend on others or are zero."""
     lengths = np.linalg.norm(directions.astype(np.float64), axis=1, keepdims=True)
     longer = lengths[:, 0] > DEPENDENT
     _, sizes, rows = np.linalg.svd(directions[longer] / lengths[longer], full_matrices=False)
@@ -96,7 +96,7 @@ def source_basis(directions: FloatArray) -> FloatArray:
 
 
 def without_source(queries: FloatArray, basis: FloatArray) -> FloatArray:
-    """Queries (Q, D) less their part in the space of a basis (D, R); they are shorter then, not of unit length.
+    """Remove a basis (D, R) from queries (Q, D); they are shorter then, not of unit length.
 
     >>> without_source(np.array([[0.6, 0.8]]), np.array([[1.0], [0.0]])).tolist()
     [[0.0, 0.8]]

@@ -37,7 +37,7 @@ Source = Literal["real", "generated"]
 
 @dataclass(frozen=True)
 class PVector:
-    """Which p-vector, and what is done with it.
+    """Settings of a p-vector, and of what is done with it.
 
     Attributes:
         source: the clips whose vectors the two models are compared on.
@@ -81,7 +81,7 @@ class EmbeddingTable:
     values: Array
 
     def of(self, ids: Sequence[str]) -> EmbeddingTable:
-        """Those of some, in their order.
+        """Select the vectors of some ids, in their order.
 
         Raises:
             UsageError: one is not there.
@@ -97,7 +97,7 @@ class EmbeddingTable:
 
 @dataclass(frozen=True, eq=False)
 class VectorScores:
-    """Dot products of captions and videos, calculated when they are asked for; it is a `ScoreBlocks`.
+    """Dot products of captions and videos, computed when they are read; implements `ScoreBlocks`.
 
     Attributes:
         captions: Q captions.
@@ -120,12 +120,12 @@ class VectorScores:
         return self.videos.ids
 
     def block(self, captions: slice, videos: slice) -> Array:
-        """See `ScoreBlocks.block`."""
+        """Compute a block of scores, see `ScoreBlocks.block`."""
         return np.asarray(self.captions.values[captions] @ self.videos.values[videos].T)
 
 
 def video_vectors(matcher: Matcher, features: VideoFeatures) -> EmbeddingTable:
-    """The vectors that a matcher compares captions with.
+    """Compute the vectors that a matcher compares captions with.
 
     Raises:
         UsageError: it keeps more than one vector a video, or the features are not its own.
@@ -136,7 +136,7 @@ def video_vectors(matcher: Matcher, features: VideoFeatures) -> EmbeddingTable:
 
 
 def caption_vectors(matcher: Matcher, features: TextFeatures) -> EmbeddingTable:
-    """The vectors that a matcher compares videos with.
+    """Compute the vectors that a matcher compares videos with.
 
     Raises:
         UsageError: it keeps more than one vector a caption, or the features are not its own.
@@ -147,7 +147,7 @@ def caption_vectors(matcher: Matcher, features: TextFeatures) -> EmbeddingTable:
 
 
 def p_vectors(original: Array, debiased: Array, normalised: bool = False) -> Array:
-    """p_i = h^d_i - h_i, (V, D) in double precision.
+    """Compute p_i = h^d_i - h_i, (V, D) in double precision.
 
     Args:
         original: (V, D) vectors of some clips by the original model.
@@ -207,7 +207,7 @@ def corrected_scores(
     settings: PVector,
     group: str | None = None,
 ) -> VectorScores:
-    """The paper's experiment in one step: p of a corpus's clips, and the scores after real ones were moved by it.
+    """Compute p of a corpus's clips, and the scores after real ones were moved by it: the paper's experiment.
 
     p is then taken from the very clips that are measured, as in the paper; for what it does to clips it has not seen,
     take it from another split with `p_vectors` and call `shifted_scores`.
@@ -234,7 +234,7 @@ def corrected_scores(
 
 @dataclass(frozen=True)
 class Alike:
-    """How alike the p_i of some clips are.
+    """Similarity of the p_i of some clips.
 
     Attributes:
         count: clips whose vector moved at all; the others have no direction and are left out.
@@ -264,13 +264,13 @@ class DirectionAgreement:
     cosines: NDArray[np.float64]
 
     def cosine(self, one: str, other: str) -> float:
-        """Between the means of two sets."""
+        """Compute the cosine between the means of two sets."""
         names = list(self.alike)
         return float(self.cosines[names.index(one), names.index(other)])
 
 
 def diagnose(sets: Mapping[str, Array]) -> DirectionAgreement:
-    """How alike the p_i of each set are, and whether the sets point the same way.
+    """Compare the p_i within each set, and the directions of the sets.
 
     Useful sets are p_i of real clips and of generated ones, and both of a control that was fine-tuned on real pairs
     alone. Debiasing that tells the two apart has a cosine near -1 between real and generated; near 1, all clips were
@@ -287,7 +287,7 @@ def diagnose(sets: Mapping[str, Array]) -> DirectionAgreement:
 
 
 def alike(p: Array) -> Alike:
-    """How alike the rows of (V, D) are, in time and memory that grow with V alone.
+    """Measure how alike the rows of (V, D) are, in time and memory that grow with V alone.
 
     >>> alike(np.array([[1.0, 0.0], [2.0, 0.0]])).cosine
     1.0

@@ -89,7 +89,7 @@ def strata_at(lengths: NDArray[np.float64], thresholds: Sequence[float]) -> list
 
 
 def random_strata(clips: int, count: int, seed: int, fraction: float | None = None) -> list[Indices]:
-    """Strata drawn at random, as large as `equal_strata` or, at a fraction, as `adjusted_strata`: a control of both.
+    """Draw strata at random, as large as `equal_strata` or, at a fraction, as `adjusted_strata`: a control of both.
 
     Args:
         clips: N, of the training split.

@@ -20,7 +20,7 @@ from evenreel.errors import UsageError
 
 @dataclass(frozen=True)
 class Trimming:
-    """When a class is trimmed, and when that ends.
+    """Settings of when a class is trimmed, and when that ends.
 
     Attributes:
         margin: delta, in the unit of the lengths: a class is trimmed while its mean is this far or farther from its
@@ -46,7 +46,7 @@ says it left out (2,392 of 164 classes of EPIC-KITCHENS-100)."""
 def trimmed(
     lengths: NDArray[np.float64], classes: NDArray[np.int64], targets: Mapping[int, float], settings: Trimming
 ) -> Indices:
-    """Clips that RmvAll leaves out: of each class the shortest where it is too short, the longest where too long.
+    """Select the clips that RmvAll leaves out: each class's shortest where it is too short, longest where too long.
 
     Args:
         lengths: (N,) of the training clips.
@@ -78,7 +78,7 @@ def trimmed(
 
 
 def trim_class(lengths: NDArray[np.float64], target: float) -> Indices:
-    """Clips that RmvOne leaves out of a single class: the shortest of one that is too short, the longest of another.
+    """Select the clips that RmvOne leaves out of one class: its shortest if it is too short, else its longest.
 
     It goes on until one more clip would carry the mean past the target, even where the mean would then be nearer:
     the paper keeps 43 of 95 clips of mean 302.3 for a target of 305.5, and 42 would have 306.3. The least number of
@@ -108,7 +108,7 @@ def trim_class(lengths: NDArray[np.float64], target: float) -> Indices:
 def trimmed_at_random(
     classes: NDArray[np.int64], like: Indices, generator: np.random.Generator, *, by_class: bool = False
 ) -> Indices:
-    """Clips that RmvRand leaves out: as many as `trimmed` did, drawn without a look at their length.
+    """Draw the clips that RmvRand leaves out: as many as `trimmed` did, whatever their length.
 
     Args:
         classes: (N,) class of each training clip.

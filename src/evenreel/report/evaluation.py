@@ -37,7 +37,7 @@ def evaluation_page(
     comparison: Comparison | None = None,
     settings: EvaluationSettings | None = None,
 ) -> Page:
-    """The page of one system, or of several, the first of which is the baseline.
+    """Make the page of one system, or of several, the first of which is the baseline.
 
     Args:
         evaluations: by the systems' names; all on the same queries.

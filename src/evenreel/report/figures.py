@@ -28,7 +28,7 @@ _PANEL_PX, _PANEL_TITLE_PX = 270, 30
 
 
 def recall_curve(results: Mapping[str, DirectionResult], confidence: float) -> go.Figure:
-    """R@k over k, the chance of an answer among the first k, with a pointwise interval."""
+    """Draw R@k over k, the chance of an answer among the first k, with a pointwise interval."""
     figure = go.Figure(layout=axes("k", "R@k, %", log_x=True))
     for number, (name, result) in enumerate(results.items()):
         colour = COLOURS[number % len(COLOURS)]
@@ -93,7 +93,7 @@ def rank_shares(result: DirectionResult) -> tuple[list[str], NDArray[Any]]:
 def query_scatter(
     first: tuple[str, DirectionResult], second: tuple[str, DirectionResult], labels: Sequence[str], seed: int
 ) -> tuple[go.Figure, int]:
-    """Each query's rank in two systems, on logarithmic axes, with its words; and how many queries are drawn.
+    """Draw each query's rank in two systems, on logarithmic axes, with its words; and count the queries drawn.
 
     Args:
         first: name and result of the system along x.
@@ -147,7 +147,7 @@ def wrapped(words: str) -> str:
 
 
 def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
-    """The look of every chart, with the titles of its axes."""
+    """Return the layout of every chart, with the titles of its axes."""
     clear = "rgba(0,0,0,0)"
     return go.Layout(
         template="none",
@@ -185,7 +185,7 @@ def in_lines(title: str, width: int) -> str:
 
 
 def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3) -> go.Layout:
-    """The look of a chart of several panels, each with axes of its own: `x`, `y`, then `x2`, `y2` and so on.
+    """Return the layout of a chart of several panels, each with axes of its own: `x`, `y`, then `x2`, `y2` and so on.
 
     Args:
         titles: of the panels, in the order they are read.

@@ -100,7 +100,7 @@ def write_page(page: Page, path: Path, made: Provenance | None = None) -> None:
 
 
 def render(page: Page, made: Provenance | None = None) -> str:
-    """The page as HTML; see `write_page`."""
+    """Render the page as HTML; see `write_page`."""
     charts: list[str] = []
     body = "\n".join(
         f"<section>\n<h2>{escape(section.title)}</h2>\n"

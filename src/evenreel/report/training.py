@@ -25,7 +25,7 @@ _GROUPS = (
 
 
 def training_page(name: str, lead: str, curves: Mapping[str, Curve], recipe: str) -> Page:
-    """The page of a run.
+    """Make the page of a run.
 
     Args:
         name: name of the run.
@@ -48,7 +48,7 @@ def _named(curves: Mapping[str, Curve], prefix: str) -> dict[str, Curve]:
 
 
 def curve_figure(curves: Mapping[str, Curve], unit: str) -> go.Figure:
-    """A line a figure over the steps; one with few points shows them."""
+    """Draw a line for each figure over the steps; one with few points shows them."""
     return go.Figure([_line(*curve, number) for number, curve in enumerate(curves.items())], axes("step", unit))
 
 

@@ -41,7 +41,7 @@ def scale_of(metric: Metric) -> str:
 
 
 def number(value: float, metric: Metric) -> str:
-    """A figure as tables show it: two decimals, one for a rank.
+    """Format a figure as tables show it: two decimals, one for a rank.
 
     >>> number(43.148, parse_metric("R@1")), number(1234.5, parse_metric("MedR")), number(-0.001, parse_metric("mAP"))
     ('43.15', '1,234.5', '0.00')
@@ -51,7 +51,7 @@ def number(value: float, metric: Metric) -> str:
 
 
 def interval(figure: Interval, metric: Metric) -> str:
-    """The ends of an interval; empty where there is none.
+    """Format the ends of an interval; empty where there is none.
 
     >>> interval(Interval(5.0, 4.25, 6.0), parse_metric("mAP")), interval(Interval(5.0), parse_metric("mAP"))
     ('4.25 to 6.00', '')
@@ -62,7 +62,7 @@ def interval(figure: Interval, metric: Metric) -> str:
 
 
 def signed(value: float, metric: Metric) -> str:
-    """A difference with its sign.
+    """Format a difference with its sign.
 
     >>> [signed(one, parse_metric("R@5")) for one in (1.256, -0.5, 0.001)]
     ['+1.26', '-0.50', '0.00']
@@ -72,7 +72,7 @@ def signed(value: float, metric: Metric) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p-value with as many digits as it deserves.
+    """Format a p-value with as many digits as it deserves.
 
     >>> p_value(0.00099), p_value(0.0312), p_value(1.0)
     ('<0.001', '0.031', '1.000')
@@ -81,7 +81,7 @@ def p_value(p: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share such as a confidence, with as many digits as it was given.
+    """Format a share such as a confidence, with as many digits as it was given.
 
     >>> percent(0.95), percent(0.999)
     ('95%', '99.9%')
@@ -90,7 +90,7 @@ def percent(share: float) -> str:
 
 
 def main_sentence(evaluation: Evaluation) -> str:
-    """The first metric of the first direction, with its interval, as a plain sentence."""
+    """Word the first metric of the first direction, with its interval."""
     direction, result = next(iter(evaluation.directions.items()))
     metric = evaluation.metrics[0]
     figure = result.summary[str(metric)]
@@ -145,7 +145,7 @@ def evaluation_notices(evaluation: Evaluation) -> list[str]:
 
 
 def said_once(by_system: Mapping[str, Iterable[str]]) -> list[str]:
-    """Sentences about systems, each once, behind the names of the systems that it is true of.
+    """List sentences about systems, each once, behind the names of the systems that it is true of.
 
     Args:
         by_system: sentences by the name of the system; of one system alone they are given as they are.

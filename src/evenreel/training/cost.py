@@ -45,7 +45,7 @@ _COUNTED = 2
 
 @dataclass(frozen=True)
 class Shape:
-    """The captions and clips that are counted on.
+    """Shape of the batch of captions and clips that costs are counted on.
 
     Attributes:
         dimension: dimension D of the features.

@@ -30,7 +30,7 @@ class SelectionMeasure:
     corpus: Corpus
 
     def __call__(self, scores: ScoreBlocks) -> Mapping[str, float]:
-        """The figures by name."""
+        """Compute the figures by name."""
         metrics = parse_metrics(list(dict.fromkeys((*METRICS, self.selection.metric))))
         settings = EvaluationSettings(metrics, ("t2v",), resamples=0)
         found = evaluate(scores, self.corpus, settings, relevance=self.selection.relevance)

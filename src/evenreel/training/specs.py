@@ -19,7 +19,7 @@ from evenreel.training.recipe.recipe import Recipe
 
 
 def spec_of(recipe: Recipe) -> MatcherSpec:
-    """The recipe's matcher as the recipe says it, in its adapter where there is one."""
+    """Return the specification of the recipe's matcher, in its adapter where there is one."""
     matcher = MatcherSpec(recipe.matcher.name, recipe.matcher.settings)
     return matcher if recipe.adapter is None else MatcherSpec("adapted", asdict(recipe.adapter), (matcher,))
 

@@ -16,7 +16,7 @@ from evenreel.features import ClipAside
 from evenreel.media.parts import Part
 from evenreel.training.data import clip_check
 from evenreel.training.data.clip_check import readable
-from evenreel.training.data.pixels import ClipFile
+from evenreel.training.data.pixels import ClipVideo
 from evenreel.training.loop.run_folder import CLIPS_READ, claim
 from tests.training.small_material import small_recipe
 
@@ -50,16 +50,16 @@ class FakeWorker:
 
 
 @pytest.fixture
-def clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ClipFile]]:
+def clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ClipVideo]]:
     monkeypatch.setattr(clip_check, "Worker", FakeWorker)
     monkeypatch.setattr(FakeWorker, "read", [], raising=False)
     for name, content in (("a", "good"), ("b", "bad"), ("c", "good"), ("d", "empty")):
         (tmp_path / name).write_text(content)
-    yield [ClipFile(f"clip {name}", tmp_path / name, Part()) for name in "abcde"]
+    yield [ClipVideo(f"clip {name}", tmp_path / name, Part()) for name in "abcde"]
     assert FakeWorker.open == 0, "a process was left behind"
 
 
-def good(clips: list[ClipFile], names: str) -> list[ClipFile]:
+def good(clips: list[ClipVideo], names: str) -> list[ClipVideo]:
     """Those clips as they are when they were read."""
     return [replace(clip, frames=FRAMES) for clip in clips if clip.path.name in names]
 
@@ -71,13 +71,13 @@ def reads() -> list[str]:
     return done
 
 
-def aside(clips: list[ClipFile]) -> list[ClipAside]:
+def aside(clips: list[ClipVideo]) -> list[ClipAside]:
     reasons = {1: ("damaged", 'it is "bad",\nall of it'), 3: ("no_frames", "no frame of it could be decoded")}
     reasons[4] = ("unreadable", "No such file")
     return [ClipAside(clips[row].clip_id, str(clips[row].path), *reasons[row]) for row in reasons]
 
 
-def test_what_was_found_is_remembered(clips: list[ClipFile], tmp_path: Path) -> None:
+def test_what_was_found_is_remembered(clips: list[ClipVideo], tmp_path: Path) -> None:
     shares: list[float] = []
     for expected in (list("abcde"), []):
         kept, set_aside = readable(clips, RULE, shares.append, tmp_path / "run" / "verdicts.jsonl")
@@ -86,13 +86,13 @@ def test_what_was_found_is_remembered(clips: list[ClipFile], tmp_path: Path) -> 
     assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
 
-def test_without_a_file_nothing_is(clips: list[ClipFile], tmp_path: Path) -> None:
+def test_without_a_file_nothing_is(clips: list[ClipVideo], tmp_path: Path) -> None:
     for _ in range(2):
         assert readable(clips, RULE) == (good(clips, "ac"), aside(clips))
         assert reads() == list("abcde")
 
 
-def test_what_has_changed_is_read_again(clips: list[ClipFile], tmp_path: Path) -> None:
+def test_what_has_changed_is_read_again(clips: list[ClipVideo], tmp_path: Path) -> None:
     verdicts = tmp_path / "verdicts.jsonl"
     readable(clips, RULE, verdicts=verdicts)
     reads()
@@ -101,12 +101,12 @@ def test_what_has_changed_is_read_again(clips: list[ClipFile], tmp_path: Path) -
     assert readable(clips, RULE, verdicts=verdicts)[0] == good(clips, "abce")
     assert reads() == ["b", "e"]
     readable(clips[:1], "3 midpoints", verdicts=verdicts)
-    readable([ClipFile("a", clips[0].path, Part(1.0))], RULE, verdicts=verdicts)
-    readable([ClipFile("a", clips[0].path, Part(1.0, 2.0))], RULE, verdicts=verdicts)
+    readable([ClipVideo("a", clips[0].path, Part(1.0))], RULE, verdicts=verdicts)
+    readable([ClipVideo("a", clips[0].path, Part(1.0, 2.0))], RULE, verdicts=verdicts)
     assert reads() == ["a", "a", "a"]
 
 
-def test_a_line_that_a_crash_cut_short_is_forgotten(clips: list[ClipFile], tmp_path: Path) -> None:
+def test_a_line_that_a_crash_cut_short_is_forgotten(clips: list[ClipVideo], tmp_path: Path) -> None:
     verdicts = tmp_path / "verdicts.jsonl"
     readable(clips, RULE, verdicts=verdicts)
     reads()
@@ -117,7 +117,7 @@ def test_a_line_that_a_crash_cut_short_is_forgotten(clips: list[ClipFile], tmp_p
 
 
 @pytest.mark.parametrize("line", [b"{", b"\xff\xfe", b"7", b'["one", 2]', b'["one", null, null, ""]'])
-def test_a_damaged_line_is_forgotten(clips: list[ClipFile], tmp_path: Path, line: bytes) -> None:
+def test_a_damaged_line_is_forgotten(clips: list[ClipVideo], tmp_path: Path, line: bytes) -> None:
     verdicts = tmp_path / "verdicts.jsonl"
     readable(clips, RULE, verdicts=verdicts)
     reads()
@@ -128,7 +128,7 @@ def test_a_damaged_line_is_forgotten(clips: list[ClipFile], tmp_path: Path, line
         assert reads() == expected
 
 
-def test_a_passing_trouble_is_looked_at_again_when_a_run_is_begun(clips: list[ClipFile], tmp_path: Path) -> None:
+def test_a_passing_trouble_is_looked_at_again_when_a_run_is_begun(clips: list[ClipVideo], tmp_path: Path) -> None:
     """Only then: the processes of other devices have to find what the first one found."""
     verdicts = tmp_path / "run" / CLIPS_READ
     (tmp_path / "c").write_text("slow")
@@ -144,14 +144,14 @@ def test_a_passing_trouble_is_looked_at_again_when_a_run_is_begun(clips: list[Cl
     assert reads() == ["c", "e"]
 
 
-def test_those_who_ask_at_once_wait_for_one(clips: list[ClipFile], tmp_path: Path) -> None:
+def test_those_who_ask_at_once_wait_for_one(clips: list[ClipVideo], tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: readable(clips, RULE, verdicts=tmp_path / "verdicts.jsonl"), range(4)))
     assert found == [found[0]] * 4
     assert reads() == list("abcde")
 
 
-def test_who_interrupts_does_not_wait_for_the_rest(clips: list[ClipFile], tmp_path: Path) -> None:
+def test_who_interrupts_does_not_wait_for_the_rest(clips: list[ClipVideo], tmp_path: Path) -> None:
     def stop(share: float) -> None:
         raise KeyboardInterrupt
 

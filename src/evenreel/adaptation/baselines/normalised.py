@@ -20,7 +20,7 @@ Rescore = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class StreamNorm:
-    """Corrects the scores of each batch by those of the queries before it, which it remembers as they were.
+    """Correct the scores of each batch by those of the queries before it, which it remembers as they were.
 
     Rows of the bank are what the matcher said when their query came. A matcher that adapts meanwhile says something
     else now; where the whole bank is to be by one matcher, score its queries again and start anew.

@@ -72,7 +72,7 @@ class SourceStatistics(NamedTuple):
 
 
 def statistics_of(tensors: Mapping[str, Tensor]) -> SourceStatistics:
-    """Back from `SourceStatistics.tensors`.
+    """Rebuild the statistics from the tensors of `SourceStatistics.tensors`.
 
     >>> statistics = source_statistics(torch.eye(2), torch.eye(2))
     >>> statistics_of(statistics.tensors()).video.mean
@@ -178,7 +178,7 @@ class VectorQueue:
         self.vectors: Tensor | None = None
 
     def with_past(self, ids: Sequence[str], vectors: Tensor) -> Tensor:
-        """The batch and what the queue holds of other ids, which then holds the batch too.
+        """Return the batch with what the queue holds of other ids, and queue the batch.
 
         Args:
             ids: n ids without duplicates.
@@ -201,7 +201,7 @@ class VectorQueue:
 
 
 class TTTObjective:
-    """The terms to minimise on captions and clips of the target, unpaired; it remembers what it has seen."""
+    """Terms of TTT++ on captions and clips of the target, unpaired; keeps a queue of earlier vectors."""
 
     def __init__(self, statistics: SourceStatistics, settings: TTTSettings, generator: torch.Generator) -> None:
         """Start with empty queues.
@@ -217,7 +217,7 @@ class TTTObjective:
         self.queues = {side: VectorQueue(settings.queue) for side in SourceStatistics._fields}
 
     def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
-        """Weighted terms by name; those with a weight of zero are left out.
+        """Compute the weighted terms by name; those with a weight of zero are left out.
 
         Args:
             matcher: matcher that adapts.
@@ -333,7 +333,7 @@ def chance_gaps(source: VectorMoments, count: int) -> tuple[Tensor, ...]:
 
 
 def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Generator) -> TextBatch:
-    """Captions without some of their words.
+    """Drop some words of captions, for a second view.
 
     A frozen tower read the sentence as a whole, and cannot read a part of it again. So the sentence moves by as
     much as the mean of the unit words moves, which is what a sentence that is the mean of its words would do; a caption
@@ -347,7 +347,7 @@ def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Genera
 
 
 def clip_view(video: VideoBatch, settings: TTTSettings, generator: torch.Generator) -> VideoBatch:
-    """Clips without some of their frames; texts of on-screen windows stay."""
+    """Drop some frames of clips, for a second view; texts of on-screen windows stay."""
     kept = _kept(video.frame_mask, settings.drop, generator)
     frames = F.normalize(_noisy(video.frames, settings.noise, generator), dim=-1)
     return replace(video, frames=frames.masked_fill(~kept[..., None], 0.0), frame_mask=kept)

@@ -92,7 +92,7 @@ class Coupling(nn.Module):
 
 
 class Flow(nn.Module):
-    """A density of vectors: a standard normal after standardising and couplings, each the other half's turn."""
+    """Density of vectors: a standard normal after standardising and couplings, which take turns in their halves."""
 
     mean: Tensor
     scale: Tensor
@@ -251,7 +251,7 @@ def nll_per_number(flow: Flow, vectors: Tensor) -> Tensor:
 
 
 class FlowObjective:
-    """The terms to minimise on captions and clips of the target, unpaired; the flows stay as they are."""
+    """Terms of TTTFlow on captions and clips of the target, unpaired; the flows stay as they are."""
 
     def __init__(self, flow_text: Flow, flow_video: Flow) -> None:
         """Keep frozen copies.
@@ -264,7 +264,7 @@ class FlowObjective:
         self.flow_video = copy.deepcopy(flow_video).requires_grad_(False).eval()
 
     def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
-        """`flow_text` and `flow_video`, the mean negative log-likelihood per number of the vectors.
+        """Compute `flow_text` and `flow_video`, the mean negative log-likelihood per number of the vectors.
 
         Args:
             matcher: matcher that adapts.

@@ -47,7 +47,7 @@ INFO_NCE_TEMPERATURE = 0.1
 
 @dataclass(frozen=True)
 class CausalSettings:
-    """The correction of bias; each ablation is one of these.
+    """Settings of the correction of bias; each ablation is one of these.
 
     Attributes:
         eta: the likeliest clips of a query that it chooses among.
@@ -95,7 +95,7 @@ class CausalSettings:
 
 
 class CausalCorrection(nn.Module):
-    """The network of section 3.3 with the source's confounders in it.
+    """Network of section 3.3 with the source's confounders in it.
 
     Args:
         dimension: D of queries and clips.
@@ -125,7 +125,7 @@ class CausalCorrection(nn.Module):
         self.tell_video, self.tell_query = (_Teller(dimension) for _ in range(2))
 
     def attended(self, q: Tensor, v: Tensor) -> Tensor:
-        """`E[g] = softmax((w1 q + w2 v) c_s^T) (w3 c_s)` of pairs (equation 11).
+        """Compute `E[g] = softmax((w1 q + w2 v) c_s^T) (w3 c_s)` of pairs (equation 11).
 
         Args:
             q: (B, D) unit vectors of queries.
@@ -162,7 +162,7 @@ class CausalCorrection(nn.Module):
         return logits.squeeze(-1)
 
     def target_confounder(self, q: Tensor, v: Tensor, confounders: Tensor) -> Tensor:
-        """`c^c = sigmoid((w4 v + w5 q) c_t^T) c_t` of pairs, `v` with `E[g]` (equation 13).
+        """Compute `c^c = sigmoid((w4 v + w5 q) c_t^T) c_t` of pairs, `v` with `E[g]` (equation 13).
 
         Args:
             q: (B, D) unit vectors of queries.
@@ -178,7 +178,7 @@ class CausalCorrection(nn.Module):
         return self._confounder(q, self.clips(q, v), confounders)
 
     def target_terms(self, q: Tensor, v: Tensor, labels: Tensor, confounders: Tensor) -> dict[str, Tensor]:
-        """The terms of equation 14, each with its weight; their sum is minimised.
+        """Compute the terms of equation 14, each with its weight; their sum is minimised.
 
         Args:
             q: (B, D) unit vectors of queries.
@@ -251,7 +251,7 @@ def _judge(dimension: int, hidden: int) -> nn.Sequential:
 
 
 def check_length(target: Tensor | FloatArray, source: Tensor) -> None:
-    """Hold the target's confounders (N_ct, d) to the length of the source's.
+    """Check that the target's confounders (N_ct, d) are as long as the source's.
 
     Raises:
         UsageError: the lengths differ.

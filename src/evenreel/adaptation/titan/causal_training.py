@@ -74,7 +74,7 @@ class CorrectionRecall(NamedTuple):
 
 
 def new_correction(dimension: int, source: Tensor, settings: CausalSettings, seed: int) -> CausalCorrection:
-    """A correction that has learned nothing, the same for every equal seed; arguments as its class has them."""
+    """Make an untrained correction, the same for every equal seed; arguments as its class has them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return CausalCorrection(dimension, source, settings)
@@ -88,7 +88,7 @@ def fit_source(
     settings: FitSettings,
     progress: Progress = lambda share: None,
 ) -> dict[str, float]:
-    """The source stage: learn to tell a caption's clip from others (equations 8 to 11), in place.
+    """Train the source stage in place: tell a caption's clip from others (equations 8 to 11).
 
     Args:
         correction: on the device of the vectors.
@@ -118,7 +118,7 @@ def fit_source(
 
 
 class TargetStage:
-    """The target stage of one stream: a copy of the source's correction that learns from its pseudo-labels.
+    """Target stage of one stream: a copy of the source's correction that learns from its pseudo-labels.
 
     Adam's moments and the random numbers go on from call to call, so that a stream that comes in batches is learned
     from as one.

@@ -46,7 +46,7 @@ class Phrases(NamedTuple):
 
 
 def read_confounders(path: Path, width: int | None = None) -> FloatArray:
-    """Vectors of any origin, from `.npy`, or the one table of an `.npz` or `.safetensors`; nothing pickled is read.
+    """Read vectors from `.npy`, or the one table of an `.npz` or `.safetensors`; nothing pickled is read.
 
     Args:
         path: of the file.
@@ -72,7 +72,7 @@ def read_confounders(path: Path, width: int | None = None) -> FloatArray:
 
 
 def phrase_confounders(videos: VideoFeatures, embedded: EmbeddedDictionary, count: int = COUNT) -> Phrases:
-    """The phrases that the most clips of a domain have among their nearest.
+    """Select the phrases that the most clips of a domain have among their nearest.
 
     Half of them are entities and half activities, or more of one where the other has not so many.
 
@@ -103,7 +103,7 @@ def phrase_confounders(videos: VideoFeatures, embedded: EmbeddedDictionary, coun
 
 
 def frame_confounders(videos: VideoFeatures, count: int = COUNT, seed: int = 0) -> FloatArray:
-    """Centres of the frames of a domain, by k-means in mini-batches.
+    """Compute centres of the frames of a domain, by k-means in mini-batches.
 
     Args:
         videos: features of clips of the domain.

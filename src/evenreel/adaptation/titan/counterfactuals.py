@@ -227,7 +227,7 @@ class _Writer:
 
 
 def crowded(matches: NDArray[np.int64], queries: int, beta: float) -> dict[int, list[int]]:
-    """The queries of each clip V_c that more than beta match; clips by their columns."""
+    """List the queries of each clip V_c that more than beta match; clips by their columns."""
     if matches.shape != (queries,):
         raise UsageError(f"Matches of the shape {matches.shape} are not of {queries:,} queries; give one for each.")
     matched: dict[int, list[int]] = {}

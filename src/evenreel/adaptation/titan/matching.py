@@ -77,7 +77,7 @@ def _is_finite(value: object) -> bool:
 
 
 def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Indices:
-    """The pseudo video of each query.
+    """Match each query with its pseudo video.
 
     Of equal rank sums the one with the higher score wins, and of equal scores the earlier video; the latter goes for
     every way but `hungarian`, which may take either of two assignments with the same sum. Equal sums are frequent with
@@ -116,7 +116,7 @@ def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Indi
 
 
 def one_way(scores: NDArray[Any], *, least: float = -np.inf) -> Indices:
-    """Each query's best video, the earlier of equal ones; -1 where none is above `least`.
+    """Match each query with its best video, the earlier of equal ones; -1 where none is above `least`.
 
     Args:
         scores: (Q, V), higher is better.

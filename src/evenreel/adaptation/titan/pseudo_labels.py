@@ -139,7 +139,7 @@ class PseudoPairs(NamedTuple):
     rank: LabelRank | None = None
 
     def kept(self, share: float) -> PseudoPairs:
-        """The share with the least doubt, of equal ones the first; at least two."""
+        """Keep the share with the least doubt, of equal ones the first; at least two."""
         if share >= 1:
             return self
         count = max(2, round(share * len(self.columns)))

@@ -10,10 +10,8 @@ from evenreel.audits.edits.tables import ends
 from evenreel.audits.hubness.captions import CONFIDENCE, FEWEST, QueryWords
 from evenreel.audits.hubness.measures import LEAST, HubnessMeasures, Occurrence
 from evenreel.evaluation.concentration import gini, skewness
-from evenreel.report.result.record import AuditTable, Cell
+from evenreel.report.result.record import AuditTable, Cell, Row
 from evenreel.report.words import percent
-
-Row = tuple[Cell, ...]
 
 LISTED = 20
 """Clips in the table of those that are shown the most."""

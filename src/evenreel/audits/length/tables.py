@@ -16,9 +16,7 @@ from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import FAILED, Failures, LengthMeasures, thirds
 from evenreel.audits.length.trims import USES_TEST, divisions, trims
 from evenreel.audits.length.words import unit_of
-from evenreel.report.result.record import AuditTable, Cell
-
-Row = tuple[Cell, ...]
+from evenreel.report.result.record import AuditTable, Cell, Row
 
 EPIC_SIZES = (67_217, 9_668)
 """Training and test clips of EPIC-KITCHENS-100: beside its figures stand those that the paper gives."""

@@ -7,10 +7,9 @@ the test: Dixon and Mood 1946 (sign test).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import bdtr
 
-from evenreel.arrays import Column
+from evenreel.arrays import Column, Indices
 from evenreel.audits.settings import AuditSettings
 from evenreel.evaluation.intervals import GroupedMean, t_interval
 from evenreel.evaluation.intervals import hits_interval as interval_of_hits
@@ -19,16 +18,14 @@ from evenreel.evaluation.intervals import share_interval as interval_of_share
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
 
-Groups = NDArray[np.int64]
 
-
-def share_interval(values: Column, groups: Groups, settings: AuditSettings) -> Interval:
+def share_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
     """The mean of (Q,) percentages, of those that are known (not NaN), within 0 to 100; at least one is known."""
     mean = GroupedMean.of(values, groups)
     return interval_of_share(mean, settings.confidence) if settings.resamples else Interval(mean.value)
 
 
-def mean_interval(values: Column, groups: Groups, settings: AuditSettings) -> Interval:
+def mean_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
     """The mean of (Q,) values, of those that are known (not NaN), with Student's interval; NaN where none is."""
     if np.isnan(values).all():
         return Interval(float("nan"))
@@ -36,7 +33,7 @@ def mean_interval(values: Column, groups: Groups, settings: AuditSettings) -> In
     return interval_of_mean(mean, settings.confidence) if settings.resamples else Interval(mean.value)
 
 
-def hits_interval(values: Column, groups: Groups, settings: AuditSettings) -> Interval:
+def hits_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
     """The mean of (Q,) differences of hits in percentage points, of those that are known (not NaN); NaN where none is.
 
     The interval is `evenreel.evaluation.intervals.hits_interval`.
@@ -47,7 +44,7 @@ def hits_interval(values: Column, groups: Groups, settings: AuditSettings) -> In
     return interval_of_hits(mean, settings.confidence) if settings.resamples else Interval(mean.value)
 
 
-def ratio_intervals(above: Column, below: Column, groups: Groups, settings: AuditSettings) -> list[Interval]:
+def ratio_intervals(above: Column, below: Column, groups: Indices, settings: AuditSettings) -> list[Interval]:
     """Ratios of the sums of (C, Q) columns; NaN where the sum below is 0.
 
     Their variance is that of the linear form (above - ratio x below) / sum below, summed over groups.
@@ -55,7 +52,7 @@ def ratio_intervals(above: Column, below: Column, groups: Groups, settings: Audi
     return [_ratio_interval(*columns, groups, settings) for columns in zip(above, below, strict=True)]
 
 
-def _ratio_interval(above: Column, below: Column, groups: Groups, settings: AuditSettings) -> Interval:
+def _ratio_interval(above: Column, below: Column, groups: Indices, settings: AuditSettings) -> Interval:
     member, count = numbered(groups)
     over, under = (np.bincount(member, column, count) for column in (above, below))
     if not under.sum():
@@ -66,7 +63,7 @@ def _ratio_interval(above: Column, below: Column, groups: Groups, settings: Audi
     return t_interval(ratio, (over - ratio * under) / under.sum(), np.ones(count), settings.confidence)
 
 
-def groups_won(wins: Column, groups: Groups) -> tuple[int, int]:
+def groups_won(wins: Column, groups: Indices) -> tuple[int, int]:
     """Count the groups in which most of the (Q,) wins, 0 to 1, are above 1/2, and below; the others are tied."""
     lead = np.bincount(groups, np.sign(wins - 0.5))
     return int((lead > 0).sum()), int((lead < 0).sum())

@@ -39,7 +39,7 @@ class Panel:
 
 
 def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> go.Figure:
-    """A cluster of bars for each group, one of each series, with intervals.
+    """Draw a cluster of bars for each group, one of each series, with intervals.
 
     Args:
         deltas: figures by series (a metric, such as R@1), then by group (a generator and its setting).
@@ -80,7 +80,7 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
 
 
 def share_sweep(parts: Sequence[Panel], share: str, columns: int = 3) -> go.Figure:
-    """Figures over a share, with their intervals as bands; a name has one colour in all panels.
+    """Draw figures over a share, with their intervals as bands; a name has one colour in all panels.
 
     Args:
         parts: panels of the figure.
@@ -91,7 +91,7 @@ def share_sweep(parts: Sequence[Panel], share: str, columns: int = 3) -> go.Figu
 
 
 def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "") -> go.Figure:
-    """Figures over any number, as `share_sweep` draws them.
+    """Draw figures over any number, as `share_sweep` does.
 
     Args:
         parts: panels of the figure.
@@ -220,6 +220,6 @@ def _known(value: float) -> float | None:
 
 
 def name_label(words: str, width: int) -> str:
-    """A name as a mark of an axis: escaped and in short lines."""
+    """Format a name as a mark of an axis: escaped and in short lines."""
     lines = textwrap.wrap(words, width, break_long_words=width > _GROUP_WIDTH) or [""]
     return "<br>".join(plain(line) for line in lines)

@@ -40,7 +40,7 @@ def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> P
 
 
 def lead_lines(results: Sequence[AuditResult]) -> list[str]:
-    """The sentence of each result, behind the system's name where there are several systems."""
+    """List the sentence of each result, behind the system's name where there are several systems."""
     return [f"{_whose(one, results)}{one.sentence}" for one in results]
 
 
@@ -50,7 +50,7 @@ def _whose(result: AuditResult, results: Sequence[AuditResult]) -> str:
 
 
 def notices_of(results: Sequence[AuditResult]) -> list[str]:
-    """The notices of several results, each sentence once with the systems that it is true of."""
+    """List the notices of several results, each sentence once with the systems that it is true of."""
     by_system: dict[str, list[str]] = {}
     for result in results:
         by_system.setdefault(result.system, []).extend(result.notices)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 Cell = str | int | float | None
 """One field of a table: None is shown as a dash."""
 
+Row = tuple[Cell, ...]
+"""Cells of one row of a table, a cell for each column."""
+
 ENOUGH = 30
 """Fewer clips of a kind, or pairs, than this are too few to conclude anything about a ranking."""
 

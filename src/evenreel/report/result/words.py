@@ -25,7 +25,7 @@ def cell(value: Cell, digits: int) -> str:
 
 
 def cells(table: AuditTable) -> list[list[str]]:
-    """Every field of a table.
+    """Format every field of a table.
 
     >>> cells(AuditTable("t", ("group", "ratio", "p (Holm)"), (("a", 1.5, 0.00002), ("b", 2.0, None))))
     [['a', '1.50', '<0.001'], ['b', '2.00', '–']]
@@ -42,7 +42,7 @@ def _p(value: Cell) -> str:
 
 
 def figure_words(figure: Interval, confidence: float, unit: str = "") -> str:
-    """A figure with its interval, as sentences say it.
+    """Format a figure with its interval, as sentences say it.
 
     >>> figure_words(Interval(61.04, 55.0, 67.0), 0.95, "%")
     '61.0% (95% interval 55.0 to 67.0)'
@@ -54,7 +54,7 @@ def figure_words(figure: Interval, confidence: float, unit: str = "") -> str:
 
 
 def effect_interval(effect: Effect) -> str:
-    """The ends of the interval; empty where there is none.
+    """Format the ends of the interval; empty where there is none.
 
     >>> effect_interval(Effect("R", 1.0, 0.5, 1.5)), effect_interval(Effect("R", 1.0))
     ('0.50 to 1.50', '')
@@ -84,7 +84,7 @@ def verdict(effect: Effect) -> str:
 
 
 def effect_words(result: AuditResult) -> str:
-    """The effect in one line: its name, value, interval, test and verdict.
+    """Word the effect in one line: its name, value, interval, test and verdict.
 
     >>> effect_words(AuditResult("a", "", "", Effect("win rate, %", 61.0, 55.0, 67.0, 50.0, 0.0002)))
     'win rate, %: 61.00 (95% interval 55.00 to 67.00, p < 0.001): above 50'

@@ -44,7 +44,7 @@ def with_words(
     encoder: Callable[[], Encoder],
     progress: Progress = lambda share: None,
 ) -> FeatureExamples:
-    """The examples with their on-screen words changed.
+    """Return the examples with their on-screen words changed.
 
     Args:
         examples: examples of clips.

@@ -17,7 +17,7 @@ from evenreel.features import ClipAside
 from evenreel.media.content import stamp
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress
-from evenreel.training.data.pixels import ClipFile
+from evenreel.training.data.pixels import ClipVideo
 from evenreel.training.data.verdicts import ClipVerdict, Verdicts, locked
 from evenreel.training.loop.run_folder import writing
 
@@ -25,11 +25,11 @@ READER = "evenreel.onscreen.file_reader:FileReader"
 
 
 def readable(
-    files: Sequence[ClipFile],
+    files: Sequence[ClipVideo],
     rule: str,
     progress: Progress = lambda share: None,
     verdicts: Path | None = None,
-) -> tuple[list[ClipFile], list[ClipAside]]:
+) -> tuple[list[ClipVideo], list[ClipAside]]:
     """Read every clip once as training will, in processes that may crash or hang without harm to this one.
 
     Args:
@@ -80,7 +80,7 @@ def _writing(path: Path | None) -> AbstractContextManager[None]:
     return nullcontext() if path is None else writing(path.parent)
 
 
-def _key(clip: ClipFile, rule: str) -> str:
+def _key(clip: ClipVideo, rule: str) -> str:
     """32 hex digits over what a verdict depends on; those of a file that has changed, or is gone, are others."""
     try:
         state = astuple(stamp(str(clip.path)))
@@ -90,12 +90,12 @@ def _key(clip: ClipFile, rule: str) -> str:
     return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
 
 
-def _check(files: Sequence[ClipFile], rule: str, note: Callable[[int, ClipVerdict], None]) -> None:
+def _check(files: Sequence[ClipVideo], rule: str, note: Callable[[int, ClipVerdict], None]) -> None:
     """Read clips, as many at a time as there are cores, and give the number of each in turn, with its verdict."""
     limits, workers = MediaLimits(), local()
     opened: list[Worker] = []
 
-    def check(clip: ClipFile) -> ClipVerdict:
+    def check(clip: ClipVideo) -> ClipVerdict:
         if not hasattr(workers, "own"):
             workers.own = Worker(READER, {"rule": rule, "limits": asdict(limits), "threads": 1, "text": False}, limits)
             opened.append(workers.own)
@@ -111,7 +111,7 @@ def _check(files: Sequence[ClipFile], rule: str, note: Callable[[int, ClipVerdic
             worker.close()
 
 
-def _verdict(clip: ClipFile, worker: Worker) -> ClipVerdict:
+def _verdict(clip: ClipVideo, worker: Worker) -> ClipVerdict:
     task = {"path": str(clip.path), "part": [clip.part.start_s, clip.part.end_s], "frames": False, "text": False}
     try:
         frames = sum(message["kind"] == "tick" for message, _ in worker.run(task))

@@ -111,11 +111,11 @@ class FeatureExamples:
     video_features: VideoFeatures
 
     def texts(self, rows: Indices) -> TextBatch:
-        """See `TrainingExamples.texts`."""
+        """Load features of some captions, see `TrainingExamples.texts`."""
         return text_batch(self.text_features, rows)
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> VideoBatch:
-        """See `TrainingExamples.videos`."""
+        """Load features of some clips, see `TrainingExamples.videos`."""
         return video_batch(self.video_features, rows)
 
 
@@ -136,7 +136,7 @@ class OtherClips:
     generated: Tensor
 
     def on(self, device: torch.device) -> OtherClips:
-        """The clips with their tensors on another device."""
+        """Move the clips' tensors to another device."""
         present, generated = (one.to(device, non_blocking=True) for one in (self.present, self.generated))
         return OtherClips(move_videos(self.video, device), self.clip_ids, present, generated)
 
@@ -172,7 +172,7 @@ class TrainingBatch:
     sentences: tuple[str, ...] | None = None
 
     def on(self, device: torch.device) -> TrainingBatch:
-        """The batch with its tensors on another device."""
+        """Move the batch's tensors to another device."""
         return replace(
             self,
             text=move_texts(self.text, device),
@@ -185,14 +185,14 @@ class TrainingBatch:
 
 
 def move_texts(batch: Texts, device: torch.device) -> Texts:
-    """Captions with their tensors on another device."""
+    """Move the tensors of captions to another device."""
     if isinstance(batch, TextBatch):
         return to_device(batch, device)
     return TokenBatch(batch.ids, TokenIds(*(tensor.to(device, non_blocking=True) for tensor in batch.tokens)))
 
 
 def move_videos(batch: Videos, device: torch.device) -> Videos:
-    """Videos with their tensors on another device."""
+    """Move the tensors of videos to another device."""
     if isinstance(batch, VideoBatch):
         return to_device(batch, device)
 
@@ -217,7 +217,7 @@ class Batches(Dataset[TrainingBatch]):
         self.examples, self._order, self._part = examples, order, part
 
     def __getitem__(self, batch: int) -> TrainingBatch:
-        """The batch of this number, counted from the start of the run."""
+        """Make the batch of this number, counted from the start of the run."""
         pairs, rows = self.examples.pairs, self._order.rows(batch)
         own, draw = self._own(rows), Draw(self._order.seed, batch)
         return TrainingBatch(
@@ -328,7 +328,7 @@ class ResumableLoader(BatchLoader[TrainingBatch]):
         self._given = 0
 
     def __iter__(self) -> Iterator[TrainingBatch]:  # type: ignore[override]  # as above
-        """The batches that are still to come."""
+        """Yield the batches that are still to come."""
         self._given = self._remaining.done
         for batch in super().__iter__():
             self._given += 1
@@ -339,12 +339,12 @@ class ResumableLoader(BatchLoader[TrainingBatch]):
         return {"given": self._given}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on after that many batches."""
+        """Continue after as many batches as the state says."""
         self._remaining.done = self._given = state["given"]
 
 
 def useful_workers(examples: TrainingExamples, workers: int) -> int:
-    """No processes for features, which are in memory: each would get a copy of all of them and save no work."""
+    """Limit worker processes: none for features, which are in memory, so that each would get a copy of them."""
     return 0 if isinstance(examples, FeatureExamples) else workers
 
 

@@ -33,7 +33,7 @@ from evenreel.training.data.clip_check import readable
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.mirrors import mirrors_of, with_other_clips
 from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
-from evenreel.training.data.pixels import ClipFile, PixelExamples, clip_files
+from evenreel.training.data.pixels import ClipVideo, PixelExamples, clip_files
 from evenreel.training.data.tower_windows import with_on_screen, written_used
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.ensemble.trimmed import Trimmed, trimmed_corpus, uses_of
@@ -61,7 +61,7 @@ class CorpusSplits(NamedTuple):
 
     @property
     def both(self) -> tuple[Corpus, ...]:
-        """The two parts, or the one that there is."""
+        """Both splits, or the one that there is."""
         return (self.learned,) if self.selected is None else (self.learned, self.selected)
 
 
@@ -278,12 +278,12 @@ def _texts(parts: CorpusSplits) -> dict[str, str | int | None]:
     return {"caption_texts": _digest(text for part in parts.both for text in part.captions["text"])}
 
 
-def _videos(files: Sequence[ClipFile]) -> dict[str, str | int | None]:
+def _videos(files: Sequence[ClipVideo]) -> dict[str, str | int | None]:
     """Which videos they are; their content would take as long to look at again as it took to check them."""
     return {"videos": _digest(f"{file.path.name} {file.part} {_size_bytes(file)}" for file in files)}
 
 
-def _size_bytes(file: ClipFile) -> int:
+def _size_bytes(file: ClipVideo) -> int:
     try:
         return stamp(str(file.path)).size
     except MediaError as error:
@@ -335,7 +335,7 @@ def _with_backbone(
 
 def _pixels(
     part: Corpus,
-    there: Mapping[str, ClipFile],
+    there: Mapping[str, ClipVideo],
     towers: Towers,
     backbone: Backbone,
     mirrors: Mapping[str, str] | None = None,

@@ -27,7 +27,7 @@ class Mirrors:
 
 
 def mirrors_of(corpus: Corpus, group: str | None = None) -> dict[str, str]:
-    """Ids of real clips and the one generated clip that mirrors each.
+    """Find the one generated clip that mirrors each real clip, by id.
 
     Args:
         corpus: corpus to search.
@@ -41,7 +41,7 @@ def mirrors_of(corpus: Corpus, group: str | None = None) -> dict[str, str]:
 
 
 def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) -> Corpus:
-    """The part and, behind its clips, the other clips of their pairs, which bring no captions.
+    """Append the other clips of their pairs to a split's clips; they bring no captions.
 
     Args:
         part: split of the corpus.
@@ -55,7 +55,7 @@ def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) ->
 
 
 def mirror_rows(clip_ids: Sequence[str], mirrors: Mapping[str, str]) -> Mirrors:
-    """The mirrors as rows of a table of clips.
+    """Convert mirrors to rows of a table of clips.
 
     >>> found = mirror_rows(["a", "b", "a again"], {"a": "a again", "b": "b again"})
     >>> found.other.tolist(), found.generated.tolist()

@@ -56,7 +56,7 @@ class Pairs:
         return len(self.captions)
 
     def digest(self) -> str:
-        """Hex digits over which captions go with which clips, in their order."""
+        """Hex digest over which captions go with which clips, in their order."""
         total = hashlib.sha256("\0".join((*self.caption_ids, "", *self.clip_ids)).encode("utf-8", "surrogatepass"))
         mirrors = () if self.mirrors is None else (self.mirrors.other, self.mirrors.generated)
         strata = () if self.strata is None else (self.strata,)
@@ -97,7 +97,7 @@ def pairs_of(
     mirrors: Mapping[str, str] | None = None,
     relevance: bool = False,
 ) -> Pairs:
-    """The captions of a corpus with their clips, in the order of the corpus; those that have neither row are left out.
+    """Pair the captions of a corpus with their clips, in its order; those that have neither row are left out.
 
     Args:
         corpus: the part of a corpus that is learned from.
@@ -209,11 +209,11 @@ class Order:
 
     @property
     def batches_per_epoch(self) -> int:
-        """Whole batches in an epoch."""
+        """Number of whole batches in an epoch."""
         return self.pairs // self.batch_size
 
     def rows(self, batch: int) -> Indices:
-        """The pairs of a batch, counted from the start of the run."""
+        """Return the pairs of a batch, counted from the start of the run."""
         epoch, place = divmod(batch, self.batches_per_epoch)
         return _permutation(self.pairs, self.seed, epoch)[place * self.batch_size : (place + 1) * self.batch_size]
 

@@ -28,7 +28,7 @@ _TRIES = 10
 
 
 @dataclass(frozen=True)
-class ClipFile:
+class ClipVideo:
     """Video file of a clip.
 
     Attributes:
@@ -62,7 +62,7 @@ class PixelExamples:
 
     pairs: Pairs
     tokens: TokenIds
-    files: tuple[ClipFile, ...]
+    files: tuple[ClipVideo, ...]
     rule: str
     preprocessing: Preprocessing
     full_length: bool = False
@@ -71,14 +71,14 @@ class PixelExamples:
     windows: WindowTokens | None = None
 
     def texts(self, rows: Indices) -> TokenBatch:
-        """See `evenreel.training.data.examples.TrainingExamples.texts`."""
+        """Load tokens of some captions, see `evenreel.training.data.examples.TrainingExamples.texts`."""
         where = torch.from_numpy(rows)
         tokens = TokenIds(self.tokens.ids[where], self.tokens.mask[where])
         ids = tuple(self.pairs.caption_ids[row] for row in rows)
         return TokenBatch(ids, tokens if self.full_length else shortened(tokens))
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> PixelBatch:
-        """See `evenreel.training.data.examples.TrainingExamples.videos`.
+        """Decode some clips, see `evenreel.training.data.examples.TrainingExamples.videos`.
 
         Raises:
             MediaError: a clip that could be read before training cannot be any more.
@@ -104,8 +104,8 @@ class PixelExamples:
         return augmented(pixels, self.preprocessing, random, flip=self.augment == "crop_and_flip"), times_s
 
 
-def read_frames(clip: ClipFile, rule: str) -> tuple[list[Tensor], list[float]]:
-    """The frames of a clip, (1, 3, H, W) uint8 each, and their times from its start.
+def read_frames(clip: ClipVideo, rule: str) -> tuple[list[Tensor], list[float]]:
+    """Read the frames of a clip, (1, 3, H, W) uint8 each, and their times from its start, in seconds.
 
     Raises:
         MediaError: it cannot be read; the message names the clip.
@@ -149,7 +149,7 @@ def augmented(
 
 
 def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int, int, int, int]:
-    """Top, left, height and width of a part of 0.5 to 1 of the area, of an aspect of 3:4 to 4:3; else the middle."""
+    """Draw top, left, height and width of 0.5 to 1 of the area, aspect 3:4 to 4:3; else take the middle."""
     for _ in range(_TRIES):
         area = height * width * random.uniform(SMALLEST_AREA, 1.0)
         aspect = math.exp(random.uniform(math.log(ASPECTS[0]), math.log(ASPECTS[1])))
@@ -160,7 +160,7 @@ def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int,
     return (height - down) // 2, (width - across) // 2, down, across
 
 
-def clip_files(corpus: Corpus, folder: Path) -> list[ClipFile]:
+def clip_files(corpus: Corpus, folder: Path) -> list[ClipVideo]:
     """List the video files of the clips of a corpus.
 
     Raises:
@@ -170,4 +170,4 @@ def clip_files(corpus: Corpus, folder: Path) -> list[ClipFile]:
     if rows["path"].null_count():
         nameless = rows.filter(rows["path"].is_null())["clip_id"][0]
         raise CorpusError(f"The clip {nameless!r} has no path; towers in training need the videos of all clips.")
-    return [ClipFile(clip_id, folder / path, Part(start, end)) for clip_id, path, start, end in rows.iter_rows()]
+    return [ClipVideo(clip_id, folder / path, Part(start, end)) for clip_id, path, start, end in rows.iter_rows()]

@@ -59,12 +59,12 @@ class Verdicts:
                 file.write(_line(key, verdict))
 
     def forget_passing(self) -> None:
-        """Leave out troubles that may be gone."""
+        """Remove verdicts whose cause may be gone."""
         self.known = {key: verdict for key, verdict in self.known.items() if verdict.reason not in PASSING}
         self._replace()
 
     def make_durable(self) -> None:
-        """See that what was noted survives a power cut."""
+        """Flush to disk, so that verdicts survive a power cut."""
         if self._path is not None and self._path.exists():
             sync_file(self._path)
 
@@ -92,7 +92,7 @@ def locked(path: Path | None) -> Iterator[None]:
 
 
 def forget_passing(path: Path) -> None:
-    """Have the clips that a passing trouble kept from being read looked at again.
+    """Remove verdicts whose cause may be gone, so that these clips are read again.
 
     Raises:
         OSError: the disk refuses.

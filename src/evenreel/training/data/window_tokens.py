@@ -41,7 +41,7 @@ class WindowTokens:
 
     @property
     def count(self) -> int:
-        """O."""
+        """The number O of windows."""
         return self.rows.shape[1]
 
     @property
@@ -50,7 +50,7 @@ class WindowTokens:
         return self.rows > 0
 
     def of(self, clips: Indices) -> WindowTokens:
-        """The windows of some clips, and no sentence that they do not say."""
+        """Select the windows of some clips, and the sentences that they say."""
         where = torch.from_numpy(clips)
         rows = self.rows[where]
         said, places = torch.unique(torch.cat([rows.new_zeros(1), rows.flatten()]), return_inverse=True)
@@ -77,7 +77,7 @@ class WindowTokens:
 
 
 def window_tokens(towers: Towers, written: OnScreen) -> WindowTokens:
-    """Token ids of what is written in some clips."""
+    """Tokenise what is written in some clips."""
     distinct = {text: row for row, text in enumerate(dict.fromkeys([NOTHING, *_all(written.texts)]))}
     rows = torch.tensor([[distinct[text] for text in windows] for windows in written.texts])
     return WindowTokens(

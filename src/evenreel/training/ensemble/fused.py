@@ -34,7 +34,7 @@ def ensemble_of(
     strata: Sequence[Stratum],
     outside: RunHooks,
 ) -> TrainedModel:
-    """The members as one matcher, with its figures on the validation split.
+    """Fuse the members into one matcher, with its figures on the validation split.
 
     Args:
         recipe: recipe with members.

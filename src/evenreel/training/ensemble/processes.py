@@ -29,7 +29,7 @@ Message = tuple[int, Mapping[str, float]] | EvenreelError
 
 
 def train_apart(runs: Sequence[MemberRun], folder: Path, at_once: int, outside: RunHooks) -> None:
-    """Do some trainings, each in a process that has the features for itself and its part of the threads.
+    """Train in several processes, each with its own copy of the features and its part of the threads.
 
     A process ends with this one, whatever ends it, at its next step at the latest.
 

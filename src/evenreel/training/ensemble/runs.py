@@ -45,20 +45,20 @@ class MemberRun:
         return plan_of(self.recipe, len(self.material.examples.pairs) // self.recipe.loop.batch_size).steps
 
     def train(self, folder: Path, outside: RunHooks) -> TrainedModel:
-        """Do it, or what is left of it, in its own folder below that of the whole."""
+        """Train, or finish training, in a folder below that of the whole run."""
         place = folder / MEMBERS / self.name
         with held(place, self.recorded, resume=True):
             return train_held(self.recipe, self.material, place, replace(outside, resume=True))
 
 
 def whole_run(recipe: Recipe, material: TrainingInputs) -> MemberRun:
-    """The training on all clips."""
+    """Return the training on all clips."""
     plain = replace(recipe, members=None)
     return MemberRun(ALL, plain, replace(plain, name=f"{recipe.name}/{ALL}"), material)
 
 
 def seeded_runs(recipe: Recipe, members: Members, material: TrainingInputs) -> list[MemberRun]:
-    """A training of each seed, from that of the recipe on, on all clips."""
+    """List a training for each seed, from that of the recipe on, on all clips."""
     runs = [_run(recipe, members, number, material) for number in range(1, members.count + 1)]
     seeds = range(recipe.loop.seed, recipe.loop.seed + members.count)
     return [

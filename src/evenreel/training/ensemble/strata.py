@@ -62,7 +62,7 @@ class Stratum:
 
 
 def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> ClipLengths:
-    """Lengths of some clips of a corpus, in the order of their ids."""
+    """Look up the lengths of some clips of a corpus, in the order of their ids."""
     values, unit = clip_lengths(corpus)
     place = {clip_id: row for row, clip_id in enumerate(corpus.clips["clip_id"])}
     return ClipLengths(values[[place[clip_id] for clip_id in clip_ids]], unit)

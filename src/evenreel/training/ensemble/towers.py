@@ -25,7 +25,7 @@ def has_tower_members(recipe: Recipe) -> bool:
 
 
 def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:
-    """The recipes of the runs that a recipe comes down to, in their order, by the name of the run's folder.
+    """List the recipes of the runs that a recipe comes down to, in their order, by the name of the run's folder.
 
     Where members begin with a training on all clips (`members.begin: full`), that is the first, `all`; the others are
     to begin with its checkpoint, see `begun_with`.
@@ -48,7 +48,7 @@ def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:
 
 
 def begun_with(recipe: Recipe, checkpoint: Path) -> Recipe:
-    """The recipe of a run that begins with the towers and the matcher of a checkpoint.
+    """Return the recipe of a run that begins with the towers and the matcher of a checkpoint.
 
     Args:
         recipe: recipe with a backbone.
@@ -62,7 +62,7 @@ def begun_with(recipe: Recipe, checkpoint: Path) -> Recipe:
 
 
 def score_weights(recipe: Recipe, trained: Sequence[TrainedModel]) -> tuple[float, ...]:
-    """The weight of each member's scores: the share of the clips in its stratum, or the same for all (equation 5).
+    """Compute the weight of each member's scores: the share of its stratum's clips, or the same for all (equation 5).
 
     Args:
         recipe: recipe with members.

@@ -40,7 +40,7 @@ class DurableCheckpointIO(TorchCheckpointIO):
 
 
 def step_of(path: Path) -> int:
-    """The step that a checkpoint was written after; its tensors are not read.
+    """Read the step that a checkpoint was written after; its tensors are not read.
 
     Raises:
         CheckpointError: it is damaged, or holds anything but tensors and plain values.

@@ -36,13 +36,13 @@ class MetricsFile:
             rows.writerows((step, f"{epoch:.6g}", name, repr(float(value))) for name, value in figures.items())
 
     def make_durable(self) -> None:
-        """See that what was added survives a power cut."""
+        """Flush to disk, so that rows survive a power cut."""
         if self.path.exists():
             with writing(self.path.parent):
                 sync_file(self.path)
 
     def of_step(self, step: int) -> dict[str, float]:
-        """The figures of one step by name."""
+        """Return the figures of one step by name."""
         return {row[2]: float(row[3]) for row in self._rows() if int(row[0]) == step}
 
     def curves(self) -> dict[str, list[tuple[float, float]]]:

@@ -40,7 +40,7 @@ def best_weights(folder: Path, step: int) -> Path:
 
 @dataclass(frozen=True)
 class StepSchedule:
-    """When things happen, in optimiser steps.
+    """Schedule of evaluation, saving and logging, in optimiser steps.
 
     Attributes:
         steps: steps of the whole run.
@@ -75,7 +75,7 @@ class SelectionProgress:
 
 
 def plan_of(recipe: Recipe, batches_per_epoch: int) -> StepSchedule:
-    """When things happen in a run of so many batches an epoch."""
+    """Make the schedule of a run of so many batches an epoch."""
     loop, selection = recipe.loop, recipe.selection
     per_epoch = batches_per_epoch / loop.accumulate
     steps = loop.steps or max(1, loop.epochs * batches_per_epoch // loop.accumulate)  # type: ignore[operator]
@@ -124,7 +124,7 @@ class Milestones(Callback):
         return asdict(self.progress)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Restore the state of model selection."""
         self.progress = SelectionProgress(**state_dict)
         self._saved_step = self.progress.best_step
 
@@ -137,7 +137,7 @@ class Milestones(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Do what is due after a step; a batch that only adds to the gradient is none."""
+        """Do what is due after an optimiser step; a batch that only adds to the gradient is none."""
         module = cast("RetrievalModule", pl_module)
         step = trainer.global_step
         self._note_loss(outputs["loss"], step)

@@ -46,14 +46,14 @@ class RetrievalModule(LightningModule):
         self.strict_loading = False  # towers that learn nothing are not in the checkpoints
 
     def text_features(self, batch: Texts) -> TextBatch:
-        """Captions as features."""
+        """Encode captions as features."""
         if isinstance(batch, TextBatch):
             return batch
         words, sentence = self._towers.encode_text(batch.tokens)
         return TextBatch(batch.ids, words, batch.tokens.mask, sentence)
 
     def video_features(self, batch: Videos) -> VideoBatch:
-        """Videos as features."""
+        """Encode videos as features."""
         if isinstance(batch, VideoBatch):
             return batch
         rows = self._towers.encode_frames(batch.pixels)
@@ -71,7 +71,7 @@ class RetrievalModule(LightningModule):
         return sentences[written.rows].masked_fill(~written.mask[..., None], 0.0)
 
     def joint_batch(self, batch: TrainingBatch) -> PairBatch:
-        """The features of the whole batch, also of those parts that other devices calculate."""
+        """Gather the features of the whole batch, also of those parts that other devices calculate."""
         text = self.text_features(batch.text)
         if len(batch.caption_ids) > len(text.ids):
             text = replace(gather_batch(text, batch.caption_ids, self._gather), graphs=batch.graphs)
@@ -88,7 +88,7 @@ class RetrievalModule(LightningModule):
         return video if len(ids) == len(part.ids) else gather_batch(video, ids, self._gather)
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
-        """The loss of a batch; its terms stay in `terms`."""
+        """Compute the loss of a batch; its terms stay in `terms`."""
         terms = self._loss(self.joint_batch(batch))
         self.terms = {name: term.detach() for name, term in terms.items()}
         return torch.stack([term.float() for term in terms.values()]).sum()
@@ -106,7 +106,7 @@ class RetrievalModule(LightningModule):
             self.matcher.logit_scale.clamp_(max=LARGEST_LOGIT_SCALE)
 
     def configure_optimizers(self) -> Any:
-        """AdamW with parameter groups, and the rates by step."""
+        """Make AdamW with parameter groups, and the schedule of the rates by step."""
         towers = self.towers.model.named_parameters() if self.towers else ()
         groups = parameter_groups(self.matcher.named_parameters(), towers, self._recipe.optimiser)
         return configure(groups, self._recipe, self._steps)
@@ -122,7 +122,7 @@ class RetrievalModule(LightningModule):
         checkpoint["state_dict"] = self.learned(checkpoint["state_dict"])
 
     def learned(self, state: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """The weights without those of towers that learn nothing."""
+        """Return the weights without those of towers that learn nothing."""
         state = self.state_dict() if state is None else state
         if self.towers is None or self.towers.learns:
             return state

@@ -18,7 +18,7 @@ Named = Iterable[tuple[str, Tensor]]
 
 
 def rate_share(schedule: Schedule, step: int, steps: int) -> float:
-    """The share of its peak that a rate has in a step.
+    """Compute the share of its peak that a rate has in a step.
 
     Both cosines rise in a line from 0 over the first `warmup` of all steps. Then `cosine` goes down half a wave in the
     steps that are left, and `bert_adam` follows half a wave over all steps, so that it falls at once (warmup_cosine of
@@ -70,7 +70,7 @@ def parameter_groups(matcher: Named, towers: Named, settings: Optimiser) -> list
 
 
 def configure(groups: list[dict[str, Any]], recipe: Recipe, steps: int) -> dict[str, Any]:
-    """The optimiser and its schedule in the form that Lightning takes."""
+    """Return the optimiser and its schedule in the form that Lightning takes."""
     settings = recipe.optimiser
     optimiser = torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate_share(recipe.schedule, step, steps))

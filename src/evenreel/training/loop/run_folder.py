@@ -141,7 +141,7 @@ def remember(folder: Path, facts: Facts) -> None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Say in a sentence that the disk refuses.
+    """Raise a refused write in the block as a sentence.
 
     Raises:
         RunFolderError: a write in the block fails.

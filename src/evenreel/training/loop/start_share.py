@@ -25,7 +25,7 @@ def mixed_words(share: float) -> str:
 
 
 class StartShare:
-    """The weights that a module has now, to be mixed in later.
+    """Weights that a module has now, to be mixed in later.
 
     Args:
         module: with the weights that training begins with; towers that learn nothing take no part.

@@ -21,7 +21,7 @@ MOST_LETTERS = 200
 
 
 def wrong_settings(recipe: Recipe) -> Iterator[str]:
-    """A sentence for each setting that is out of range or contradicts another one."""
+    """Yield a sentence for each setting that is out of range or contradicts another one."""
     yield from _wrong_name(recipe.name)
     yield from _out_of_range(recipe)
     yield from _wrong_loop(recipe)

@@ -26,7 +26,7 @@ _PRESETS: Mapping[type, Mapping[str, Any]] = {SourceDebias: source.PRESETS, Trim
 
 
 def find_recipe(name: str | Path) -> Path:
-    """The file of a recipe.
+    """Find the file of a recipe.
 
     Args:
         name: a path, or the name of a recipe of the package, such as `msrvtt-9k/x_pool`.
@@ -38,7 +38,7 @@ def find_recipe(name: str | Path) -> Path:
 
 
 def named_file(name: str | Path, shipped: Mapping[str, Path], what: str) -> Path:
-    """The file of that path, or the one of the package that has that name.
+    """Find the file of that path, or the one of the package that has that name.
 
     Args:
         name: path of a file, or a shipped name.
@@ -58,7 +58,7 @@ def named_file(name: str | Path, shipped: Mapping[str, Path], what: str) -> Path
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """The recipes of the package by name, in order."""
+    """List the recipes of the package by name, in order."""
     return yaml_files("evenreel.training")
 
 
@@ -88,7 +88,7 @@ def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
 
 
 def read_changed(path: str | Path, changes: Sequence[str] = (), what: str = "recipe") -> dict[str, Any]:
-    """The plain values of a YAML file, with changes as `load_recipe` takes them; nothing of them is checked yet.
+    """Read the plain values of a YAML file, with changes as `load_recipe` takes them; nothing is checked yet.
 
     Args:
         path: of the file.
@@ -102,7 +102,7 @@ def read_changed(path: str | Path, changes: Sequence[str] = (), what: str = "rec
 
 
 def changed(values: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
-    """Plain values with changes, each `place=value`; nothing of them is checked yet.
+    """Apply changes, each `place=value`, to plain values; nothing is checked yet.
 
     Raises:
         RecipeError: a change is no `place=value`.
@@ -117,7 +117,7 @@ def changed(values: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]
 
 
 def recipe_from(values: Mapping[str, Any]) -> Recipe:
-    """A recipe from plain values, as a YAML file holds them.
+    """Build a recipe from plain values, as a YAML file holds them.
 
     Raises:
         RecipeError: as `load_recipe`.
@@ -131,19 +131,19 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
 
 
 def recipe_text(recipe: Recipe) -> str:
-    """The recipe as YAML with every setting, which reads back as the same recipe."""
+    """Write the recipe as YAML with every setting, which reads back as the same recipe."""
     return settings_text(recipe)
 
 
 def settings_text(settings: Any) -> str:
-    """A settings dataclass as YAML with every setting, which reads back as the same."""
+    """Write a settings dataclass as YAML with every setting, which reads back as the same."""
     import yaml
 
     return str(yaml.safe_dump(_plain(asdict(settings)), sort_keys=False, allow_unicode=True))
 
 
 def read_settings(kind: type[Settings], given: object, place: str = "") -> Settings:
-    """Plain values as a settings dataclass, with the types that its fields say.
+    """Build a settings dataclass from plain values, with the types that its fields say.
 
     Args:
         kind: a dataclass; its fields may be dataclasses in turn.

@@ -13,7 +13,7 @@ from evenreel.training.recipe.checks import wrong_settings
 
 
 class RecipeError(UsageError):
-    """A recipe cannot be found, read or followed; every message names the place in it."""
+    """Raised when a recipe cannot be found, read or followed; every message names the place in it."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Optimiser:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the rates change from step to step; see `evenreel.training.loop.optimiser.rate_share`.
+    """Schedule of the learning rates over steps; see `evenreel.training.loop.optimiser.rate_share`.
 
     Attributes:
         form: `cosine`: from the peak after warm-up down to 0; `bert_adam`: the cosine of BertAdam, which the code of
@@ -194,7 +194,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Loop:
-    """How long, how much at a time, and where.
+    """Length of the training, size of batches, and devices.
 
     Attributes:
         batch_size: captions, each with its clip, of one batch: all devices together; those are the negatives that a
@@ -228,7 +228,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which of the states that the model goes through is kept: the best one on the validation split.
+    """Selection of the best state of the model on the validation split.
 
     Attributes:
         metric: what is compared, in the words of `evenreel evaluate`, text to video: `R@1`, `Rsum`, `MedR`, `nDCG`, ...
@@ -251,7 +251,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Records:
-    """What a run writes down beside its checkpoints and metrics.csv.
+    """Settings of what a run records beside its checkpoints and metrics.csv.
 
     Attributes:
         every_steps: steps from one line of the losses and rates to the next; null: so many that a run has about 200.
