@@ -14,7 +14,7 @@ from evenreel import encoders
 from evenreel.corpus import make_corpus, save_corpus
 from evenreel.encoders import load_encoder
 from evenreel.features import FeatureSettings, compute_features, load_video_features
-from evenreel.features.manifest import Stream, put_manifest, read_manifest
+from evenreel.features.manifest import FeatureStream, put_manifest, read_manifest
 from evenreel.features.scene_elements import load_dictionary, load_embedded
 from evenreel.types import Corpus
 from tests.cli.test_library_commands import evenreel, here, printed_json
@@ -245,6 +245,6 @@ def test_features_of_another_encoder_are_refused(place: Place, tmp_path: Path) -
     assert (done.returncode, "with other weights than other has here" in done.stderr) == (1, True), done.stderr
     stored = tmp_path / "stored"
     stored.mkdir()
-    put_manifest(stored, replace(read_manifest(place.features), streams=(Stream("rgb", 12),)))
+    put_manifest(stored, replace(read_manifest(place.features), streams=(FeatureStream("rgb", 12),)))
     done = here(*words[:-1], stored)
     assert (done.returncode, "which text tower belongs to them is not known" in done.stderr) == (1, True), done.stderr

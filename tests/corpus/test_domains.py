@@ -17,7 +17,7 @@ from evenreel.corpus.annotation import CLASS_NAMES, save_class_names
 from evenreel.corpus.domain_counts import domain_counts
 from evenreel.corpus.domains import (
     DomainPair,
-    Side,
+    DomainSide,
     beside_published,
     load_source,
     load_target,
@@ -58,9 +58,9 @@ TARGET = corpus(
 )
 
 
-def sides(**changes: Any) -> tuple[Side, Side]:
-    source = Side("source", SOURCE, changes.pop("source", {"train": "train", "val": "val"}))
-    return source, Side("target", TARGET, changes.pop("target", {"test": "test"}))
+def sides(**changes: Any) -> tuple[DomainSide, DomainSide]:
+    source = DomainSide("source", SOURCE, changes.pop("source", {"train": "train", "val": "val"}))
+    return source, DomainSide("target", TARGET, changes.pop("target", {"test": "test"}))
 
 
 def test_the_source_is_learned_from_and_the_target_is_the_test_split() -> None:
@@ -121,7 +121,7 @@ def test_every_clip_is_there_once_and_pairs_stay_pairs(
     for domain, names in (("source", first), ("target", second)):
         mirrors = data.draw(st.lists(st.none() | st.sampled_from(names), min_size=len(names), max_size=len(names)))
         own = corpus(dict.fromkeys(names, "test"), [(name, domain) for name in names], pair_id=mirrors)
-        made.append(Side(domain, own, {"test": "train" if domain == "source" else "test"}))
+        made.append(DomainSide(domain, own, {"test": "train" if domain == "source" else "test"}))
     joined = pair_domains(*made).corpus
     for side in made:
         of = joined.clips.filter(pl.col("domain") == side.domain)
@@ -136,12 +136,13 @@ def test_every_clip_is_there_once_and_pairs_stay_pairs(
 def test_paths_that_both_have_are_told_and_can_be_told_apart(tmp_path: Path) -> None:
     one = corpus({"a": "train"}, path=["clips/1.mp4"])
     other = corpus({"b": "test"}, path=["clips/1.mp4"])
-    source, target = Side("source", one, {"train": "train"}), Side("target", other, {"test": "test"})
+    source, target = DomainSide("source", one, {"train": "train"}), DomainSide("target", other, {"test": "test"})
     assert [notice.sentence[:67] for notice in pair_domains(source, target).notices] == [
         "1 paths are those of a source clip and of a target clip (clips/1.mp"
     ]
     apart = pair_domains(
-        Side("source", one, {"train": "train"}, tmp_path / "one"), Side("target", other, {"test": "test"}, tmp_path)
+        DomainSide("source", one, {"train": "train"}, tmp_path / "one"),
+        DomainSide("target", other, {"test": "test"}, tmp_path),
     )
     assert apart.notices == ()
     assert apart.corpus.clips["path"].to_list() == [
@@ -151,14 +152,16 @@ def test_paths_that_both_have_are_told_and_can_be_told_apart(tmp_path: Path) -> 
 
 def test_corpora_without_splits_are_taken_whole() -> None:
     source, target = corpus({"a": None, "b": None}), corpus({"c": None})
-    pair = pair_domains(Side("source", source, {"train": "train"}), Side("target", target, {"test": "test"}))
+    pair = pair_domains(
+        DomainSide("source", source, {"train": "train"}), DomainSide("target", target, {"test": "test"})
+    )
     assert pair.corpus.clips["split"].to_list() == ["train", "train", "test"]
     assert [notice.sentence for notice in pair.notices] == [
         "The source has no splits, so all of it is the split train.",
         "The target has no splits, so all of it is the split test.",
     ]
     with pytest.raises(CorpusError, match="The target has no splits, so no test and val can be taken of it"):
-        pair_domains(sides()[0], Side("target", target, {"test": "test", "val": "target_val"}))
+        pair_domains(sides()[0], DomainSide("target", target, {"test": "test", "val": "target_val"}))
 
 
 def classed(folder: Path, name: str, split: str, names: tuple[list[str], list[str]] | None) -> Path:
@@ -239,7 +242,7 @@ def test_what_cannot_be_joined_is_one_sentence() -> None:
         pair_domains(*sides(target={"test": "test", "dev": "target_val"}))
     unlike = corpus({"a": "test"}, duration_s=[["long"]])
     with pytest.raises(CorpusError, match=r"columns of one name that hold different things \(duration_s\)"):
-        pair_domains(sides()[0], Side("target", unlike, {"test": "test"}))
+        pair_domains(sides()[0], DomainSide("target", unlike, {"test": "test"}))
 
 
 def test_video2gif_of_the_official_files(shared_data: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.corpus.cells import as_cell
 from evenreel.corpus.counterparts import counterparts
-from evenreel.corpus.pairing import Found, GeneratedClip, Generator, find_generated, pair_clips, path_from
+from evenreel.corpus.pairing import FoundVideos, GeneratedClip, Generator, find_generated, pair_clips, path_from
 from evenreel.corpus.prompts import file_name
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
@@ -43,7 +43,7 @@ def files(folder: Path, *names: str) -> Path:
     return folder
 
 
-def pairs_of(found: Found) -> dict[str, str]:
+def pairs_of(found: FoundVideos) -> dict[str, str]:
     return {one.clip_id: one.path for one in found.clips}
 
 

@@ -14,7 +14,7 @@ from evenreel.features.windows import (
     EMPTY,
     TEMPLATE,
     Sampled,
-    Written,
+    WindowText,
     read_confidence,
     read_windows,
     window_texts,
@@ -173,7 +173,7 @@ def test_it_is_the_same_read_from_signs_whose_sentences_are_known(
     assert all(low <= one.confidence <= high for one, (low, high) in zip(said, _limits(tracks, said), strict=True))
 
 
-def _limits(tracks: Sequence[TextTrack], said: Sequence[Written]) -> list[tuple[float, float]]:
+def _limits(tracks: Sequence[TextTrack], said: Sequence[WindowText]) -> list[tuple[float, float]]:
     """Between which confidences a window has to be: those of the least and of the most certain sign."""
     sure = [track.confidence for track in tracks] or [0.0]
     return [(min(sure) - 1e-9, max(sure) + 1e-9) if one.text else (0.0, 0.0) for one in said]

@@ -18,7 +18,7 @@ from evenreel.matchers import MATCHERS, TextBatch, build_matcher, scoring
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
-from evenreel.similarity.interaction import Tokens
+from evenreel.similarity.interaction import TokenVectors
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 from tests.matchers.examples import graph
 
@@ -91,9 +91,9 @@ def test_the_longest_come_first() -> None:
     class Watched(nn.Module):
         limits = Limits(DIMENSION)
 
-        def encode_text(self, text: TextBatch) -> Tokens:
+        def encode_text(self, text: TextBatch) -> TokenVectors:
             seen.append(text.words.shape[1])
-            return Tokens(text.words, text.word_mask, text.words[..., 0])
+            return TokenVectors(text.words, text.word_mask, text.words[..., 0])
 
     texts, _ = features(300)
     encode_texts(Watched(), longest_last(texts))  # type: ignore[arg-type]  # all that encoding needs

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from evenreel.similarity import chunks
-from evenreel.similarity.chunks import Side, in_chunks, lengths
+from evenreel.similarity.chunks import TableSide, in_chunks, lengths
 
 
 class Numbered(NamedTuple):
@@ -19,7 +19,7 @@ class Numbered(NamedTuple):
     mask: Tensor
 
 
-def side(sizes: list[int], seen: list[int]) -> Side:
+def side(sizes: list[int], seen: list[int]) -> TableSide:
     mask = torch.arange(9) < torch.tensor(sizes)[:, None]
 
     def cut(rows: Numbered, longest: int) -> Numbered:
@@ -27,7 +27,7 @@ def side(sizes: list[int], seen: list[int]) -> Side:
         seen.append(len(rows.numbers) * longest)
         return rows
 
-    return Side(Numbered(torch.arange(len(sizes)), mask), mask, cut)
+    return TableSide(Numbered(torch.arange(len(sizes)), mask), mask, cut)
 
 
 @given(

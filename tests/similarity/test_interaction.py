@@ -10,26 +10,26 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.similarity import chunks
-from evenreel.similarity.interaction import Tokens, token_interaction
+from evenreel.similarity.interaction import TokenVectors, token_interaction
 from evenreel.similarity.pooling import masked_softmax
 
 masks = st.lists(st.lists(st.booleans(), min_size=4, max_size=4).filter(any), min_size=1, max_size=6)
 
 
-def tokens(mask: Tensor, seed: int, dimension: int = 6) -> Tokens:
+def tokens(mask: Tensor, seed: int, dimension: int = 6) -> TokenVectors:
     make = torch.Generator().manual_seed(seed)
     vectors = F.normalize(torch.randn(*mask.shape, dimension, generator=make), dim=-1)
-    return Tokens(vectors, mask, masked_softmax(torch.randn(mask.shape, generator=make), mask))
+    return TokenVectors(vectors, mask, masked_softmax(torch.randn(mask.shape, generator=make), mask))
 
 
 def one_way(asking: list[tuple[Tensor, float]], answering: list[tuple[Tensor, float]]) -> float:
     return sum(weight * max(float(token @ other) for other, _ in answering) for token, weight in asking)
 
 
-def slow(words: Tokens, frames: Tokens) -> Tensor:
+def slow(words: TokenVectors, frames: TokenVectors) -> Tensor:
     """One pair after the other, of real tokens only."""
 
-    def real(side: Tokens) -> list[list[tuple[Tensor, float]]]:
+    def real(side: TokenVectors) -> list[list[tuple[Tensor, float]]]:
         return [
             [(vector.double(), float(weight)) for vector, weight, there in zip(*row, strict=True) if there]
             for row in zip(side.vectors, side.weights, side.mask, strict=True)
@@ -75,7 +75,7 @@ def test_gradients_are_those_of_the_formula() -> None:
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
 
 
-def masked_with_infinity(words: Tokens, frames: Tokens) -> Tensor:
+def masked_with_infinity(words: TokenVectors, frames: TokenVectors) -> Tensor:
     products = torch.einsum("qwd,vfd->qvwf", words.vectors, frames.vectors)
     best_frame = products.masked_fill(~frames.mask[None, :, None, :], float("-inf")).amax(3)
     best_word = products.masked_fill(~words.mask[:, None, :, None], float("-inf")).amax(2)
@@ -84,8 +84,10 @@ def masked_with_infinity(words: Tokens, frames: Tokens) -> Tensor:
 
 def test_masks_that_multiply_let_padding_win() -> None:
     """The public code multiplies products by 0 or 1: against a video that is unlike, padding is the best frame."""
-    word = Tokens(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[True]]), torch.tensor([[1.0]]))
-    frame = Tokens(torch.tensor([[[-1.0, 0.0], [0.0, 0.0]]]), torch.tensor([[True, False]]), torch.tensor([[1.0, 0.0]]))
+    word = TokenVectors(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[True]]), torch.tensor([[1.0]]))
+    frame = TokenVectors(
+        torch.tensor([[[-1.0, 0.0], [0.0, 0.0]]]), torch.tensor([[True, False]]), torch.tensor([[1.0, 0.0]])
+    )
     multiplied = torch.einsum("qwd,vfd->qvwf", word.vectors, frame.vectors) * frame.mask[None, :, None, :]
     of_words = (word.weights[:, None] * multiplied.amax(3)).sum(-1)
     of_frames = (frame.weights * multiplied.amax(2)).sum(-1)

@@ -20,7 +20,7 @@ from evenreel.features import (
     read_manifest,
 )
 from evenreel.features.graphs import with_graphs
-from evenreel.features.seen import with_seen
+from evenreel.features.pretrained import with_pretrained_means
 from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.batches import row_lengths
@@ -80,7 +80,7 @@ def load_features_for(
     changes = pretrained.about.inputs.word_changes or WordChanges()
     videos = changed_words(found, videos, changes, progress)
     if seen is not None:
-        videos = with_seen(videos, seen, corpus)
+        videos = with_pretrained_means(videos, seen, corpus)
     texts = load_text_features(folder, corpus)
     if pretrained.matcher.limits.graphs:
         texts = with_graphs(texts, corpus, progress)

@@ -44,7 +44,7 @@ _CLASS_COLUMNS = ("verb_classes", "noun_classes")
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class DomainSide:
     """One of two corpora.
 
     Attributes:
@@ -83,13 +83,13 @@ class DomainPair:
     classes_of: Path | None = None
 
 
-def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = None) -> Side:
+def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = None) -> DomainSide:
     """The corpus to learn from.
 
     Args:
         folder: of the corpus.
         splits: those that are taken; without any, `train`, and `val` where there is one. `test` is `source_test` here.
-        videos: see `Side`.
+        videos: see `DomainSide`.
 
     Raises:
         CorpusError: the corpus cannot be read.
@@ -101,14 +101,16 @@ def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = 
     return _load(SOURCE, corpus, names, (folder, videos))
 
 
-def load_target(folder: Path, split: str = TEST, validation: str | None = None, videos: Path | None = None) -> Side:
+def load_target(
+    folder: Path, split: str = TEST, validation: str | None = None, videos: Path | None = None
+) -> DomainSide:
     """The corpus that is met afterwards.
 
     Args:
         folder: of the corpus.
         split: what becomes the test split.
         validation: what becomes `target_val`; None for nothing.
-        videos: see `Side`.
+        videos: see `DomainSide`.
 
     Raises:
         CorpusError: the corpus cannot be read, or both are one split.
@@ -119,7 +121,7 @@ def load_target(folder: Path, split: str = TEST, validation: str | None = None, 
     return _load(TARGET, load_corpus(folder), names, (folder, videos))
 
 
-def pair_domains(source: Side, target: Side) -> DomainPair:
+def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
     """One corpus of two.
 
     A clip or caption of the source that is called as one of the target is `source/ID`. What `domain` was is in the
@@ -172,17 +174,17 @@ def beside_published(name: str, corpus: Corpus) -> Iterator[Notice]:
             yield Notice(sentence, left_out=clips < official, split=split)
 
 
-def _load(domain: str, corpus: Corpus, splits: Mapping[str, str], places: tuple[Path, Path | None]) -> Side:
+def _load(domain: str, corpus: Corpus, splits: Mapping[str, str], places: tuple[Path, Path | None]) -> DomainSide:
     folder, videos = places
     names = folder / CLASS_NAMES
     try:
         classes = read_table(names) if names.is_file() else None
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"{names} cannot be read ({error}); run `evenreel corpus classes` again.") from error
-    return Side(domain, corpus, splits, videos, load_texts(folder), classes, folder)
+    return DomainSide(domain, corpus, splits, videos, load_texts(folder), classes, folder)
 
 
-def _refuse_overlap(source: Side, target: Side) -> None:
+def _refuse_overlap(source: DomainSide, target: DomainSide) -> None:
     """Refuse to learn from what is met afterwards."""
     same = (
         source.folder is not None and target.folder is not None and source.folder.resolve() == target.folder.resolve()
@@ -201,23 +203,23 @@ def _refuse_overlap(source: Side, target: Side) -> None:
         )
 
 
-def _is_unsplit(side: Side) -> bool:
+def _is_unsplit(side: DomainSide) -> bool:
     return bool(side.corpus.clips["split"].is_null().all())
 
 
-def _unsplit(side: Side) -> Iterator[Notice]:
+def _unsplit(side: DomainSide) -> Iterator[Notice]:
     if _is_unsplit(side) and len(side.splits) > 1:
         raise CorpusError(f"The {side.domain} has no splits, so no {' and '.join(side.splits)} can be taken of it.")
     if _is_unsplit(side):
         yield Notice(f"The {side.domain} has no splits, so all of it is the split {_whole(side)}.")
 
 
-def _whole(side: Side) -> str:
+def _whole(side: DomainSide) -> str:
     """What a corpus without splits becomes."""
     return next(iter(side.splits.values()))
 
 
-def _part(side: Side) -> Side:
+def _part(side: DomainSide) -> DomainSide:
     """What is taken of a side, in the splits and with the domain of the pair."""
     clips = side.corpus.clips
     if _is_unsplit(side):
@@ -243,7 +245,7 @@ def _part(side: Side) -> Side:
     return replace(side, corpus=Corpus(clips, side.corpus.captions.filter(own)), texts=texts)
 
 
-def _apart(source: Side, target: Side) -> tuple[Side, list[Notice]]:
+def _apart(source: DomainSide, target: DomainSide) -> tuple[DomainSide, list[Notice]]:
     """The source with other ids where the target has the same."""
     clips, captions = source.corpus.clips, source.corpus.captions
     called = set(target.corpus.clips["clip_id"]) | set(target.corpus.clips["pair_id"].drop_nulls())
@@ -290,7 +292,7 @@ class _Classes(NamedTuple):
     notices: tuple[Notice, ...] = ()
 
 
-def _classes_of(source: Side, target: Side) -> _Classes:
+def _classes_of(source: DomainSide, target: DomainSide) -> _Classes:
     classed = [side for side in (source, target) if _has_classes(side.corpus)]
     if len(classed) < 2:
         return _Classes(True, next((side.folder for side in classed if side.class_names is not None), None))
@@ -316,7 +318,7 @@ def _numbers(names: pl.DataFrame) -> set[tuple[Any, ...]]:
     return set(names.select("kind", "number", "name").iter_rows())
 
 
-def _without_classes(side: Side) -> Side:
+def _without_classes(side: DomainSide) -> DomainSide:
     empty = [pl.lit(None, dtype=CLASSES).alias(column) for column in _CLASS_COLUMNS]
     return replace(side, corpus=Corpus(side.corpus.clips.with_columns(empty), side.corpus.captions.with_columns(empty)))
 

@@ -80,7 +80,7 @@ class GeneratedClip:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundVideos:
     """What was found of generated videos.
 
     Attributes:
@@ -171,7 +171,7 @@ def _violations(corpus: Corpus, generated: Sequence[GeneratedClip]) -> Iterator[
         made.setdefault(one.own_id, True)
 
 
-def find_generated(corpus: Corpus, place: Path, videos: Path, generator: Generator | None = None) -> Found:
+def find_generated(corpus: Corpus, place: Path, videos: Path, generator: Generator | None = None) -> FoundVideos:
     """Look for generated videos in a folder, or in a csv that names them.
 
     A video of a folder, searched with all folders in it, mirrors the real clip whose id it is called by (its place in
@@ -237,7 +237,7 @@ class _RealClips:
         return found[0] if found else None
 
 
-def _in_folder(real: _RealClips, folder: Path, videos: Path, generator: Generator) -> Found:
+def _in_folder(real: _RealClips, folder: Path, videos: Path, generator: Generator) -> FoundVideos:
     clips, strangers = [], []
     for file in _video_files(folder):
         clip_id = real.mirrored_by(folder, file)
@@ -245,7 +245,7 @@ def _in_folder(real: _RealClips, folder: Path, videos: Path, generator: Generato
             strangers.append(str(file))
         else:
             clips.append(GeneratedClip(clip_id, path_from(videos, file), generator))
-    return Found(tuple(clips), tuple(strangers))
+    return FoundVideos(tuple(clips), tuple(strangers))
 
 
 def _video_files(folder: Path) -> Iterable[Path]:
@@ -254,7 +254,7 @@ def _video_files(folder: Path) -> Iterable[Path]:
     return sorted(file for file in found if file.suffix.lower() in VIDEO_SUFFIXES)
 
 
-def _in_table(real: _RealClips, place: Path, videos: Path, generator: Generator | None) -> Found:
+def _in_table(real: _RealClips, place: Path, videos: Path, generator: Generator | None) -> FoundVideos:
     clips, strangers, missing = [], [], []
     for where, cells in csv_rows(place, ("clip_id", "path")):
         row = {name: from_cell(cell.strip()) for name, cell in cells.items()}
@@ -270,7 +270,7 @@ def _in_table(real: _RealClips, place: Path, videos: Path, generator: Generator 
             clips.append(
                 GeneratedClip(row["clip_id"], path_from(videos, file), made_by, row.get("generated_id") or None)
             )
-    return Found(tuple(clips), tuple(strangers), tuple(missing))
+    return FoundVideos(tuple(clips), tuple(strangers), tuple(missing))
 
 
 def _generator_of(row: dict[str, str], generator: Generator | None, where: str) -> Generator:

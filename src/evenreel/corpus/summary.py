@@ -16,7 +16,7 @@ UNASSIGNED = "(none)"
 
 
 @dataclass(frozen=True)
-class Spread:
+class ValueRange:
     """The least, the middle and the greatest of the values that are known, and how many these are."""
 
     least: float
@@ -53,9 +53,9 @@ class CorpusSummary:
     splits: Mapping[str, SplitCounts]
     sources: Mapping[str, int]
     domains: Mapping[str, int]
-    captions_a_clip: Spread | None
-    length_s: Spread | None
-    frame_count: Spread | None
+    captions_a_clip: ValueRange | None
+    length_s: ValueRange | None
+    frame_count: ValueRange | None
     verb_classes: int
     noun_classes: int
     own_columns: Mapping[str, list[str]]
@@ -120,12 +120,12 @@ def _counts(values: pl.Series) -> dict[str, int]:
     return dict(named.iter_rows())
 
 
-def _spread(values: pl.Series) -> Spread | None:
+def _spread(values: pl.Series) -> ValueRange | None:
     known = values.drop_nulls().cast(pl.Float64).sort()
     if known.is_empty():
         return None
     middle = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
-    return Spread(known[0], middle, known[-1], len(known))
+    return ValueRange(known[0], middle, known[-1], len(known))
 
 
 def _classes(corpus: Corpus, column: str) -> int:

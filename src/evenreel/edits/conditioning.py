@@ -69,7 +69,7 @@ class Conditioning:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRequests:
     """What is ready to be given to a generator.
 
     Attributes:
@@ -88,7 +88,7 @@ def prepare_requests(
     out: str | Path,
     given: Conditioning | None = None,
     progress: Progress = lambda share: None,
-) -> Prepared:
+) -> PreparedRequests:
     """Write what a generator needs that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it.
 
     Args:
@@ -119,7 +119,7 @@ def prepare_requests(
     found = [done[clip.clip_id] for clip, _ in asked]
     requests = tuple(one for one in found if isinstance(one, GenerationRequest))
     write_prompts(out / PROMPTS, requests)
-    return Prepared(out / PROMPTS, requests, tuple(one for one in found if isinstance(one, ClipAside)))
+    return PreparedRequests(out / PROMPTS, requests, tuple(one for one in found if isinstance(one, ClipAside)))
 
 
 def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[Clip, list[str]]]:

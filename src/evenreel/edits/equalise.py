@@ -108,7 +108,7 @@ def equalise(
 
 
 @dataclass(frozen=True)
-class _Job:
+class _EncodeJob:
     clip: Clip
     frames: int
 
@@ -125,7 +125,7 @@ class _Encoding:
 
     def run(self, corpus: Corpus, counts: Mapping[str, int], progress: Progress) -> dict[str, tuple[str, int]]:
         """Path and number of frames of each clip that is there at the end."""
-        jobs = [_Job(clip, counts[clip.clip_id]) for clip in clips_of(corpus) if clip.clip_id in counts]
+        jobs = [_EncodeJob(clip, counts[clip.clip_id]) for clip in clips_of(corpus) if clip.clip_id in counts]
         self._progress, self._jobs, self._done = progress, len(jobs), 0
         try:
             self._pool.run(jobs)
@@ -137,7 +137,7 @@ class _Encoding:
         limits = self._settings.limits
         return Worker(WRITER, {"form": _plain(self._form), "limits": asdict(limits)}, limits)
 
-    def _write(self, worker: Worker, job: _Job) -> None:
+    def _write(self, worker: Worker, job: _EncodeJob) -> None:
         try:
             new, path = self._written_now(worker, job)
         except MediaError as error:
@@ -156,7 +156,7 @@ class _Encoding:
             self._done += 1
             self._progress(_HEADERS_SHARE + (1 - _HEADERS_SHARE) * self._done / self._jobs)
 
-    def _written_now(self, worker: Worker, job: _Job) -> tuple[bool, str]:
+    def _written_now(self, worker: Worker, job: _EncodeJob) -> tuple[bool, str]:
         """Whether a clip had to be written, and its path in the new corpus."""
         clip = job.clip
         place = self._settings.videos / clip.path
@@ -181,7 +181,7 @@ class _Encoding:
     def _digest(self, path: str) -> str:
         return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
 
-    def _encoded(self, worker: Worker, job: _Job, place: Path) -> bytes:
+    def _encoded(self, worker: Worker, job: _EncodeJob, place: Path) -> bytes:
         before, payload = stamp(str(place)), b""
         task = {"path": str(place), "start_s": job.clip.part.start_s or 0.0, "frames": job.frames}
         for _, array in worker.run(task):
@@ -191,7 +191,7 @@ class _Encoding:
             raise changed_while_reading()
         return payload
 
-    def _key(self, job: _Job, digest: str) -> str:
+    def _key(self, job: _EncodeJob, digest: str) -> str:
         """16 hex digits over what goes into a file."""
         named = [_VERSION, job.clip.clip_id, digest, job.clip.part.start_s, job.frames, _plain(self._form)]
         return hashlib.blake2b(json.dumps(named).encode(), digest_size=8).hexdigest()

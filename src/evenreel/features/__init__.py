@@ -1,4 +1,4 @@
-"""What is kept of each clip and caption: features, computed once, and the words read on screen."""
+"""Features of clips and captions, computed once, and the words read on screen."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MODULE_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part when it is asked for: a library reads shards and nothing else."""
+    """Import a part when it is first used: a library reads shards and nothing else."""
     import importlib
 
     for module, names in _MODULE_OF.items():

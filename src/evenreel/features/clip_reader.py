@@ -1,4 +1,4 @@
-"""The unit of reading: a clip in, a shard and a status out. Any engine that moves paths around can run it."""
+"""Reading of one clip: a clip in, a shard out. Any engine that moves paths around can run it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BATCH_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which stages of a clip are to be done."""
+class WantedStages:
+    """Stages of a clip that are to be done."""
 
     vision: bool
     text: bool
@@ -34,13 +34,13 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A clip: a file whose content is known, and the part of it that is meant.
+class ClipSource:
+    """A clip to read: a file of known content, and the part of it that is meant.
 
     Attributes:
-        clip_id: what the shard is called.
+        clip_id: name of the shard.
         path: the file.
-        before: the file's stamp when its content was looked at.
+        before: stamp of the file when its content was looked at.
         part: the clip's stretch of the file.
     """
 
@@ -52,13 +52,13 @@ class Source:
 
 @dataclass(frozen=True)
 class ReaderSettings:
-    """How clips are read.
+    """Settings of a clip reader.
 
     Attributes:
         rule: how frames are sampled.
-        read_text: whether text will be asked for.
-        readers: how many of them share the cores.
-        limits: what one clip may cost.
+        read_text: whether on-screen text will be read.
+        readers: number of readers that share the cores.
+        limits: limits of one clip.
     """
 
     rule: str
@@ -71,15 +71,15 @@ class Vision(Protocol):
     """An image tower that several readers share."""
 
     def encoder(self) -> Encoder:
-        """The model, waited for."""
+        """Return the model; wait for it where it is still loading."""
 
     def encode(self, pixels: Pixels) -> FloatArray:
-        """(N, 3, H, W) -> (N, D), see `Encoder.encode_frames`; one caller at a time."""
+        """Encode frames (N, 3, H, W) to (N, D) as `Encoder.encode_frames` does; one caller at a time."""
 
 
 @dataclass
-class _Reading:
-    """What has come back from the worker so far."""
+class _WorkerOutput:
+    """Messages of the worker so far."""
 
     stills: Stills | None = None
     info: VideoInfo | None = None
@@ -90,13 +90,13 @@ class _Reading:
 
 
 class ClipReader:
-    """Turns one clip at a time into a shard: decoding and text in a worker that can be killed, vision here.
+    """Reads one clip at a time into a shard: decoding and text in a worker that can be killed, vision here.
 
     Args:
         settings: rule, limits and threads.
-        model: the vision tower, shared by all readers, or None.
+        model: the vision tower, shared by all readers; None for none.
         on_frame: called after every frame, for progress.
-        target: what the worker runs; tests put stubs here.
+        target: dotted path of what the worker runs; tests put stubs here.
     """
 
     def __init__(
@@ -116,21 +116,21 @@ class ClipReader:
         """End the worker; a file that is being read fails."""
         self._worker.close()
 
-    def read(self, source: Source, wanted: Wanted, stills: Stills | None = None) -> Callable[[], Shard]:
-        """Read one clip to its end; what is returned encodes its last frames and gives the shard.
+    def read(self, source: ClipSource, wanted: WantedStages, stills: Stills | None = None) -> Callable[[], Shard]:
+        """Read one clip to its end; the function returned encodes its last frames and makes the shard.
 
         The two are apart so that the next clip is read meanwhile. At most one batch of frames waits in between.
 
         Args:
             source: the clip; the times of its frames and signs count from where it starts.
-            wanted: stages to do; what is not wanted is None in the shard.
-            stills: takes a small picture of each frame; None where none are to be made.
+            wanted: stages to do; the fields of the others are None in the shard.
+            stills: takes a small picture of each frame; None for no pictures.
 
         Raises:
             MediaError: (both) the clip is set aside with this reason; `bad_features` where the model makes no vectors
                 of unit length of it.
         """
-        reading, part = _Reading(stills), source.part
+        reading, part = _WorkerOutput(stills), source.part
         task = {"path": source.path, "part": [part.start_s, part.end_s], "frames": wanted.vision, "text": wanted.text}
         if stills is not None:
             task["still"] = {"side_px": SIDE_PX, "quality": QUALITY}
@@ -140,7 +140,7 @@ class ClipReader:
             raise changed_while_reading()
         return lambda: self._shard(reading, source, wanted)
 
-    def _take(self, reading: _Reading, message: dict[str, Any], pixels: Pixels | None) -> None:
+    def _take(self, reading: _WorkerOutput, message: dict[str, Any], pixels: Pixels | None) -> None:
         kind = message["kind"]
         if kind == "info":
             fields = message["info"]
@@ -163,7 +163,7 @@ class ClipReader:
                 self._encode(reading)
             self._on_frame()
 
-    def _encode(self, reading: _Reading) -> None:
+    def _encode(self, reading: _WorkerOutput) -> None:
         if not reading.pending or self._model is None:
             return
         batch = np.stack(reading.pending).transpose(0, 3, 1, 2)
@@ -174,7 +174,7 @@ class ClipReader:
         except EncoderError as error:
             raise MediaError("bad_features", str(error)) from error
 
-    def _shard(self, reading: _Reading, source: Source, wanted: Wanted) -> Shard:
+    def _shard(self, reading: _WorkerOutput, source: ClipSource, wanted: WantedStages) -> Shard:
         if reading.info is None or not reading.times_s:
             raise MediaError("no_frames", "no frame of it could be decoded")
         self._encode(reading)
@@ -196,7 +196,7 @@ class ClipReader:
 
 
 def spans(times_s: np.ndarray[Any, np.dtype[np.float64]], duration_s: float | None) -> np.ndarray[Any, Any]:
-    """The stretch that each sampled frame stands for: up to half-way to its neighbours.
+    """Compute the stretch that each sampled frame stands for: up to half-way to its neighbours.
 
     Args:
         times_s: (T,) times of the frames, rising.
@@ -216,7 +216,7 @@ def spans(times_s: np.ndarray[Any, np.dtype[np.float64]], duration_s: float | No
 
 
 def merge(new: Shard, old: Shard) -> Shard:
-    """A shard with the stages of both: what was done before is kept, what is new is added."""
+    """Merge the stages of two shards of a clip: fields of the new one, and those of the old one that it lacks."""
     return replace(
         old if new.frames is None else new,
         tracks=old.tracks if new.tracks is None else new.tracks,

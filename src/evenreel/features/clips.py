@@ -28,14 +28,14 @@ class Clip:
 
 
 def clips_of(corpus: Corpus) -> Iterator[Clip]:
-    """The clips of a corpus, in its order."""
+    """Iterate over the clips of a corpus, in its order."""
     rows = corpus.clips.select("clip_id", "path", "start_s", "end_s", "fps").iter_rows()
     for clip_id, path, start_s, end_s, fps in rows:
         yield Clip(clip_id, path or "", Part(start_s or None, end_s), fps)
 
 
 def clip_key(digest: str, clip: Clip, made: FeatureSet, precision: str = FLOAT32) -> str:
-    """The name of a clip's shard: 32 hex digits over the file's content, the clip's part of it, and how it is read.
+    """Return the name of a clip's shard: 32 hex digits over the file's content, the part of it, and the rule.
 
     Clips of equal content share a shard, but for words of the corpus, which belong to the clip and not to its file.
     """

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
-from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted, merge
+from evenreel.features.clip_reader import READER, ClipReader, ClipSource, ReaderSettings, WantedStages, merge
 from evenreel.features.clips import NO_PATH, Clip, clip_key, clips_of
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remove_leftovers
@@ -70,18 +70,18 @@ def compute_features(
 
     Args:
         corpus: clips with `path`, and `start_s` and `end_s` where a clip is a part of its file.
-        folder: where the features go; made where it does not exist, and of one encoder for ever.
-        encoder: whose features.
+        folder: folder of the features, made where it does not exist; it holds those of one encoder.
+        encoder: makes the features.
         settings: sampling, on-screen text, workers, limits.
-        progress: told how it goes.
-        words: those that the corpus ships (`evenreel.corpus.load_texts`), which are believed; None to read them in the
+        progress: receives the events of the run.
+        words: words that the corpus ships (`evenreel.corpus.load_texts`), which are believed; None to read them in the
             frames.
 
     Raises:
-        FeaturesError: the folder belongs to another encoder or precision, another process writes to it, or the disk
-            refuses.
-        EncoderError: the model gives what is no number, for a caption.
-        UsageError: the sampling rule is not one.
+        FeaturesError: the folder belongs to another encoder or precision, another process writes to it, or it cannot be
+            written.
+        EncoderError: the model gives a number that is not finite, for a caption.
+        UsageError: the sampling rule cannot be parsed.
     """
     folder, settings = Path(folder), settings or FeatureSettings()
     shipped = None if words is None else CorpusWords(words)
@@ -89,7 +89,7 @@ def compute_features(
     with writer_lock(folder, FeaturesError, "name another --out"):
         manifest = write_manifest(folder, _manifest(encoder, settings, _words_from(shipped)))
         remove_leftovers(folder)
-        job = FeatureJob(folder, SharedEncoder(encoder), settings, progress or NoProgress(), words=shipped)
+        job = FeatureJob(folder, LockedEncoder(encoder), settings, progress or NoProgress(), words=shipped)
         report = job.run(corpus)
     if others := [f"'{one}'" for one in manifest.sets if one != manifest.last]:
         note = f"loading gives '{manifest.last}' where no rule is named; {', '.join(others)} lie here too"
@@ -102,29 +102,29 @@ def _words_from(shipped: CorpusWords | None) -> Words:
 
 
 def _manifest(encoder: Encoder, settings: FeatureSettings, words_from: Words) -> Manifest:
-    """What a run is about, before what lies in its folder is known."""
+    """Return the manifest of this run alone."""
     made = FeatureSet(settings.rule, words_from, settings.windows if settings.read_text else None)
     videos = str(settings.videos.absolute())
     return Manifest(encoder.encoder_id, encoder.weights_hash, encoder.dimension, precision_of(encoder), videos, (made,))
 
 
-class SharedEncoder:
-    """An encoder that several threads share, one at a time; a `Vision`."""
+class LockedEncoder:
+    """An encoder that several threads share, one at a time; it is a `Vision`."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder, self._encoding = encoder, threading.Lock()
 
     def encoder(self) -> Encoder:
-        """The encoder itself, for one thread at a time."""
+        """Return the encoder itself, for one thread at a time."""
         return self._encoder
 
     def encode(self, pixels: Pixels) -> FloatArray:
-        """(N, 3, H, W) -> (N, D), see `Encoder.encode_frames`."""
+        """Encode frames (N, 3, H, W) to (N, D) as `Encoder.encode_frames` does."""
         with self._encoding:
             return self._encoder.encode_frames(pixels)
 
     def with_windows(self, shard: Shard, count: int, *, exact: bool) -> Shard:
-        """A shard with the features of what its tracks say, see `evenreel.features.windows`."""
+        """Add the features of on-screen windows to a shard, see `evenreel.features.windows`."""
         with self._encoding:
             return with_windows(shard, count, self._encoder, exact=exact)
 
@@ -135,16 +135,16 @@ class FeatureJob:
     Args:
         folder: the features.
         model: the encoder.
-        settings: what is asked for, with the rule in its standard words.
-        progress: told how it goes.
+        settings: sampling and text, with the rule in its standard words.
+        progress: receives the events of the run.
         reader: target of the workers; tests put stubs here.
-        words: that the corpus ships; None to read them in the frames.
+        words: words that the corpus ships; None to read them in the frames.
     """
 
     def __init__(
         self,
         folder: Path,
-        model: SharedEncoder,
+        model: LockedEncoder,
         settings: FeatureSettings,
         progress: StagedProgress,
         reader: str = READER,
@@ -161,7 +161,7 @@ class FeatureJob:
         self._pool = ReaderPool(self._new_reader, self._read_file, settings.worker_count)
 
     def run(self, corpus: Corpus) -> FeatureReport:
-        """Do all that is to be done for a corpus."""
+        """Compute all features of a corpus that are missing."""
         started = time.monotonic()
         try:
             self._encode_captions(corpus.captions["text"].unique(maintain_order=True).to_list())
@@ -210,7 +210,7 @@ class FeatureJob:
             self._pool.run(work)
 
     def _undone(self, path: str, clips: list[Clip]) -> list[Clip]:
-        """The clips of a file that there is work for; all of them where its content must be looked at first."""
+        """Return the clips of a file that there is work for; all where its content must be looked at first."""
         place = self._settings.videos / path
         digest = self._ledger.digest(path, place)
         if digest is None:
@@ -218,7 +218,7 @@ class FeatureJob:
         return [clip for clip in clips if not self._is_done(clip, self._key(clip, digest))]
 
     def _is_done(self, clip: Clip, key: str) -> bool:
-        """Whether a clip needs no reader, because its features are up to date or it is known to be unusable."""
+        """Check that a clip needs no reader: its features are up to date, or it is known to be unusable."""
         shard = self._stored(key)
         if shard is not None and not self._wanted(shard) and self._has_windows(shard, clip):
             self._note_unchanged()
@@ -232,10 +232,10 @@ class FeatureJob:
     def _key(self, clip: Clip, digest: str) -> str:
         return clip_key(digest, clip, FeatureSet(self._settings.rule, _words_from(self._words)), self._precision)
 
-    def _wanted(self, shard: Shard | None) -> Wanted:
+    def _wanted(self, shard: Shard | None) -> WantedStages:
         """The stages to do for a clip, given what is stored of it."""
         has_text = shard is not None and shard.tracks is not None
-        return Wanted(shard is None or shard.frames is None, self._recognises and not has_text)
+        return WantedStages(shard is None or shard.frames is None, self._recognises and not has_text)
 
     @property
     def _recognises(self) -> bool:
@@ -250,7 +250,7 @@ class FeatureJob:
         return shard.window_texts is not None and len(shard.window_texts) == self._settings.windows
 
     def _stored(self, key: str) -> Shard | None:
-        """The shard that is there, whole and of this encoder; a damaged one is noted and counts as none."""
+        """Return the shard that is there, whole and of this encoder; a damaged one is noted and counts as none."""
         path = clip_shard(self._folder, key)
         if not path.exists():
             return None
@@ -269,7 +269,7 @@ class FeatureJob:
         return ClipReader(reading, self._model, self._count_frame, self._target)
 
     def _read_file(self, reader: ClipReader, clips: list[Clip]) -> None:
-        """Read the clips of one file, one after the other; of a file that is gone, what is stored will do."""
+        """Read the clips of one file, one after the other; where the file is gone, their stored features will do."""
         path = clips[0].path
         place = self._settings.videos / path
         before: FileStamp | MediaError
@@ -291,7 +291,7 @@ class FeatureJob:
         return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
 
     def _read_clip(self, reader: ClipReader, clip: Clip, before: FileStamp | MediaError, key: str) -> None:
-        """Read a clip of a file with this stamp, or for this reason with none."""
+        """Read a clip of a file with this stamp, or set it aside for the error of the file."""
         if self._is_done(clip, key):  # under another stamp, or by another clip of the same content
             self._progress.file_done(clip.path)
             return
@@ -305,7 +305,7 @@ class FeatureJob:
                 if isinstance(before, MediaError):
                     raise before
                 place = str(self._settings.videos / clip.path)
-                read = reader.read(Source(key, place, before, clip.part), wanted)
+                read = reader.read(ClipSource(key, place, before, clip.part), wanted)
         except MediaError as error:
             if not self._pool.stopping:  # a worker that was ended by us is no fault of the clip
                 self._fail(key, error)
@@ -375,7 +375,7 @@ class FeatureJob:
 
 
 def _both(new: Shard | None, stored: Shard | None) -> Shard:
-    """What was read now and what was there; one of them at least is."""
+    """Merge the new and the stored shard; one of them at least is there."""
     shards = [shard for shard in (new, stored) if shard is not None]
     return merge(*shards) if len(shards) == 2 else shards[0]
 

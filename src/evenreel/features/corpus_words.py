@@ -35,7 +35,7 @@ class _Row(NamedTuple):
 
 
 class CorpusWords:
-    """The words of a corpus's clips.
+    """Words of clips from a corpus's table of on-screen texts.
 
     Args:
         texts: the table beside the corpus, of any number of its clips; a clip without a row has no words.
@@ -46,12 +46,12 @@ class CorpusWords:
         self._rows = {str(clip_id): [_Row(*row) for row in part.rows()] for (clip_id,), part in parts.items()}
 
     def reader_id(self, clip: Clip) -> str:
-        """Who read the words of a clip: a digest over them, so that edited words are no longer the same."""
+        """Return the id of the words of a clip: a digest over them, so that edited words have another."""
         named: list[Any] = [clip.fps, self._rows.get(clip.clip_id, [])]
         return f"corpus@{hashlib.blake2b(json.dumps(named).encode(), digest_size=8).hexdigest()}"
 
     def put(self, shard: Shard, clip: Clip) -> Shard:
-        """A shard with these words as its tracks, of its part of the file alone.
+        """Return a shard with these words as its tracks, of its part of the file alone.
 
         Raises:
             MediaError: neither the corpus nor the file says how many frames a second there are.

@@ -1,4 +1,4 @@
-"""What the headers of a corpus's videos say: codec, picture size, rate and length of each clip."""
+"""Headers of a corpus's videos: codec, picture size, rate and length of each clip."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FILE_COLUMNS: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, eq=False)
 class ClipFacts:
-    """What is known of the clips of a corpus.
+    """Header values of the clips of a corpus.
 
     Attributes:
         table: `clip_id, codec, width, height, fps, duration_s, frame_count`, a row for each clip whose video can be
@@ -62,13 +62,13 @@ class ClipFacts:
 
 @dataclass(frozen=True)
 class FactSettings:
-    """How headers are read.
+    """Settings of reading headers.
 
     Attributes:
         videos: folder in which the paths of the clips begin.
         cache: file in which facts are kept for the next time; None for none.
         workers: reader processes; 0 means one for each core.
-        limits: what one file may cost.
+        limits: limits of one file.
     """
 
     videos: Path = Path()
@@ -78,18 +78,18 @@ class FactSettings:
 
 
 def clip_facts(corpus: Corpus, settings: FactSettings, progress: Progress = lambda share: None) -> ClipFacts:
-    """Look at each video of a corpus once, in processes that can be killed.
+    """Read the header of each video of a corpus once, in processes that can be killed.
 
     A file that is in the cache as it is now is not opened again; one that could not be read is tried each time.
 
     Args:
-        corpus: whose clips.
-        settings: where the videos are, and what looking at one may cost.
+        corpus: the clips.
+        settings: folder of the videos, cache and limits.
         progress: called with the share of the files that is done.
     """
     clips = list(clips_of(corpus))
     known = _load(settings.cache)
-    reading = _Reading(settings, known, progress)
+    reading = _HeaderJob(settings, known, progress)
     try:
         reading.run(list(dict.fromkeys(clip.path for clip in clips if clip.path)))
     finally:
@@ -105,12 +105,12 @@ def clip_facts(corpus: Corpus, settings: FactSettings, progress: Progress = lamb
 
 
 def with_facts(corpus: Corpus, facts: ClipFacts) -> Corpus:
-    """The corpus with what the headers say in columns `codec, width, height, fps, duration_s, frame_count`.
+    """Add header values to a corpus, in columns `codec, width, height, fps, duration_s, frame_count`.
 
     A value of the corpus stays where the headers say nothing.
 
     Raises:
-        CorpusError: a column of the corpus's own by one of these names holds something else.
+        CorpusError: a column of the corpus by one of these names holds something else.
     """
     clips, new = corpus.clips, facts.table
     joined = clips.select("clip_id").join(new, on="clip_id", how="left", maintain_order="left")
@@ -127,11 +127,11 @@ def with_facts(corpus: Corpus, facts: ClipFacts) -> Corpus:
     return make_corpus(clips.with_columns(filled), corpus.captions)
 
 
-class _Reading:
+class _HeaderJob:
     """One look at the files of a corpus.
 
     Attributes:
-        found: a row a path, by `_FILE_COLUMNS`, or with the `reason` and `sentence` of why it cannot be read.
+        found: a row a path, by `_FILE_COLUMNS`, or with `reason` and `sentence` where it cannot be read.
     """
 
     def __init__(self, settings: FactSettings, known: Mapping[str, dict[str, Any]], progress: Progress) -> None:
@@ -142,7 +142,7 @@ class _Reading:
         self._counting = threading.Lock()
 
     def run(self, paths: list[str]) -> None:
-        """Look at the files that are not known as they are now."""
+        """Read the headers of the files that are not known as they are now."""
         new = [path for path in paths if not self._is_known(path)]
         self._files = len(new)
         self._pool.run(new)
@@ -176,7 +176,7 @@ class _Reading:
 
 
 def _facts(clip: Clip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The row of a clip.
+    """Return the row of a clip.
 
     Raises:
         MediaError: its file cannot be read, or ends before it begins.
@@ -200,7 +200,7 @@ def _facts(clip: Clip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _load(cache: Path | None) -> dict[str, dict[str, Any]]:
-    """Rows by path; none where there is no file that can be read, which costs time alone."""
+    """Read rows by path; a file that cannot be read costs time alone."""
     if cache is None or not cache.is_file():
         return {}
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
@@ -214,7 +214,7 @@ def _rows(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _save(cache: Path | None, found: Mapping[str, dict[str, Any]]) -> None:
-    """A folder that cannot be written costs the next run its time, and no result."""
+    """Write the rows; a folder that cannot be written costs the next run its time, and no result."""
     rows = [row for row in found.values() if "reason" not in row]
     if cache is None or not rows:
         return

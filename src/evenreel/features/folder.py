@@ -1,4 +1,4 @@
-"""The folder of a corpus's features: where its files are, and which video held what when it was looked at."""
+"""Files of a corpus's features: where they lie, and the content of each video when it was looked at."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECOMPUTE = "run `evenreel features` again to compute it anew"
 
 
 def clip_shard(folder: Path, key: str) -> Path:
-    """Where the shard of a clip lies."""
+    """Return the path of a clip's shard."""
     return shard_path(folder / CLIPS, key)
 
 
@@ -30,7 +30,7 @@ def store(path: Path, payload: bytes) -> None:
     """Write a file durably.
 
     Raises:
-        FeaturesError: the disk refuses; what was there before is still there.
+        FeaturesError: it cannot be written; the file that was there before is still there.
     """
     try:
         write_durably(path, payload)
@@ -41,7 +41,7 @@ def store(path: Path, payload: bytes) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete files that a run which was killed had half written."""
+    """Delete files that a killed run had half written."""
     for temporary in folder.rglob(f".*{TEMPORARY_SUFFIX}"):
         if is_temporary(temporary.name):
             temporary.unlink(missing_ok=True)
@@ -49,16 +49,15 @@ def remove_leftovers(folder: Path) -> None:
 
 @dataclass
 class Ledger:
-    """What was in each file when it was looked at, and which clips are set aside.
+    """Content of each video when it was looked at, and clips that are set aside.
 
-    It spares reading every video again to see whether it has changed. What it holds can be found out anew, so a lost
-    one costs time and no feature.
+    It spares reading every video again to see whether it has changed. A lost ledger costs time and no feature.
 
     Attributes:
         path: its own file.
         files: stamp and digest of each video, by its path in the corpus.
         set_aside: reason and sentence of clips that cannot be read, by their key.
-        unreadable: the same of videos whose content nobody could look at, by their path in the corpus.
+        unreadable: reason and sentence of videos whose content could not be read, by their path in the corpus.
     """
 
     path: Path
@@ -72,7 +71,7 @@ class Ledger:
 
     @classmethod
     def load(cls, folder: Path) -> Ledger:
-        """The ledger of a folder; an empty one where there is none that can be read."""
+        """Read the ledger of a folder; an empty one where there is none that can be read."""
         ledger = cls(folder / LEDGER)
         try:
             fields = parse_json(ledger.path.read_text(encoding="utf-8"))
@@ -84,7 +83,7 @@ class Ledger:
         return ledger
 
     def digest(self, name: str, place: Path) -> str | None:
-        """The digest of a file where it is as it was, or is not there to be looked at; None where it must be read."""
+        """Return the digest of a file that is unchanged or gone; None where it must be read."""
         known = self.files.get(name)
         try:
             now = stamp(str(place))
@@ -97,11 +96,11 @@ class Ledger:
 
         Args:
             name: path of the file in the corpus.
-            place: where it is.
+            place: path on this machine.
             digest: reads a file; see `evenreel.media.content`.
 
         Raises:
-            MediaError: it cannot be read, which is noted too; of one that is gone, what was in it stays known.
+            MediaError: the file cannot be read, which is noted too; of one that is gone, its last content stays known.
         """
         try:
             before = stamp(str(place))
@@ -125,7 +124,7 @@ class Ledger:
             self.unreadable[name] = (error.reason, str(error))
 
     def note_aside(self, key: str, error: MediaError | None) -> None:
-        """Remember that a clip cannot be read, or with None that it can."""
+        """Note that a clip cannot be read; None: that it can."""
         with self._lock:
             if error is None:
                 self.set_aside.pop(key, None)
@@ -133,10 +132,10 @@ class Ledger:
                 self.set_aside[key] = (error.reason, str(error))
 
     def save(self, *, now: bool = False) -> None:
-        """Write it, if that is long ago or asked for.
+        """Write the ledger, if the last time is long ago or `now` is set.
 
         Raises:
-            FeaturesError: the disk refuses.
+            FeaturesError: it cannot be written.
         """
         with self._lock:
             if not now and time.monotonic() - self._saved < SAVE_EVERY_S:

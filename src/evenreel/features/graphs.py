@@ -23,13 +23,13 @@ _BATCH = 256
 
 
 def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Progress = lambda share: None) -> TextFeatures:
-    """The features with the role graph of each caption: the corpus's own where it has one, else one made by rules.
+    """Add the role graph of each caption to the features: the corpus's own where it has one, else one made by rules.
 
-    Each distinct text is read once: 70,000 take half a minute.
+    Each distinct text is parsed once: 70,000 take half a minute.
 
     Args:
         texts: features of captions of the corpus.
-        corpus: that has their texts.
+        corpus: has the texts of the captions.
         progress: called with the share of the graphs that are made.
 
     Raises:
@@ -50,10 +50,10 @@ def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Progress = lambda
 
 
 def graphs_of(captions: Sequence[str], progress: Progress = lambda share: None) -> list[RoleGraph]:
-    """The role graphs of captions, made by rules.
+    """Make the role graphs of captions by rules.
 
     Args:
-        captions: their texts.
+        captions: texts.
         progress: called with the share that is done.
     """
     tagger = load_tagger(_TAGGER)

@@ -36,22 +36,22 @@ def load_video_features(
     windows: bool | None = None,
     leave_out_aside: bool = False,
 ) -> VideoFeatures:
-    """The features of a corpus's clips, in its order; ask for a part of a corpus with `evenreel.corpus.select`.
+    """Load the features of a corpus's clips, in its order; for a part of a corpus see `evenreel.corpus.select`.
 
     A video that is there and has changed since is read for its digest; one that is not there, because the features
     were taken to another machine, is believed to be the one that was looked at.
 
     Args:
         folder: made by `compute_features`.
-        corpus: whose clips.
+        corpus: the clips.
         rule: how frames were sampled; None for the rule of the last run.
-        words: where on-screen text is from; None for what the last run by that rule had.
-        windows: whether on-screen text is wanted; None if it was ever asked for by that rule.
+        words: source of on-screen text; None for that of the last run by that rule.
+        windows: whether to load on-screen text; None: if the last run by that rule read it.
         leave_out_aside: leave out clips that were set aside, instead of refusing; `ids` says which are there.
 
     Raises:
         FeaturesError: a clip has no features, or was set aside; its video has changed; a file is damaged.
-        UsageError: `rule` is not one.
+        UsageError: `rule` cannot be parsed.
     """
     clips = find_clips(folder, corpus, rule=rule, words=words, windows=windows)
     videos, aside = clips.load()
@@ -69,19 +69,19 @@ def find_clips(
     windows: bool | None = None,
     streams: Sequence[str] = (),
 ) -> FoundClips | StoredClips:
-    """What a folder holds of a corpus's clips: each video is looked at once, and no feature is read yet.
+    """Find the features of a corpus's clips in a folder: each video is looked at once, and no feature is read yet.
 
     Args:
         folder: made by `compute_features`, or by `evenreel.features.stored.store.store_features`.
-        corpus: whose clips.
-        rule: as `load_video_features` takes it, and so are `words` and `windows`.
-        words: see there.
-        windows: see there.
-        streams: names of those to use, of features that others computed; empty for all.
+        corpus: the clips.
+        rule: how frames were sampled; None for the rule of the last run.
+        words: source of on-screen text; None for that of the last run by that rule.
+        windows: whether to load on-screen text; None: if the last run by that rule read it.
+        streams: names of the streams to use, of stored features; empty for all.
 
     Raises:
         FeaturesError: the folder holds no such features.
-        UsageError: `rule` is not one.
+        UsageError: `rule` cannot be parsed.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
@@ -100,7 +100,7 @@ def find_clips(
 
 
 def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
-    """The features of a corpus's captions, in its order; beside features that others computed they have D = 0.
+    """Load the features of a corpus's captions, in its order; beside stored features they have D = 0.
 
     Raises:
         FeaturesError: a caption has no features, or a file is damaged.
@@ -123,7 +123,7 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
 
 
 def check_text_features(folder: str | Path, corpus: Corpus) -> None:
-    """Look whether all captions of a corpus have features, and read none of them.
+    """Check that all captions of a corpus have features, without reading them.
 
     Raises:
         FeaturesError: a caption has none.
@@ -142,7 +142,7 @@ def _places(folder: Path, manifest: Manifest, corpus: Corpus) -> dict[str, Place
 def pad_videos(
     ids: Sequence[str], shards: Sequence[Shard], windows: int | None, *, exact: bool = False
 ) -> VideoFeatures:
-    """Shards of some clips as one padded record.
+    """Pad the shards of some clips to one record.
 
     Args:
         ids: V ids.
@@ -175,11 +175,11 @@ class FoundClips:
     """Clips of a corpus in a folder of features.
 
     Attributes:
-        folder: of the features.
-        manifest: whose they are.
-        made: how they were read; its `windows` is None where no on-screen text is asked for.
-        ledger: what was found out about videos when the features were made.
-        keys: the clips in the corpus's order with the names of their shards; None where nobody has looked at the video
+        folder: folder of the features.
+        manifest: encoder and sampling of the folder.
+        made: how these clips were read; its `windows` is None where on-screen text is not loaded.
+        ledger: content of the videos when the features were made.
+        keys: the clips in the corpus's order with the names of their shards; None where the video was not looked at
             as it is now.
     """
 
@@ -191,11 +191,11 @@ class FoundClips:
 
     @property
     def dimension(self) -> int:
-        """D of the frames."""
+        """D, length of a frame feature."""
         return self.manifest.dimension
 
     def load(self) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:
-        """Features of the clips that have some, and the clips that were set aside, with the reason.
+        """Load the features of the clips that have some; return the clips that were set aside too.
 
         Raises:
             FeaturesError: a clip has no features and was not set aside; a file is damaged.
@@ -207,13 +207,13 @@ class FoundClips:
     def shards(
         self, without: Sequence[Literal["frames", "windows"]] = ()
     ) -> tuple[dict[str, Shard], tuple[ClipAside, ...]]:
-        """What is stored of the clips that have features, by their ids, and the clips that were set aside.
+        """Load the shards of the clips that have features, by clip id; return the clips that were set aside too.
 
         Args:
-            without: what is None in all of them, to hold no more features of a split than are needed; words stay.
+            without: arrays to drop (None in every shard), to hold less in memory; words stay.
 
         Raises:
-            FeaturesError: as `load`.
+            FeaturesError: a clip has no features and was not set aside; a file is damaged.
         """
         left: dict[str, Any] = dict.fromkeys(map(str, without))
         shards: dict[str, Shard] = {}
@@ -231,7 +231,7 @@ class FoundClips:
         return shards, tuple(aside)
 
     def fingerprint(self) -> dict[str, str | int | None]:
-        """What `load` gives, as plain data to record and to compare; reads no shard.
+        """Return the identity of the loaded features, as plain data to record and to compare; reads no shard.
 
         Returns:
             `encoder_id`, `weights_hash`, `precision`, `rule`, `words`, `windows`, and `clips`: a digest over the ids of
@@ -276,7 +276,7 @@ def _asked_for(folder: Path, manifest: Manifest, rule: str | None, words: Words 
 
 
 def _keys(manifest: Manifest, made: FeatureSet, ledger: Ledger, corpus: Corpus) -> Iterator[tuple[Clip, str | None]]:
-    """Clips and the names of their shards; None where nobody has looked at the video as it is now."""
+    """Iterate over clips and the names of their shards; None where the video was not looked at as it is now."""
     digests: dict[str, str | None] = {"": None}
     for clip in clips_of(corpus):
         if clip.path not in digests:
@@ -286,7 +286,7 @@ def _keys(manifest: Manifest, made: FeatureSet, ledger: Ledger, corpus: Corpus) 
 
 
 def _digest(ledger: Ledger, path: str, place: Path) -> str | None:
-    """The digest of a video; None where nobody has looked at it as it is now."""
+    """Return the digest of a video; None where it was not looked at as it is now."""
     known = ledger.digest(path, place)
     if known is not None or path not in ledger.files:
         return known
@@ -297,14 +297,14 @@ def _digest(ledger: Ledger, path: str, place: Path) -> str | None:
 
 
 def _known_trouble(clip: Clip, key: str | None, ledger: Ledger) -> tuple[str, str] | None:
-    """Reason and sentence of a clip that cannot be read; None where nothing is known against it."""
+    """Return reason and sentence of a clip that is known to be unreadable; else None."""
     if not clip.path:
         return NO_PATH
     return ledger.unreadable.get(clip.path) or ledger.set_aside.get(key or "")
 
 
 def _by_block(texts: Sequence[str], places: Mapping[str, Place]) -> dict[Path, list[int]]:
-    """The captions whose features each block holds."""
+    """Group captions by the block that holds their features."""
     rows: dict[Path, list[int]] = {}
     for row, text in enumerate(texts):
         rows.setdefault(places[text].block, []).append(row)

@@ -34,9 +34,9 @@ def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterat
     parent was killed has a copy of the lock until its own program begins, so a dead holder's lock is waited for.
 
     Args:
-        folder: what is to be written.
-        error: raised where another process holds it, or it cannot be written.
-        remedy: what else can be done than to wait, such as `use another --library`.
+        folder: folder to be written.
+        error: raised where another process holds the folder, or it cannot be written.
+        remedy: alternative to waiting, such as `use another --library`.
     """
     from filelock import FileLock, Timeout
 
@@ -72,7 +72,7 @@ def _take(lock: BaseFileLock, folder: Path) -> None:
 
 
 def _may_live(holder: dict[str, Any] | None) -> bool:
-    """Whether a holder is a process that runs, or of another host; one without a name is beginning or ending."""
+    """Check that a holder runs, or is on another host; one without a name is beginning or ending."""
     import psutil
 
     if holder is None:

@@ -1,4 +1,4 @@
-"""Whose features a folder holds, and in which ways the clips of a corpus were read into it."""
+"""Manifest of a folder of features: their encoder, and the ways in which clips were read."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MANIFEST = "features.json"
 
 
 class DamagedManifestError(FeaturesError):
-    """What says whose features a folder holds is not what was written."""
+    """The manifest of a folder of features is not what was written."""
 
 
-class Stream(NamedTuple):
-    """One of several kinds of features that stand side by side in every frame: its name and how many numbers it has."""
+class FeatureStream(NamedTuple):
+    """A kind of features that stands beside others in every frame: its name and its number of columns."""
 
     name: str
     dimension: int
@@ -37,12 +37,12 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """One way in which clips were read; a folder may hold several.
+    """A way in which clips were read; a folder may hold several.
 
     Attributes:
         rule: how frames were sampled.
-        words: where on-screen text is from.
-        windows: O; None where on-screen text was never asked for.
+        words: source of on-screen text.
+        windows: O; None where on-screen text was never read.
     """
 
     rule: str
@@ -55,16 +55,16 @@ class FeatureSet:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Whose features a folder holds, and how they were made.
+    """Encoder of the features in a folder, and how they were made.
 
     Attributes:
         encoder_id: name of the encoder.
         weights_hash: digest of the encoder; a folder holds features of one.
         dimension: D.
-        precision: the numbers the encoder calculated with; a folder holds features of one precision.
+        precision: number format the encoder calculated with; a folder holds features of one precision.
         videos: folder in which the paths of the clips begin.
         sets: ways in which clips were read, each once, that of the last run last.
-        streams: of features that others computed, in the order of their columns; empty for those of an encoder.
+        streams: streams of stored features, in the order of their columns; empty for those of an encoder.
     """
 
     encoder_id: str
@@ -73,39 +73,39 @@ class Manifest:
     precision: str
     videos: str
     sets: tuple[FeatureSet, ...]
-    streams: tuple[Stream, ...] = ()
+    streams: tuple[FeatureStream, ...] = ()
 
     @property
     def title(self) -> str:
-        """Name of the encoder, or of features that others computed, with their streams."""
+        """Name of the encoder or of the stored features, with their streams."""
         streams = ", ".join(f"{stream.name} {stream.dimension:,}" for stream in self.streams)
         return f"{self.encoder_id} ({streams})" if streams else self.encoder_id
 
     @property
     def last(self) -> FeatureSet:
-        """How the last run read clips."""
+        """Set of the last run."""
         return self.sets[-1]
 
     @property
     def rule(self) -> str:
-        """How the last run sampled frames."""
+        """Sampling rule of the last run."""
         return self.last.rule
 
     @property
     def windows(self) -> int | None:
-        """O of what the last run was about; None where it has no on-screen text."""
+        """O of the last run; None without on-screen text."""
         return self.last.windows
 
     def find(self, rule: str | None = None, words: Words | None = None) -> FeatureSet | None:
-        """The set of a rule and a source of words, the one made last where that leaves a choice; None for none."""
+        """Find the latest set of a rule and a source of words; None for none."""
         fitting = (one for one in reversed(self.sets) if rule in (None, one.rule) and words in (None, one.words))
         return next(fitting, None)
 
-    def chosen(self, folder: Path, names: Sequence[str]) -> tuple[Stream, ...]:
-        """The streams of these names, in the order of their columns; all that there are without a name.
+    def chosen(self, folder: Path, names: Sequence[str]) -> tuple[FeatureStream, ...]:
+        """Return the streams of these names, in the order of their columns; all streams where no name is given.
 
         Raises:
-            FeaturesError: there is no such stream in the folder that the manifest is of.
+            FeaturesError: the folder has no such stream.
         """
         there = [stream.name for stream in self.streams]
         if names and not there:
@@ -120,7 +120,7 @@ class Manifest:
         return tuple(stream for stream in self.streams if not names or stream.name in names)
 
     def after(self, there: Manifest) -> Manifest:
-        """This manifest of a run, in a folder that had another one; windows that lie there are not forgotten."""
+        """Merge this manifest of a run into that of its folder; windows that lie there are not forgotten."""
         new = self.last
         old = there.find(new.rule, new.words)
         if old is not None and new.windows is None:
@@ -129,10 +129,10 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Whose features a folder holds.
+    """Read the manifest of a folder of features.
 
     Raises:
-        FeaturesError: it holds none, or was written by a later version.
+        FeaturesError: the folder holds none, or it was written by a later version.
     """
     path = folder / MANIFEST
     try:
@@ -150,13 +150,13 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
-    """Say whose features a folder holds; one that holds those of another encoder or precision is refused.
+    """Write the manifest of a run, merged with that of the folder.
 
     Returns:
-        What is written: the manifest, with the sets that were there before.
+        The merged manifest.
 
     Raises:
-        FeaturesError: see above, or the folder cannot be written.
+        FeaturesError: the folder holds features of another encoder or precision, or cannot be written.
     """
     there = manifest_beside(folder, manifest)
     if there is not None and there.precision != manifest.precision:
@@ -168,7 +168,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
-    """The manifest of a folder that these features may go to; None where there is none, or one that is damaged.
+    """Return the manifest of a folder that these features may go to; None where there is none, or a damaged one.
 
     Raises:
         FeaturesError: the folder holds features of another encoder, or the manifest cannot be read.
@@ -185,7 +185,7 @@ def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
 
 
 def put_manifest(folder: Path, manifest: Manifest) -> None:
-    """Say whose features a folder holds, whatever it said before.
+    """Write a manifest, in place of the one that is there.
 
     Raises:
         FeaturesError: the folder cannot be written.
@@ -194,14 +194,14 @@ def put_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def feature_folder(corpus_folder: Path, encoder: Encoder) -> Path:
-    """Where the features of a corpus go if no place is named: `CORPUS/features/NAME-HASH`, then a lower precision."""
+    """Return the usual folder of a corpus's features: `CORPUS/features/NAME-HASH`, then a lower precision."""
     name = encoder.encoder_id.partition("@")[0].replace("\\", "/").rstrip("/").rpartition("/")[2]
     lower = "" if precision_of(encoder) == FLOAT32 else f"-{precision_of(encoder)}"
     return corpus_folder / "features" / f"{re.sub(r'[^0-9A-Za-z._-]', '_', name)}-{encoder.weights_hash[:8]}{lower}"
 
 
 def _owner(folder: Path) -> tuple[str, str] | None:
-    """Name and hash of the encoder of the first file that says them: they outlive a manifest."""
+    """Return name and hash of the encoder by the first file that says them: files outlive a manifest."""
     for path in itertools.chain(shard_files(folder / CLIPS), block_files(folder)):
         with contextlib.suppress(Exception):  # a damaged header can fail in any way, and says nothing
             record = glance(path)
@@ -215,7 +215,7 @@ def _build(fields: Mapping[str, Any]) -> Manifest:
         raise ValueError("no set")
     names = ("encoder_id", "weights_hash", "precision", "videos")
     texts = {name: _take(fields, name, str) for name in names}
-    streams = tuple(Stream(str(name), int(size)) for name, size in fields.get("streams", ()))
+    streams = tuple(FeatureStream(str(name), int(size)) for name, size in fields.get("streams", ()))
     return Manifest(**texts, dimension=_take(fields, "dimension", int), sets=sets, streams=streams)
 
 

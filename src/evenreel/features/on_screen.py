@@ -1,4 +1,4 @@
-"""What stored features say of the writing in clips, as sentences, for a text tower that is in training itself."""
+"""On-screen sentences of stored features, for a text tower that is in training itself."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from evenreel.types import Corpus, FloatArray
 UNCHANGED = WordChanges()
 
 
-class OnScreen(NamedTuple):
-    """What is written in V clips.
+class ScreenSentences(NamedTuple):
+    """On-screen sentences of V clips.
 
     Attributes:
-        texts: V times the sentences of O windows, empty where they say nothing.
+        texts: V times the sentences of O windows, empty where a window has no text.
         confidence: (V, O) float32, see `evenreel.types.VideoFeatures`.
-        words_from: where the words are from.
+        words_from: source of the words.
     """
 
     texts: tuple[tuple[str, ...], ...]
@@ -41,16 +41,16 @@ def read_on_screen(
     rule: str,
     fits: Fits,
     changes: WordChanges = UNCHANGED,
-) -> OnScreen:
-    """What is written in some clips, as a tokenizer takes it.
+) -> ScreenSentences:
+    """Read the on-screen sentences of some clips, as a tokenizer takes them.
 
     Args:
-        folder: features of the corpus by any encoder, with on-screen text; its vectors are not looked at.
-        corpus: whose clips.
-        clip_ids: of V clips of it.
-        rule: how their frames were sampled, in which signs were seen.
+        folder: features of the corpus by any encoder, with on-screen text; its vectors are not read.
+        corpus: the clips.
+        clip_ids: V clips of the corpus.
+        rule: sampling rule of the frames in which signs were found.
         fits: whether the tokenizer takes a sentence whole; the sentences are made anew of the signs.
-        changes: what is done to words.
+        changes: words to leave out or misread.
 
     Raises:
         FeaturesError: the folder has no on-screen text by this rule; a clip has no features there, or was set aside; a
@@ -70,4 +70,4 @@ def read_on_screen(
         )
     windows = [changed_windows(shards[clip_id], clip_id, changes, found.made, fits) for clip_id in clip_ids]
     confidence = np.array([[one.confidence for one in row] for row in windows], np.float32)
-    return OnScreen(tuple(tuple(one.text for one in row) for row in windows), confidence, found.made.words)
+    return ScreenSentences(tuple(tuple(one.text for one in row) for row in windows), confidence, found.made.words)

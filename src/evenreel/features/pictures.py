@@ -1,4 +1,4 @@
-"""Frames of clips as pictures, for looking at what features were made of."""
+"""Frames of clips as pictures, to look at what features were made of."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ClipPictures:
     """Reads frames of a corpus's clips by their times; each clip in a process of its own, which can be killed.
 
     Attributes:
-        corpus: whose clips.
+        corpus: the clips.
         videos: folder in which their paths begin.
-        limits: what one clip may cost.
+        limits: limits of one clip.
     """
 
     corpus: Corpus
@@ -30,11 +30,11 @@ class ClipPictures:
     limits: MediaLimits
 
     def frames(self, clip_id: str, times_s: Sequence[float]) -> list[Pixels]:
-        """The frames of a clip at the times that `VideoFeatures` has of them, (H, W, 3) uint8 each.
+        """Read the frames of a clip at some times, (H, W, 3) uint8 each.
 
         Raises:
             CorpusError: the corpus has no such clip, or no file of it.
-            MediaError: it cannot be read, or has no frame left at one of these times; the message names it.
+            MediaError: the clip cannot be read, or has no frame left at one of these times; the message names it.
         """
         clip = next((one for one in clips_of(self.corpus) if one.clip_id == clip_id), None)
         if clip is None or not clip.path:

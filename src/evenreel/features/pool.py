@@ -15,10 +15,10 @@ GRACE_S = 3.0
 
 
 class Closable(Protocol):
-    """What holds a process."""
+    """A holder of a process."""
 
     def close(self) -> None:
-        """End the process, from any thread, more than once."""
+        """End the process; may be called from any thread, and again."""
 
 
 Item = TypeVar("Item")
@@ -28,11 +28,11 @@ Reader = TypeVar("Reader", bound=Closable)
 class ReaderPool(Generic[Reader, Item]):
     """Works through a queue with several readers, each with its own thread and killable process.
 
-    An exception that `read`, or anything handed over, raises ends the whole run.
+    An exception that `read`, or a function handed over, raises ends the whole run.
 
     Args:
         new_reader: makes a reader; called once in each thread.
-        read: does one item with a reader. It may call `hand_over` for what is to be finished elsewhere, and `add` for
+        read: does one item with a reader. It may call `hand_over` with the rest of the work on it, and `add` for
             items that are to be done later.
         readers: threads.
     """
@@ -42,13 +42,13 @@ class ReaderPool(Generic[Reader, Item]):
         self._queue: deque[Item] = deque()
         self._readers: list[Reader] = []
         self._failure: BaseException | None = None
-        self._activity = Activity()
+        self._activity = RunningTasks()
         self._finisher = ThreadPoolExecutor(1, thread_name_prefix="finisher")
         self._waiting = threading.Semaphore(readers)
         self.stopping = False
 
     def run(self, items: Iterable[Item]) -> None:
-        """Do all items, and all that is added meanwhile; once.
+        """Do all items, and all that are added meanwhile; call it once.
 
         Broken off by an exception, it waits at most `GRACE_S` for its threads; one that is left behind then (a model is
         loading, a batch is being encoded) ends with that call or with the process.
@@ -68,7 +68,7 @@ class ReaderPool(Generic[Reader, Item]):
             raise self._failure
 
     def add(self, items: Iterable[Item]) -> None:
-        """More items for the end of the queue."""
+        """Add items to the end of the queue."""
         self._queue.extend(items)
 
     def hand_over(self, finish: Callable[[], None]) -> None:
@@ -117,8 +117,8 @@ class ReaderPool(Generic[Reader, Item]):
         self._stop()
 
 
-class Activity:
-    """Counts threads and tasks that are under way, and waits until there are none.
+class RunningTasks:
+    """Counts running threads and tasks, and waits until there are none.
 
     Not `Thread.join`: an interrupt during it can make a thread look ended that is not (Python up to 3.12).
     """
@@ -127,18 +127,18 @@ class Activity:
         self._count, self._changed = 0, threading.Condition()
 
     def begin(self) -> None:
-        """One more is under way."""
+        """Count one more."""
         with self._changed:
             self._count += 1
 
     def end(self) -> None:
-        """One of them has ended."""
+        """Count one less."""
         with self._changed:
             self._count -= 1
             self._changed.notify_all()
 
     def wait(self, timeout_s: float = math.inf) -> None:
-        """Wait until all have ended, or the time is over; an interrupt is heard at once."""
+        """Wait until all have ended, or for `timeout_s`; an interrupt is raised at once."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while self._count and time.monotonic() < deadline:

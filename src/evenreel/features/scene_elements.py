@@ -42,14 +42,14 @@ _AT_ONCE_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedDictionary:
-    """A dictionary as the text tower of an encoder reads it.
+    """A dictionary as the text tower of an encoder embeds it.
 
     Attributes:
         dictionary: the phrases.
         entities: (N_e, D) float32, rows of unit length.
-        activities: (N_a, D), likewise.
-        encoder_id: whose text tower.
-        weights_hash: of that encoder; features of another cannot be compared with it.
+        activities: (N_a, D) float32, rows of unit length.
+        encoder_id: name of the encoder.
+        weights_hash: hash of its weights; features of another encoder cannot be compared with it.
     """
 
     dictionary: SceneDictionary
@@ -70,14 +70,14 @@ class EmbeddedDictionary:
 
 @dataclass(frozen=True, eq=False)
 class TopElements:
-    """The phrases nearest to each clip, in descending score; equal scores in the order of the dictionary.
+    """Phrases nearest to each clip, in descending score; equal scores in the order of the dictionary.
 
     Attributes:
         clip_ids: V ids.
-        entities: (V, k) int32, places in the dictionary; k is what was asked for, or the size of the dictionary.
+        entities: (V, k) int32, places in the dictionary; k is at most the size of the dictionary.
         entity_scores: (V, k) float32 cosines.
-        activities: likewise, of their own k.
-        activity_scores: likewise.
+        activities: (V, l) int32, places in the dictionary.
+        activity_scores: (V, l) float32 cosines.
     """
 
     clip_ids: tuple[str, ...]
@@ -88,15 +88,15 @@ class TopElements:
 
 
 def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Progress = lambda share: None) -> EmbeddedDictionary:
-    """Each phrase by itself through the text tower, its sentence feature kept.
+    """Embed each phrase of a dictionary by itself with a text tower: its sentence feature.
 
     Args:
         dictionary: the phrases.
-        encoder: a frozen one, the same that the clips' features are of.
+        encoder: a frozen one, the same that made the clips' features.
         progress: called with the share that is done.
 
     Raises:
-        FeaturesError: the encoder gave numbers that are none.
+        FeaturesError: the encoder gave numbers that are not finite.
     """
     phrases = (*dictionary.entities, *dictionary.activities)
     rows: list[FloatArray] = []
@@ -112,12 +112,12 @@ def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Progress = la
 def top_elements(
     videos: VideoFeatures, embedded: EmbeddedDictionary, count: int, progress: Progress = lambda share: None
 ) -> TopElements:
-    """The phrases nearest to each clip: by the cosine of the mean of its frames with each phrase.
+    """Find the phrases nearest to each clip: by the cosine of the mean of its frames with each phrase.
 
     Args:
         videos: V clips, with frames by the encoder that embedded the dictionary.
         embedded: the dictionary.
-        count: kappa, how many phrases of each kind; the paper takes 20.
+        count: kappa, phrases of each kind; the paper takes 20.
         progress: called with the share that is done.
 
     Raises:
@@ -128,7 +128,7 @@ def top_elements(
 
 
 def clip_means(videos: VideoFeatures) -> FloatArray:
-    """(V, D) means of the frames that each clip has, some clips at a time."""
+    """Compute the mean of the frames of each clip, (V, D), some clips at a time."""
     means = np.empty((len(videos.ids), videos.frames.shape[2]), np.float32)
     step = max(1, _AT_ONCE_BYTES // max(1, 4 * videos.frames.shape[1] * videos.frames.shape[2]))
     for start in range(0, len(means), step):
@@ -145,7 +145,7 @@ def top_of_means(
     clip_ids: tuple[str, ...] = (),
     progress: Progress = lambda share: None,
 ) -> TopElements:
-    """As `top_elements`, of means (V, D) of frames; without ids, clips are called by their row."""
+    """Find the phrases nearest to mean frames (V, D), as `top_elements` does; clips without ids are called by row."""
     names = clip_ids or tuple(map(str, range(len(means))))
     if count < 1:
         raise UsageError(f"The number of scene elements is {count}; it must be 1 or more.")
@@ -161,7 +161,7 @@ def top_of_means(
 
 
 def _nearest(rows: FloatArray, phrases: FloatArray, count: int, progress: Progress) -> tuple[Places, FloatArray]:
-    """Places and cosines of the nearest phrases, some rows at a time."""
+    """Return places and cosines of the nearest phrases, some rows at a time."""
     kept = min(count, len(phrases))
     places, scores = np.empty((len(rows), kept), np.int32), np.empty((len(rows), kept), np.float32)
     step = max(1, _AT_ONCE_BYTES // max(1, 16 * len(phrases)))  # a score and its place in the order of scores
@@ -175,7 +175,7 @@ def _nearest(rows: FloatArray, phrases: FloatArray, count: int, progress: Progre
 
 
 def _unit(rows: NDArray[Any], names: tuple[str, ...]) -> FloatArray:
-    """Rows of unit length.
+    """Scale rows to unit length.
 
     Raises:
         FeaturesError: a row has no direction.
@@ -190,7 +190,7 @@ def _unit(rows: NDArray[Any], names: tuple[str, ...]) -> FloatArray:
 
 
 def save_dictionary(dictionary: SceneDictionary, folder: Path) -> None:
-    """Keep a dictionary in a folder, in place of the one that is there.
+    """Write a dictionary into a folder, in place of the one that is there.
 
     Raises:
         FeaturesError: the folder cannot be written.
@@ -216,7 +216,7 @@ def save_dictionary(dictionary: SceneDictionary, folder: Path) -> None:
 
 
 def remove_dictionary(folder: Path) -> None:
-    """Take a dictionary out of a folder, with its embeddings and the phrases of clips; what else is there stays.
+    """Delete a dictionary from a folder, with its embeddings and the phrases of clips; other files stay.
 
     Raises:
         FeaturesError: a file cannot be removed.
@@ -232,7 +232,7 @@ def remove_dictionary(folder: Path) -> None:
 
 
 def load_dictionary(folder: Path) -> SceneDictionary:
-    """The dictionary of a folder.
+    """Load the dictionary of a folder.
 
     Raises:
         FeaturesError: there is none, it is damaged, or a later version wrote it.
@@ -263,12 +263,12 @@ def _dictionary(table: pl.DataFrame, record: Mapping[str, Any]) -> SceneDictiona
 
 
 def embeddings_path(folder: Path, weights_hash: str) -> Path:
-    """Where the embeddings by an encoder lie in the folder of a dictionary."""
+    """Return the file of the embeddings by an encoder in the folder of a dictionary."""
     return folder / EMBEDDINGS / f"{weights_hash[:_HASH_LETTERS]}.safetensors"
 
 
 def save_embedded(embedded: EmbeddedDictionary, folder: Path) -> Path:
-    """Keep a dictionary and its embeddings in a folder; those by other encoders stay beside them.
+    """Write a dictionary and its embeddings into a folder; those by other encoders stay beside them.
 
     Returns:
         The file of the embeddings.
@@ -289,10 +289,10 @@ def save_embedded(embedded: EmbeddedDictionary, folder: Path) -> Path:
 
 
 def load_embedded(folder: Path, weights_hash: str) -> EmbeddedDictionary:
-    """The dictionary of a folder with its embeddings by an encoder.
+    """Load the dictionary of a folder with its embeddings by an encoder.
 
     Raises:
-        FeaturesError: the encoder has not read this dictionary, or a file is damaged.
+        FeaturesError: the encoder has not embedded this dictionary, or a file is damaged.
     """
     dictionary, path = load_dictionary(folder), embeddings_path(folder, weights_hash)
     if not path.is_file():
@@ -315,7 +315,7 @@ def load_embedded(folder: Path, weights_hash: str) -> EmbeddedDictionary:
 
 
 def element_table(top: TopElements, dictionary: SceneDictionary) -> pl.DataFrame:
-    """The phrases of each clip: `clip_id, kind, rank, phrase, score`, rank 1 the nearest."""
+    """Return the phrases of each clip as a table: `clip_id, kind, rank, phrase, score`, rank 1 the nearest."""
     parts = [
         _part(top.clip_ids, kind, phrases, places, scores)
         for kind, phrases, places, scores in (
@@ -345,13 +345,13 @@ def _part(
 def save_elements(
     top: TopElements, dictionary: SceneDictionary, folder: Path, fingerprint: Mapping[str, str | int | None]
 ) -> Path:
-    """Keep the phrases of each clip, `element_table`, beside the dictionary.
+    """Write the phrases of each clip, `element_table`, beside the dictionary.
 
     Args:
-        top: of clips.
-        dictionary: that their places are in.
-        folder: of the dictionary.
-        fingerprint: of the clips' features (`FoundClips.fingerprint`); with the dictionary it names the file.
+        top: nearest phrases of the clips.
+        dictionary: the phrases that their places are in.
+        folder: folder of the dictionary.
+        fingerprint: identity of the clips' features (`FoundClips.fingerprint`); with the dictionary it names the file.
 
     Returns:
         The file, `clips-HASH.parquet`.

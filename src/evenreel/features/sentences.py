@@ -36,12 +36,12 @@ Vectors = dict[str, NDArray[np.float16]]
 
 
 class Sentences:
-    """Sentences for one folder of features.
+    """Vectors of on-screen sentences for one folder of features.
 
     Args:
-        folder: of the features.
-        manifest: whose they are.
-        encoder: gives that encoder; asked where a sentence is not known yet.
+        folder: folder of the features.
+        manifest: encoder of the folder.
+        encoder: loads that encoder; called where a sentence is not known yet.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, encoder: Callable[[], Encoder]) -> None:
@@ -55,14 +55,14 @@ class Sentences:
             self._look(path)
 
     def know(self, texts: Iterable[str], vectors: NDArray[np.float16]) -> None:
-        """Sentences that lie elsewhere already, with their vectors, a row each; empty ones are none."""
+        """Take over sentences with known vectors, a row each; empty sentences are skipped."""
         self._known |= {text: vector for text, vector in zip(texts, vectors, strict=True) if text}
 
     def fits(self, text: str) -> bool:
-        """Whether the encoder's tokenizer takes a sentence whole.
+        """Check that the encoder's tokenizer takes a sentence whole.
 
         Raises:
-            FeaturesError: see `vectors`.
+            FeaturesError: the encoder is not the one of the features.
         """
         if text in self._known or text in self._blocks:
             return True
@@ -72,15 +72,15 @@ class Sentences:
         return self._fits[name]
 
     def vectors(self, texts: Iterable[str], progress: Progress = lambda share: None) -> Vectors:
-        """The vector of each sentence, (D,) float16 of unit length; those that are not known are encoded and kept.
+        """Return the vector of each sentence, (D,) float16 of unit length; unknown ones are encoded and kept.
 
         Args:
             texts: sentences that the tokenizer takes whole.
             progress: called with the share of those to encode that is done.
 
         Raises:
-            EncoderError: the encoder cannot be had, or gives what is no number.
-            FeaturesError: it is not the one that the features are of.
+            EncoderError: the encoder cannot be loaded, or gives a number that is not finite.
+            FeaturesError: the encoder is not the one of the features.
         """
         wanted = dict.fromkeys(texts)
         for path in {self._blocks[text] for text in wanted if text not in self._known and text in self._blocks}:
@@ -109,7 +109,7 @@ class Sentences:
         return self._encoder
 
     def _encoded(self, texts: Sequence[str]) -> NDArray[np.float16]:
-        """(N, D) of sentences that are sorted by length, a batch being as wide as its longest."""
+        """Encode sentences sorted by length to (N, D), a batch being as wide as its longest."""
         encoder = self._model()
         parts = [
             halves(encoder.encode_text(texts[at : at + BATCH_TEXTS]).sentence, "sentence")
@@ -118,7 +118,7 @@ class Sentences:
         return np.concatenate(parts)
 
     def _look(self, path: Path) -> None:
-        """Note what a block of this encoder holds, by its header alone."""
+        """Note the sentences of a block of this encoder, by its header alone."""
         try:
             record = glance(path)
             if record["format"] > FORMAT or not self._is_ours(record):
@@ -136,7 +136,7 @@ class Sentences:
         return (record["weights_hash"], record["precision"]) == (manifest.weights_hash, manifest.precision)
 
     def _read(self, path: Path) -> Vectors:
-        """Sentences of a block with their vectors; none of a damaged one."""
+        """Read the sentences of a block with their vectors; none of a damaged one."""
         try:
             arrays, record = unseal(path.read_bytes())
             return dict(zip(record["texts"], arrays["sentence"], strict=True))
@@ -145,7 +145,7 @@ class Sentences:
             return {}
 
     def _keep(self, texts: Sequence[str], vectors: NDArray[np.float16]) -> None:
-        """Write a block with what was found out meanwhile; where the disk refuses, the next time takes as long."""
+        """Write a block; where that fails, the next time takes as long."""
         for text in texts:
             self._new_fits.pop(_digest(text), None)
         record = {
@@ -166,7 +166,7 @@ class Sentences:
 
 
 def _remove(path: Path, error: Exception) -> None:
-    """Take away a block that is damaged; one that the disk refuses to read may be whole."""
+    """Delete a damaged block; one that cannot be read may be whole."""
     log.info("%s cannot be read (%s): its sentences are encoded anew", path, error)
     if not isinstance(error, OSError):
         with contextlib.suppress(OSError):

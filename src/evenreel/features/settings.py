@@ -1,4 +1,4 @@
-"""How the features of a corpus are made, and what a run of it tells."""
+"""Settings of computing the features of a corpus, and the report of a run."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _STORED_RULE = re.compile(r"(all|\d+) stored")
 
 
 def stored_rule(frames: int | None) -> str:
-    """What stands for a rule where others computed the frames: `20 stored` for at most so many, or `all stored`."""
+    """Return the sampling rule of stored features: `20 stored` for at most so many frames, or `all stored`."""
     return f"{'all' if frames is None else frames} stored"
 
 
 def rule_text(rule: str) -> str:
-    """A rule as it is spelt in a manifest.
+    """Return a rule as it is spelt in a manifest.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the rule cannot be parsed.
 
     >>> rule_text("every 0.50 s"), rule_text("20 stored")
     ('every 0.5 s', '20 stored')
@@ -46,16 +46,16 @@ def rule_text(rule: str) -> str:
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """How the clips of a corpus become features.
+    """Settings of computing the features of clips.
 
     Attributes:
         rule: how frames are sampled, in the words of `evenreel.media.parse_rule`; of a clip that is a part of a file,
             that part alone.
-        read_text: whether on-screen text is asked for.
+        read_text: whether on-screen text is read.
         windows: O, stretches of each clip whose on-screen text becomes one feature.
         videos: folder in which the paths of the clips begin.
         workers: reader processes; 0 means one for each core.
-        limits: what one clip may cost.
+        limits: limits of one clip.
         retry: try clips again that were set aside before.
     """
 
@@ -69,18 +69,18 @@ class FeatureSettings:
 
     @property
     def worker_count(self) -> int:
-        """Reader processes to start."""
+        """Number of reader processes to start."""
         return self.workers or usable_cores()
 
 
 def precision_of(encoder: Encoder) -> str:
-    """The numbers an encoder calculates with; float32 where it does not say."""
+    """Return the number format an encoder calculates with; float32 where it does not say."""
     return str(getattr(encoder, "precision", FLOAT32))
 
 
 @dataclass(frozen=True)
 class ClipAside:
-    """One clip that cannot be used, and why: a code of `evenreel.errors.Reason`, and a sentence."""
+    """A clip that cannot be used: a code of `evenreel.errors.Reason`, and a sentence."""
 
     clip_id: str
     path: str
@@ -90,19 +90,19 @@ class ClipAside:
 
 @dataclass
 class FeatureReport:
-    """What a run did.
+    """Report of a run that computes features.
 
     Attributes:
-        folder: where the features are.
-        encoder_id: whose they are.
+        folder: folder of the features.
+        encoder_id: name of the encoder.
         computed: clips that were read.
         unchanged: clips whose features were there, whole and up to date.
         frames: frames that were decoded.
         texts: captions that were encoded, equal ones once.
         texts_unchanged: distinct captions whose features were there.
-        damaged: files that were not as they had been written; what they held was computed anew.
+        damaged: damaged files; their content was computed anew.
         set_aside: every clip of the corpus without features, also those known before.
-        notes: what is unusual about a video, with its path.
+        notes: path of a video, and what is unusual about it.
         seconds: length of the run.
     """
 
@@ -120,9 +120,9 @@ class FeatureReport:
 
     @property
     def did_nothing(self) -> bool:
-        """Whether everything that can be had was there already."""
+        """Whether all features were there already."""
         return not (self.computed or self.texts)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data, the form that `--json` prints."""
+        """Return the report as plain data, the form that `--json` prints."""
         return asdict(self)

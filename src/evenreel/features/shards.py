@@ -43,7 +43,7 @@ class DamagedShardError(LibraryError):
 
 
 class UnreadableShardError(LibraryError):
-    """The disk or the permissions do not let it be read; nothing is known against the shard itself."""
+    """The shard cannot be read from the disk just now; it may be whole."""
 
 
 class NewerShardError(LibraryError):
@@ -52,23 +52,23 @@ class NewerShardError(LibraryError):
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """All that is stored of one clip.
+    """Stored features of one clip.
 
     Attributes:
         clip_id: digest of the file's bytes (for the features of a corpus also of the clip's part of it and the rule),
             and the name of the shard.
-        info: what the video's header says.
-        encoder_id: who made `frames`; None without vision.
+        info: header of the video.
+        encoder_id: encoder of `frames`; None without vision.
         weights_hash: digest of that encoder; None without vision.
         rule: how frames were sampled.
         times_s: (T,) float64, time of each frame, in order.
         spans_s: (T, 2) float64, the stretch that each frame stands for.
         frames: (T, D) float16, rows of unit length; None without vision.
         tracks: on-screen text; None where it was not read (an empty tuple: read, and nothing found).
-        reader_id: who read the text; None where nobody did.
-        window_texts: what `tracks` show in each of O windows of equal length, as one sentence, empty where they show
-            nothing; None where no windows were made.
-        windows: (O, D) float16, those sentences as the same encoder reads them, rows of unit length, zero where there
+        reader_id: text recogniser; None where text was not read.
+        window_texts: sentence of `tracks` in each of O windows of equal length, empty where they show nothing; None
+            where no windows were made.
+        windows: (O, D) float16, features of those sentences by the same encoder, rows of unit length, zero where there
             is none; None together with `window_texts`.
     """
 
@@ -87,12 +87,12 @@ class Shard:
 
 
 def is_clip_id(text: object) -> bool:
-    """Whether something can be the id of a clip: letters and digits only."""
+    """Check that a value can be the id of a clip: letters and digits only."""
     return isinstance(text, str) and _SAFE_ID.fullmatch(text) is not None
 
 
 def shard_path(folder: Path, clip_id: str) -> Path:
-    """Where the shard of a clip lies: `folder/ab/abcdef.safetensors`.
+    """Return the path of a clip's shard: `folder/ab/abcdef.safetensors`.
 
     Raises:
         LibraryError: the id has characters that a digest has not, so it could lead out of the folder.
@@ -103,22 +103,22 @@ def shard_path(folder: Path, clip_id: str) -> Path:
 
 
 def shard_files(folder: Path) -> Iterator[Path]:
-    """Every shard in a folder, in the order of their names; empty where there is no such folder.
+    """Iterate over every shard in a folder, in the order of their names; none where there is no such folder.
 
-    A file that is not named and placed as shards are was written by somebody else, and is none.
+    A file that is not named and placed as shards are is none.
     """
     yield from sorted(path for path in folder.glob(f"*/*{SUFFIX}") if _is_written(path))
 
 
 def _is_written(path: Path) -> bool:
-    """Whether a file lies as the one of a digest does: `ab/`, then `ab`, 30 more hexadecimal digits and the suffix."""
+    """Check that a file lies where a digest puts it: `ab/`, then `ab`, 30 more hexadecimal digits and the suffix."""
     return _WRITTEN.fullmatch(path.name) is not None and path.parent.name == path.name[:2]
 
 
 def remove_shards(folder: Path) -> None:
-    """Delete every shard of a folder and what a killed run had half written, then the folders that are empty by that.
+    """Delete every shard of a folder and half-written files of a killed run, then the folders that are empty by that.
 
-    Files of others stay, and the folders that they lie in.
+    Other files stay, and the folders that they lie in.
     """
     tidy_shards(folder)
     for path in shard_files(folder):
@@ -129,7 +129,7 @@ def remove_shards(folder: Path) -> None:
 
 
 def tidy_shards(folder: Path) -> set[str]:
-    """The ids of the clips whose shards are in a folder; files that a killed run had half written are deleted."""
+    """Delete half-written files of a killed run; return the ids of the clips whose shards are in the folder."""
     ids = set()
     for place in folder.glob("*/"):
         for name in os.listdir(place):
@@ -151,7 +151,7 @@ def write_shard(folder: Path, shard: Shard) -> str:
     Raises:
         MediaError: the features are not fit to be stored (`bad_features`): not finite, not of unit length,
             lengths that disagree.
-        LibraryError: the disk refuses; what was there before is still there.
+        LibraryError: the shard cannot be written; the file that was there before is still there.
     """
     if problem := _problem(shard):
         raise MediaError("bad_features", f"The features of clip {shard.clip_id} are not stored: {problem}.")
@@ -168,7 +168,7 @@ def remove_shard(folder: Path, clip_id: str) -> None:
     """Delete the shard of a clip, if it is there, so that a power cut does not bring it back.
 
     Raises:
-        OSError: the disk refuses.
+        OSError: it cannot be deleted.
     """
     path = shard_path(folder, clip_id)
     path.unlink(missing_ok=True)
@@ -269,7 +269,7 @@ def _track(fields: dict[str, Any]) -> TextTrack:
 
 
 def _problem(shard: Shard) -> str | None:
-    """The first thing in a shard that cannot be right, as a part of a sentence; None for a sound one."""
+    """Return the first contradiction in a shard, as a part of a sentence; None for a sound one."""
     arrays = _arrays(shard)
     for name, array in arrays.items():
         if array.dtype != _DTYPES[name]:

@@ -1,4 +1,4 @@
-"""What is written in the clips of a corpus, sign by sign, for channels that read words rather than features."""
+"""On-screen text of the clips of a corpus, sign by sign, for channels that read words rather than features."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Signs = dict[str, tuple[str, ...]]
 def sign_texts(
     clips: FoundClips | StoredClips, changes: WordChanges | None = None
 ) -> tuple[Signs, tuple[ClipAside, ...]]:
-    """The best reading of every sign, and the clips that were set aside.
+    """Return the best reading of every sign, and the clips that were set aside.
 
-    Other readings of a sign are left out: most are the same words with a letter wrong. What is misread on purpose is
-    the best reading, window by window: see `evenreel.features.word_changes.changed_signs`.
+    Other readings of a sign are left out: most are the same words with a letter wrong. Of words misread on purpose the
+    best reading is the misread one, window by window: see `evenreel.features.word_changes.changed_signs`.
 
     Args:
         clips: see `evenreel.features.find_clips`.
-        changes: what is done to words, to find out what they are worth; None for nothing.
+        changes: words to leave out or misread, to find out what they are worth; None for none.
 
     Raises:
-        FeaturesError: nobody read what is written in them; a clip has no features; a file is damaged.
+        FeaturesError: on-screen text was not read; a clip has no features; a file is damaged.
     """
     if isinstance(clips, StoredClips):
         raise FeaturesError(

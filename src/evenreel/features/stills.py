@@ -33,14 +33,14 @@ NEAR_S = 0.5
 
 @dataclass
 class Stills:
-    """The stills of a clip that is being read: JPEGs and the times of their moments in seconds, rising."""
+    """Stills of a clip that is being read: JPEGs and the times of their moments in seconds, rising."""
 
     times_s: list[float] = field(default_factory=list)
     jpegs: list[bytes] = field(default_factory=list)
     size_bytes: int = 0
 
     def add(self, time_s: float, jpeg: bytes) -> None:
-        """Keep one more, if there is room."""
+        """Add a still, if there is room."""
         if self.size_bytes + len(jpeg) <= MOST_BYTES:
             self.times_s.append(time_s)
             self.jpegs.append(jpeg)
@@ -51,7 +51,7 @@ def write_stills(folder: Path, clip_id: str, stills: Stills) -> None:
     """Write the stills of a clip in place of those that were there; equal ones give equal bytes.
 
     Raises:
-        OSError: the disk refuses.
+        OSError: they cannot be written.
     """
     ends = list(itertools.accumulate(map(len, stills.jpegs)))
     checksums = [
@@ -68,7 +68,7 @@ def write_stills(folder: Path, clip_id: str, stills: Stills) -> None:
 
 
 def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:
-    """The JPEG of the moment nearest to a time, without a look at the others.
+    """Read the JPEG of the moment nearest to a time, without reading the others.
 
     None where none is near, or the file is gone, of another clip or damaged there.
     """
@@ -95,10 +95,10 @@ def _place(ends: Sequence[int], number: int) -> tuple[int, int]:
 
 
 def are_whole(path: Path) -> bool:
-    """Whether a file of stills is what was written, and of the clip that it is named by.
+    """Check that a file of stills is what was written, and of the clip that it is named by.
 
     Raises:
-        OSError: it cannot be read just now.
+        OSError: the file cannot be read just now.
     """
     payload = path.read_bytes()
     try:

@@ -53,13 +53,13 @@ class TextBlock:
     sentence: NDArray[np.float16]
 
     def words_of(self, row: int) -> NDArray[np.float16]:
-        """(W, D) words of one text."""
+        """Return the words (W, D) of one text."""
         end = sum(self.lengths[: row + 1])
         return self.words[end - self.lengths[row] : end]
 
 
 class Place(NamedTuple):
-    """Where the features of a text are: a row of a block, which has so many words."""
+    """Place of a text's features: a row of a block, with so many words."""
 
     block: Path
     row: int
@@ -67,10 +67,10 @@ class Place(NamedTuple):
 
 
 def encode_block(texts: Sequence[str], encoder: Encoder) -> TextBlock:
-    """A block of these texts, encoded a batch at a time; shorter ones together, a batch being as wide as its longest.
+    """Encode texts to a block, a batch at a time; shorter ones together, a batch being as wide as its longest.
 
     Raises:
-        EncoderError: a word is not a number, or too large for float16.
+        EncoderError: a number is not finite, or too large for float16.
     """
     by_length = sorted(texts, key=lambda text: (len(text), text))
     parts = [_encode(by_length[at : at + BATCH_TEXTS], encoder) for at in range(0, len(by_length), BATCH_TEXTS)]
@@ -86,7 +86,7 @@ def write_block(folder: Path, block: TextBlock, encoder: Encoder) -> None:
     """Add a block to the captions of a folder of features.
 
     Raises:
-        FeaturesError: the disk refuses.
+        FeaturesError: it cannot be written.
     """
     record = {
         "format": FORMAT,
@@ -105,9 +105,9 @@ def read_block(path: Path, weights_hash: str, precision: str = FLOAT32) -> TextB
     """Read a block and check it.
 
     Raises:
-        DamagedTextsError: it is not what was written.
-        ForeignTextsError: it is of another encoder or precision.
-        FeaturesError: the disk or the permissions refuse it, or it was written by a later version.
+        DamagedTextsError: the block is not what was written.
+        ForeignTextsError: the block is of another encoder or precision.
+        FeaturesError: the block cannot be read, or was written by a later version.
     """
     try:
         payload = path.read_bytes()
@@ -131,12 +131,12 @@ def read_block(path: Path, weights_hash: str, precision: str = FLOAT32) -> TextB
 
 
 def block_files(folder: Path) -> Iterator[Path]:
-    """Every block of captions of a folder of features, in the order of their names."""
+    """Iterate over the blocks of captions of a folder of features, in the order of their names."""
     yield from sorted((folder / TEXTS).glob("*.safetensors"))
 
 
 def find_texts(folder: Path, texts: Sequence[str], weights_hash: str, precision: str = FLOAT32) -> dict[str, Place]:
-    """Where each of these texts is, by the headers of the blocks alone; one that no block of the encoder has is not."""
+    """Find each text by the headers of the blocks alone; one that no block of the encoder has is left out."""
     wanted = set(texts)
     found: dict[str, Place] = {}
     for path in block_files(folder):
@@ -165,10 +165,10 @@ def _encode(texts: list[str], encoder: Encoder) -> TextBlock:
 
 
 def halves(values: NDArray[Any], what: str) -> NDArray[np.float16]:
-    """An encoder's numbers as they are stored; `what` they are is for the message.
+    """Return an encoder's numbers as float16; `what` names them in the message.
 
     Raises:
-        EncoderError: one is not a number, or too large for float16.
+        EncoderError: one is not finite, or too large for float16.
     """
     with np.errstate(over="ignore"):  # it is looked for below
         stored = values.astype(np.float16)

@@ -1,8 +1,8 @@
-"""On-screen text as captions of windows: what the signs of a clip say in each of O equal stretches of it.
+"""On-screen text as captions of windows: the signs of a clip in each of O equal stretches of it.
 
-After TCD's window captioner (see METHODS there): words of a window in the order in which their signs appear, a repeated
-one once, inside a fixed sentence. A window without text has none, rather than a sentence that says so: equal sentences
-would make such windows of all videos alike. Who wants the paper's sentence asks for it when features are loaded, see
+After TCD's window captioner (Zhao et al., AAAI 2026, METHODS): words of a window in the order in which their signs
+appear, a repeated one once, inside a fixed sentence. A window without text has no sentence: equal sentences would make
+such windows of all videos alike. The paper's sentence for these can be chosen when features are loaded, see
 `evenreel.features.word_changes`.
 """
 
@@ -34,19 +34,19 @@ MOMENT_S = 1e-6
 
 
 class Sampled(NamedTuple):
-    """When the frames of a clip are: `times_s` (T,), in order, and `spans_s` (T, 2), the stretch each stands for."""
+    """Times of the frames of a clip: `times_s` (T,), in order, and `spans_s` (T, 2), the stretch each stands for."""
 
     times_s: NDArray[np.float64]
     spans_s: NDArray[np.float64]
 
 
 class Windows(NamedTuple):
-    """What is written in the O windows of a clip.
+    """On-screen text in the O windows of a clip.
 
     Attributes:
         texts: O sentences, empty where no sign is shown.
-        vectors: (O, D) float16, the sentences as the encoder reads them, zero where there is none.
-        confidence: (O,) float32, see `Written`.
+        vectors: (O, D) float16, features of the sentences, zero where there is none.
+        confidence: (O,) float32, see `WindowText`.
     """
 
     texts: tuple[str, ...]
@@ -54,8 +54,8 @@ class Windows(NamedTuple):
     confidence: NDArray[np.float32]
 
 
-class Written(NamedTuple):
-    """What is written in one window.
+class WindowText(NamedTuple):
+    """On-screen text of one window.
 
     Attributes:
         text: the sentence; empty where no sign is shown.
@@ -68,14 +68,14 @@ class Written(NamedTuple):
 
 
 def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = False) -> Shard:
-    """A shard whose windows are made of its tracks; one without tracks has none.
+    """Add windows made of its tracks to a shard; one without tracks has none.
 
     Args:
         shard: with frames.
         count: O.
-        encoder: the one of the frames.
+        encoder: the encoder of the frames.
         exact: whether the tracks say when signs appear and vanish, rather than in which of the sampled frames they
-            were seen.
+            were found.
 
     Raises:
         EncoderError: a feature is not a number.
@@ -95,15 +95,15 @@ def read_windows(
     exact: bool = False,
     empty: str = "",
 ) -> Windows:
-    """The windows of a clip with at least one frame; arguments as in `with_windows`.
+    """Make the windows of a clip with at least one frame.
 
     Args:
         tracks: signs, in the order in which they appear.
-        sampled: the frames they were seen in.
+        sampled: the frames they were found in.
         count: O.
-        encoder: the one of the frames.
-        exact: see there.
-        empty: what a window without text says, such as `EMPTY`; by default nothing.
+        encoder: the encoder of the frames.
+        exact: whether the tracks say when signs appear and vanish.
+        empty: sentence of a window without text, such as `EMPTY`; by default none.
 
     Raises:
         EncoderError: a feature is not a number.
@@ -128,50 +128,50 @@ def written(
     *,
     exact: bool = False,
     change: Change | None = None,
-) -> tuple[Written, ...]:
-    """What each of the O windows of a clip says that has at least one frame.
+) -> tuple[WindowText, ...]:
+    """Make the sentence of each of the O windows of a clip that has at least one frame.
 
     Args:
         tracks: signs, in the order in which they appear.
-        sampled: the frames they were seen in.
+        sampled: the frames they were found in.
         count: O.
-        fits: see `window_texts`.
-        exact: see `with_windows`.
-        change: of what signs say, window by window; None for none.
+        fits: whether the tokenizer takes a sentence whole.
+        exact: whether the tracks say when signs appear and vanish.
+        change: changes what signs say, window by window; None for none.
     """
     spans = windows_of(tracks, sampled, count, exact=exact)
     return tuple(_written(_kept(_words(shown), fits)) for shown in _shown(tracks, spans, count, change))
 
 
 def windows_of(tracks: Sequence[TextTrack], sampled: Sampled, count: int, *, exact: bool = False) -> list[range]:
-    """The numbers of the windows in which each sign is shown, of O; arguments as in `written`."""
+    """Return the numbers of the windows in which each sign is shown, of O; arguments as in `written`."""
     length_s = float(sampled.spans_s[-1, 1])
     middles_s = (np.arange(count) + 0.5) * length_s / count
     return _spans(tracks if exact else spread(tracks, sampled, middles_s), length_s, count)
 
 
-def where_empty(said: Sequence[Written], sentence: str) -> tuple[Written, ...]:
-    """Windows of which those without text say a sentence, and surely: that nothing is there was not misread."""
-    return tuple(one if one.text else Written(sentence, 1.0) for one in said)
+def where_empty(said: Sequence[WindowText], sentence: str) -> tuple[WindowText, ...]:
+    """Give the windows without text a sentence, with confidence 1: that nothing is there was not misread."""
+    return tuple(one if one.text else WindowText(sentence, 1.0) for one in said)
 
 
 def sampled_texts(
     tracks: Sequence[TextTrack], sampled: Sampled, count: int, fits: Fits, *, exact: bool = False
 ) -> tuple[str, ...]:
-    """The O sentences of a clip with at least one frame; arguments as in `written`."""
+    """Return the O sentences of a clip with at least one frame; arguments as in `written`."""
     return tuple(one.text for one in written(tracks, sampled, count, fits, exact=exact))
 
 
 def read_confidence(
     tracks: Sequence[TextTrack], sampled: Sampled, texts: Sequence[str], *, exact: bool = False
 ) -> NDArray[np.float32]:
-    """(O,) how surely the words of windows were read whose sentences are known, see `Written`.
+    """Compute the confidence (O,) with which the words of known sentences were read, see `WindowText`.
 
     Args:
-        tracks: what the sentences were made of.
-        sampled: the frames they were seen in.
+        tracks: signs that the sentences were made of.
+        sampled: the frames they were found in.
         texts: O sentences.
-        exact: see `with_windows`.
+        exact: whether the tracks say when signs appear and vanish.
     """
     before, after = TEMPLATE.split("{words}")
     found = np.zeros(len(texts), np.float32)
@@ -183,15 +183,15 @@ def read_confidence(
 
 
 def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.float64]) -> list[TextTrack]:
-    """Signs that are also shown at the moments for which a frame stands in which they were seen.
+    """Extend signs to the moments for which a frame stands in which they were found.
 
     Else a window between two frames would be empty under a sign that is there in both. Moments, not all of a frame's
     stretch: that reaches a little into the next window wherever a frame is not exactly in the middle of its own.
 
     Args:
         tracks: each from its first frame to its last one.
-        sampled: the frames they were seen in.
-        moments_s: (O,) when windows are looked at, in order: their middles.
+        sampled: the frames they were found in.
+        moments_s: (O,) middles of the windows, in order.
     """
     times_s, spans_s, middles_s = sampled.times_s.tolist(), sampled.spans_s.tolist(), moments_s.tolist()
 
@@ -207,11 +207,11 @@ def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.
 
 
 def window_texts(tracks: Sequence[TextTrack], length_s: float, count: int, fits: Fits) -> tuple[str, ...]:
-    """One sentence for each of `count` windows of equal length; empty where no sign is shown.
+    """Make one sentence for each of `count` windows of equal length; empty where no sign is shown.
 
     Args:
         tracks: signs, in the order in which they appear.
-        length_s: of the clip; what is shown later counts to the last window.
+        length_s: length of the clip; signs after it count to the last window.
         count: O.
         fits: whether the tokenizer takes a sentence whole; of too many words the most certain are kept.
 
@@ -232,7 +232,7 @@ def _spans(tracks: Sequence[TextTrack], length_s: float, count: int) -> list[ran
 def _shown(
     tracks: Sequence[TextTrack], spans: Sequence[range], count: int, change: Change | None = None
 ) -> Iterator[list[TextTrack]]:
-    """The tracks of each window, as they are read there."""
+    """Iterate over the tracks of each window, as they are read there."""
     for number in range(count):
         shown = (track for track, span in zip(tracks, spans, strict=True) if number in span)
         read = shown if change is None else (change(track, number) for track in shown)
@@ -244,7 +244,7 @@ def _window(time_s: float, length_s: float, count: int) -> int:
 
 
 def _words(tracks: Sequence[TextTrack]) -> dict[str, float]:
-    """Words in order with the best confidence they were read with; case makes no other word."""
+    """Return words in order with the best confidence they were read with; case makes no other word."""
     spelt: dict[str, str] = {}
     certain: dict[str, float] = {}
     for track in tracks:
@@ -255,7 +255,7 @@ def _words(tracks: Sequence[TextTrack]) -> dict[str, float]:
 
 
 def _kept(words: dict[str, float], fits: Fits) -> dict[str, float]:
-    """As many of the most certain words as the tokenizer takes in the sentence, in their order."""
+    """Return as many of the most certain words as the tokenizer takes in the sentence, in their order."""
     if not words or fits(_fill(words)):
         return words
     ranked = sorted(words, key=lambda word: -words[word])  # stable: of equally certain ones the earlier
@@ -268,8 +268,8 @@ def _kept(words: dict[str, float], fits: Fits) -> dict[str, float]:
     return {word: sure for word, sure in words.items() if word in kept}
 
 
-def _written(words: dict[str, float]) -> Written:
-    return Written(_fill(words), _mean(words.values()))
+def _written(words: dict[str, float]) -> WindowText:
+    return WindowText(_fill(words), _mean(words.values()))
 
 
 def _mean(confidences: Collection[float]) -> float:

@@ -23,7 +23,7 @@ import numpy as np
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.sentences import Sentences
 from evenreel.features.stored.clips import StoredClips
-from evenreel.features.windows import EMPTY, MOMENT_S, Fits, Sampled, Written, where_empty, windows_of, written
+from evenreel.features.windows import EMPTY, MOMENT_S, Fits, Sampled, WindowText, where_empty, windows_of, written
 from evenreel.progress import Progress
 from evenreel.types import Encoder, TextTrack, VideoFeatures
 
@@ -54,16 +54,15 @@ _DRAW_BYTES = 8
 
 @dataclass(frozen=True)
 class WordChanges:
-    """What is done to on-screen words when features are loaded; by default nothing.
+    """Changes of on-screen words when features are loaded; by default none.
 
     Attributes:
         ratio: share of the on-screen words that is kept.
-        unit: what is kept or left out as one: each `word` of a clip, all words of a `window`, or all of a `clip`.
-        char_errors: share of the characters of the words that are kept which are misread, in each window anew: a third
+        unit: unit that is kept or left out: each `word` of a clip, all words of a `window`, or all of a `clip`.
+        char_errors: share of the characters of the kept words that are misread, in each window anew: a third
             of them each as another one, as none, and as two.
-        seed: of which words are kept and which characters misread.
-        splits: whether words are changed in `all` splits, or only where a matcher is `evaluated` and not in what it
-            learns from.
+        seed: seed of which words are kept and which characters misread.
+        splits: whether words are changed in `all` splits, or only where a matcher is `evaluated` and not in training.
         empty: whether windows without text are `left_out`, or say so in a sentence (`caption`), as in the paper; in all
             splits.
     """
@@ -99,16 +98,16 @@ class WordChanges:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What is to be printed with every figure of scores of such words, see `evenreel.types.Scores`."""
+        """Labels to print with every figure of scores of such words, see `evenreel.types.Scores`."""
         return (str(self),) if self.words_differ else ()
 
     @property
     def learned(self) -> WordChanges:
-        """What is done to what a matcher learns from."""
+        """Changes of the words that a matcher is trained on."""
         return self if self.splits == "all" else WordChanges(empty=self.empty)
 
     def __str__(self) -> str:
-        """What is done to words, as a part of a sentence; empty where nothing is.
+        """Return the changes as a part of a sentence; empty for none.
 
         >>> str(WordChanges(0.4, char_errors=0.05, seed=3))
         '40 % of the on-screen words with 5 % of their characters misread (seed 3)'
@@ -132,21 +131,21 @@ def with_changed_words(
     encoder: Callable[[], Encoder],
     progress: Progress = lambda share: None,
 ) -> VideoFeatures:
-    """Features of clips with windows that say what is left of the words; what may be changed in many ways is read once.
+    """Return features of clips whose windows are made of the changed words; a clip is read once for all changes.
 
     Sentences that were not met before are encoded, and kept beside the features for the next time.
 
     Args:
         found: the clips; each call reads their signs again.
         videos: `found.load()`, or the same with other windows.
-        changes: what is done to words.
-        encoder: gives the encoder that the features are of, see `evenreel.checkpoint.changed_words`; not asked where
-            nothing is new to it.
+        changes: words to leave out or misread.
+        encoder: loads the encoder of the features, see `evenreel.checkpoint.changed_words`; not called where
+            all sentences are known.
         progress: called with the share of the sentences to encode that is done.
 
     Raises:
         FeaturesError: the features have no on-screen text, or are not the encoder's; a file is damaged.
-        EncoderError: the encoder cannot be had, or gives what is no number.
+        EncoderError: the encoder cannot be loaded, or gives a number that is not finite.
     """
     if changes.changes_nothing:
         return videos
@@ -179,13 +178,13 @@ def with_changed_words(
 
 def changed_windows(
     shard: Shard, clip_id: str, changes: WordChanges, made: FeatureSet, fits: Fits
-) -> tuple[Written, ...]:
-    """What the O windows of a clip say after its words were changed.
+) -> tuple[WindowText, ...]:
+    """Make the sentences of the O windows of a clip after its words were changed.
 
     Args:
-        shard: of the clip, read with vision; without its `frames` and `windows` if need be.
-        clip_id: its id in the corpus.
-        changes: what is done to words.
+        shard: shard of the clip, read with vision; `frames` and `windows` may be None.
+        clip_id: id in the corpus.
+        changes: words to leave out or misread.
         made: how the clip was read, with windows.
         fits: whether the tokenizer takes a sentence whole.
     """
@@ -199,21 +198,23 @@ def changed_windows(
     )
     if changes.unit == "window":
         draws = (_draws(1, changes.seed, "window", clip_id, number)[0] for number in range(len(said)))
-        said = tuple(one if draw < changes.ratio else Written("", 0.0) for one, draw in zip(said, draws, strict=True))
+        said = tuple(
+            one if draw < changes.ratio else WindowText("", 0.0) for one, draw in zip(said, draws, strict=True)
+        )
     return where_empty(said, EMPTY) if changes.empty == "caption" else said
 
 
 def changed_signs(shard: Shard, clip_id: str, changes: WordChanges, made: FeatureSet) -> tuple[TextTrack, ...]:
-    """The signs of a clip, for readers of whole clips, without the words that are left out and with characters misread.
+    """Return the signs of a clip without the words that are left out and with misread characters.
 
     A sign that is read otherwise from one window to the next is several, each with the stretch in which it is read so;
-    one that is not read without an error has lost its other readings, and one without a word left is gone. Which
-    windows are left out where these are the unit is no question of signs: see `changed_windows`.
+    one that is not read without an error has lost its other readings, and one without a word left is gone. Windows that
+    are left out as a whole do not concern signs: see `changed_windows`.
 
     Args:
-        shard: of the clip, read with vision; without its `frames` and `windows` if need be.
-        clip_id: its id in the corpus.
-        changes: what is done to words.
+        shard: shard of the clip, read with vision; `frames` and `windows` may be None.
+        clip_id: id in the corpus.
+        changes: words to leave out or misread.
         made: how the clip was read, with windows.
     """
     tracks, count = shard.tracks or (), made.windows or 1
@@ -230,12 +231,12 @@ def changed_signs(shard: Shard, clip_id: str, changes: WordChanges, made: Featur
 
 
 def _readings(track: TextTrack, read: Mapping[int, TextTrack | None], edges_s: Sequence[float]) -> Iterator[TextTrack]:
-    """What a sign says from window to window; windows one after the other that read the same are one reading.
+    """Iterate over the readings of a sign from window to window; equal neighbours are one reading.
 
     Args:
         track: the sign.
-        read: what it says in each window that shows it, by the window's number, in order; None for nothing.
-        edges_s: where windows begin, and where the last one ends.
+        read: its text in each window that shows it, by the window's number, in order; None for nothing.
+        edges_s: starts of the windows, and the end of the last one.
     """
     numbers = [*read]
     for said, run in groupby(numbers, lambda number: read[number]):
@@ -249,13 +250,13 @@ def _readings(track: TextTrack, read: Mapping[int, TextTrack | None], edges_s: S
 
 
 def changed_track(track: TextTrack, clip_id: str, window: int, changes: WordChanges) -> TextTrack | None:
-    """A sign as a window reads it, with what is left of its words; None without a word.
+    """Return a sign as a window reads it, with the words that are left; None without a word.
 
     Args:
         track: the sign.
         clip_id: the clip's id in the corpus.
-        window: number of the window, from 0; it says how characters are misread, and nothing else.
-        changes: what is done to words.
+        window: number of the window, from 0; it decides how characters are misread, and nothing else.
+        changes: words to leave out or misread.
     """
     if changes.unit == "clip" and not _draws(1, changes.seed, "clip", clip_id)[0] < changes.ratio:
         return None
@@ -268,7 +269,7 @@ def changed_track(track: TextTrack, clip_id: str, window: int, changes: WordChan
 
 
 def _changed_word(word: str, clip_id: str, window: int, changes: WordChanges) -> str:
-    """What is left of a word in a window; empty where it is left out."""
+    """Return the rest of a word in a window; empty where it is left out."""
     own = (clip_id, word.casefold())
     if changes.unit == "word" and changes.ratio < 1 and not _draws(1, changes.seed, "word", *own)[0] < changes.ratio:
         return ""
@@ -290,7 +291,7 @@ def _misread(character: str, kind: float, which: float) -> str:
 
 @cache
 def look_alikes(character: str) -> str:
-    """What a character may be misread as: the look-alikes it has, or else its neighbours of the same kind.
+    """Return what a character may be misread as: its look-alikes, or else its neighbours of the same kind.
 
     >>> look_alikes("l"), look_alikes("w")
     ('1I', 'opqrstuvxyz')
@@ -306,7 +307,7 @@ def look_alikes(character: str) -> str:
 
 
 def _draws(count: int, *place: str | int) -> list[float]:
-    """Numbers from 0 to below 1 of a place, the same in every process."""
+    """Draw numbers from 0 to below 1 for a place, the same in every process."""
     digest = hashlib.shake_128(json.dumps(place).encode()).digest(count * _DRAW_BYTES)
     numbers = (int.from_bytes(digest[at : at + _DRAW_BYTES], "big") for at in range(0, len(digest), _DRAW_BYTES))
     return [(number >> (8 * _DRAW_BYTES - _MANTISSA_BITS)) / 2**_MANTISSA_BITS for number in numbers]

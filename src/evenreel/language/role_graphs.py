@@ -67,7 +67,7 @@ def role_graph(tokens: Tagged) -> RoleGraph:
     >>> graph.edges
     ((1, 0), (1, 2), (1, 3))
     """
-    reading = _Reading(pieces_of(tokens))
+    reading = _CaptionWalk(pieces_of(tokens))
     reading.read()
     places = [place for place, token in enumerate(tokens) if is_word(token)]
     number = {place: n for n, place in enumerate(places)}
@@ -124,7 +124,7 @@ class _Node:
 
 
 @dataclass
-class _Reading:
+class _CaptionWalk:
     """Goes over the pieces of a caption once, and attaches nouns to verbs."""
 
     pieces: Sequence[Piece]

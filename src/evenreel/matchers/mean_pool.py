@@ -29,7 +29,7 @@ class MeanPoolSettings:
         check_settings("mean_pool", self, {"temperature": ABOVE_0})
 
 
-class Rows(NamedTuple):
+class UnitVectors(NamedTuple):
     """(N, D) unit vectors of captions or videos."""
 
     vectors: Tensor
@@ -43,15 +43,15 @@ class MeanPool(nn.Module):
         self.limits = Limits(dimension)
         self.logit_scale = logit_scale_at(settings.temperature)
 
-    def encode_text(self, text: TextBatch) -> Rows:
+    def encode_text(self, text: TextBatch) -> UnitVectors:
         """Sentences, (Q, D)."""
-        return Rows(F.normalize(text.sentence, dim=-1))
+        return UnitVectors(F.normalize(text.sentence, dim=-1))
 
-    def encode_video(self, video: VideoBatch) -> Rows:
+    def encode_video(self, video: VideoBatch) -> UnitVectors:
         """Means of the unit frames, of unit length, (V, D)."""
-        return Rows(F.normalize(masked_mean(F.normalize(video.frames, dim=-1), video.frame_mask), dim=-1))
+        return UnitVectors(F.normalize(masked_mean(F.normalize(video.frames, dim=-1), video.frame_mask), dim=-1))
 
-    def score(self, text: Rows, video: Rows) -> Tensor:
+    def score(self, text: UnitVectors, video: UnitVectors) -> Tensor:
         """Cosines, (Q, V)."""
         return text.vectors @ video.vectors.T
 

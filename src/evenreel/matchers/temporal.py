@@ -18,7 +18,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.mean_pool import Rows
+from evenreel.matchers.mean_pool import UnitVectors
 from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_heads, check_settings, whole
 from evenreel.similarity.pooling import masked_mean
 
@@ -131,16 +131,16 @@ class Temporal(nn.Module):
         self.transformer = TemporalTransformer(dimension, settings)
         self.logit_scale = logit_scale_at(settings.temperature)
 
-    def encode_text(self, text: TextBatch) -> Rows:
+    def encode_text(self, text: TextBatch) -> UnitVectors:
         """Sentences, (Q, D)."""
-        return Rows(F.normalize(text.sentence, dim=-1))
+        return UnitVectors(F.normalize(text.sentence, dim=-1))
 
-    def encode_video(self, video: VideoBatch) -> Rows:
+    def encode_video(self, video: VideoBatch) -> UnitVectors:
         """Means of the transformed unit frames, of unit length, (V, D)."""
         frames = self.transformer(F.normalize(video.frames, dim=-1), video.frame_mask)
-        return Rows(F.normalize(masked_mean(frames, video.frame_mask), dim=-1))
+        return UnitVectors(F.normalize(masked_mean(frames, video.frame_mask), dim=-1))
 
-    def score(self, text: Rows, video: Rows) -> Tensor:
+    def score(self, text: UnitVectors, video: UnitVectors) -> Tensor:
         """Cosines, (Q, V)."""
         return text.vectors @ video.vectors.T
 

@@ -19,7 +19,7 @@ from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, one_of, whole
-from evenreel.similarity.interaction import Tokens, token_interaction
+from evenreel.similarity.interaction import TokenVectors, token_interaction
 from evenreel.similarity.pooling import masked_softmax
 
 
@@ -74,11 +74,11 @@ class Wti(nn.Module):
         self.temporal = _temporal(dimension, settings) if settings.temporal_layers else None
         self.logit_scale = logit_scale_at(settings.temperature)
 
-    def encode_text(self, text: TextBatch) -> Tokens:
+    def encode_text(self, text: TextBatch) -> TokenVectors:
         """Words with their weights, (Q, W, D) and (Q, W)."""
         return weighted_tokens(self.words_of(text), text.word_mask, self.word_weights)
 
-    def encode_video(self, video: VideoBatch) -> Tokens:
+    def encode_video(self, video: VideoBatch) -> TokenVectors:
         """Frames with their weights, (V, T, D) and (V, T)."""
         return weighted_tokens(self.frames_of(video), video.frame_mask, self.frame_weights)
 
@@ -93,7 +93,7 @@ class Wti(nn.Module):
             frames = self.temporal(frames, video.frame_mask)
         return frames
 
-    def score(self, text: Tokens, video: Tokens) -> Tensor:
+    def score(self, text: TokenVectors, video: TokenVectors) -> Tensor:
         """Token interaction, (Q, V), in [-1, 1]."""
         return token_interaction(text, video)
 
@@ -116,15 +116,15 @@ def token_weights(dimension: int, layers: int) -> nn.Sequential:
     return nn.Sequential(*hidden, last)
 
 
-def weighted_tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) -> Tokens:
+def weighted_tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) -> TokenVectors:
     """Unit vectors (N, L, D) with the weights that the network gives them, or equal ones.
 
     Entries of unit vectors are of size 1 / sqrt(D); the network sees them at size one, as layers are made for.
     """
     if network is None:
-        return Tokens(vectors, mask, masked_softmax(torch.zeros_like(vectors[..., 0]), mask))
+        return TokenVectors(vectors, mask, masked_softmax(torch.zeros_like(vectors[..., 0]), mask))
     logits = network(vectors * math.sqrt(vectors.shape[-1])).squeeze(-1)
-    return Tokens(vectors, mask, masked_softmax(logits, mask))
+    return TokenVectors(vectors, mask, masked_softmax(logits, mask))
 
 
 def _temporal(dimension: int, settings: WtiSettings) -> TemporalTransformer:

@@ -21,7 +21,7 @@ from evenreel.matchers.matcher import Limits
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.similarity.attention import attend
-from evenreel.similarity.chunks import Side, in_chunks
+from evenreel.similarity.chunks import TableSide, in_chunks
 from evenreel.similarity.interaction import token_products
 from evenreel.similarity.pooling import masked_mean
 
@@ -126,7 +126,7 @@ class XClip(nn.Module):
     def score(self, text: XClipText, video: XClipVideo) -> Tensor:
         """Means of the four similarities, (Q, V); a chunk of pairs at a time, as each has words x frames of them."""
         return in_chunks(
-            self._score, Side(text, text.word_mask, _cut_words), Side(video, video.frame_mask, _cut_frames)
+            self._score, TableSide(text, text.word_mask, _cut_words), TableSide(video, video.frame_mask, _cut_frames)
         )
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:

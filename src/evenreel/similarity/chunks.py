@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 
-class Side(NamedTuple):
+class TableSide(NamedTuple):
     """The captions or the videos of a table.
 
     Attributes:
@@ -27,7 +27,7 @@ class Side(NamedTuple):
     cut: Callable[[Any, int], Any]
 
 
-def in_chunks(score: Callable[[Any, Any], Tensor], texts: Side, videos: Side) -> Tensor:
+def in_chunks(score: Callable[[Any, Any], Tensor], texts: TableSide, videos: TableSide) -> Tensor:
     """The table of all pairs.
 
     Args:
@@ -59,7 +59,7 @@ def chunk_tokens(device: torch.device) -> int:
     return 1024 if device.type == "cpu" else 2048
 
 
-def _chunks(side: Side, order: Tensor) -> Iterator[Any]:
+def _chunks(side: TableSide, order: Tensor) -> Iterator[Any]:
     in_order = lengths(side.mask)[order].tolist()
     for start, stop in _bounds(in_order, chunk_tokens(side.mask.device)):
         rows = order[start:stop]

@@ -18,8 +18,8 @@ from torch import Tensor
 from evenreel.similarity.pooling import masked_softmax
 
 
-class Rows(NamedTuple):
-    """What a map makes of rows that are sums, see `Weighing`.
+class RowTerms(NamedTuple):
+    """What a map makes of rows that are sums, see `RowWeights`.
 
     Attributes:
         own: (v, l, D) of each row itself, or (v, 0, D).
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     other: Tensor
 
 
-class Weighing(NamedTuple):
+class RowWeights(NamedTuple):
     """How captions weigh the rows of videos: row l is `own_l own[l] + sum_k mix_lk other_k other[k]`.
 
     Where rows are what they take alone, there are no own vectors, and `own` has no place for any row.
@@ -67,13 +67,13 @@ def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certai
     return masked_softmax(logits, mask[:, None].expand_as(logits))
 
 
-def taken(shares: Tensor, weighing: Weighing) -> tuple[Tensor, Tensor]:
+def taken(shares: Tensor, weighing: RowWeights) -> tuple[Tensor, Tensor]:
     """What `shares` (v, q, h, l) of the rows are of own and of other vectors: (v, q, h, l) and (v, q, h, k)."""
     own = shares[..., : weighing.own.shape[-1]] * weighing.own[:, :, None]
     return own, mixed(shares, weighing.mix) * weighing.other[:, :, None]
 
 
-def row_logits(own: Tensor, other: Tensor, weighing: Weighing) -> Tensor:
+def row_logits(own: Tensor, other: Tensor, weighing: RowWeights) -> Tensor:
     """Products with rows out of products (v, q, h, l) with own and (v, q, h, k) with other vectors."""
     of_other = mixed(other * weighing.other[:, :, None], weighing.mix.mT)
     return own * weighing.own[:, :, None] + of_other if weighing.own.shape[-1] else of_other
@@ -87,7 +87,7 @@ def mixed(shares: Tensor, mix: Tensor) -> Tensor:
     return (shares.reshape(videos, captions * heads, length) @ mix).view(videos, captions, heads, -1)
 
 
-def summed(shares: tuple[Tensor, Tensor], rows: Rows) -> Tensor:
+def summed(shares: tuple[Tensor, Tensor], rows: RowTerms) -> Tensor:
     """Sums of own and other vectors by head, side by side: (v, q, D), of which head h has its D / h numbers."""
     return _summed(shares[0], rows.own) + _summed(shares[1], rows.other)
 
@@ -102,14 +102,14 @@ def by_head(rows: Tensor, heads: int) -> Tensor:
     return rows.view(*rows.shape[:-1], heads, rows.shape[-1] // heads)
 
 
-def mean_row(weighing: Weighing, rows: Rows) -> Tensor:
+def mean_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
     """Mean of the real rows, (v, q, D)."""
     count = weighing.mask.sum(1).to(weighing.own.dtype)[:, None, None, None]
     shares = (weighing.mask[:, None, None] / count).expand(-1, weighing.own.shape[1], -1, -1)
     return summed(taken(shares, weighing), rows)
 
 
-def every_row(weighing: Weighing, rows: Rows) -> Tensor:
+def every_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
     """The rows themselves, (v, q, l, D): for what cannot do with sums of them."""
     of_other = weighing.mix[:, None] if weighing.mix.dim() == 3 else weighing.mix
     others = (of_other * weighing.other[:, :, None]) @ rows.other[:, None]

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evenreel.similarity.chunks import Side, in_chunks
+from evenreel.similarity.chunks import TableSide, in_chunks
 
 
-class Tokens(NamedTuple):
+class TokenVectors(NamedTuple):
     """Words of captions or frames of videos.
 
     Attributes:
@@ -28,7 +28,7 @@ class Tokens(NamedTuple):
     weights: Tensor
 
 
-def token_interaction(words: Tokens, frames: Tokens) -> Tensor:
+def token_interaction(words: TokenVectors, frames: TokenVectors) -> Tensor:
     """Mean of both directions: `sum_w a_w max_f <w, f>` and `sum_f b_f max_w <w, f>`, over real tokens only.
 
     Differentiable; where several tokens are best they share the gradient.
@@ -41,12 +41,12 @@ def token_interaction(words: Tokens, frames: Tokens) -> Tensor:
         (Q, V).
 
     >>> here, gone = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 0.0]])
-    >>> word = Tokens(here[None], torch.tensor([[True]]), torch.tensor([[1.0]]))
-    >>> frame = Tokens(torch.cat([-here, gone])[None], torch.tensor([[True, False]]), torch.tensor([[1.0, 0.0]]))
+    >>> word = TokenVectors(here[None], torch.tensor([[True]]), torch.tensor([[1.0]]))
+    >>> frame = TokenVectors(torch.cat([-here, gone])[None], torch.tensor([[True, False]]), torch.tensor([[1.0, 0.0]]))
     >>> token_interaction(word, frame)  # the padding, zero, is above -1 and yet not taken
     tensor([[-1.]])
     """
-    return in_chunks(_interact, Side(words, words.mask, _cut), Side(frames, frames.mask, _cut))
+    return in_chunks(_interact, TableSide(words, words.mask, _cut), TableSide(frames, frames.mask, _cut))
 
 
 def token_products(words: Tensor, frames: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ def token_products(words: Tensor, frames: Tensor) -> Tensor:
     return (words.reshape(q * w, d) @ columns.T).view(q, w, f, v)
 
 
-def _interact(words: Tokens, frames: Tokens) -> Tensor:
+def _interact(words: TokenVectors, frames: TokenVectors) -> Tensor:
     """(q, v) of one chunk."""
     products = token_products(words.vectors, frames.vectors)
     of_words = torch.einsum("qw,qwv->qv", words.weights, products.amax(2))
@@ -72,10 +72,10 @@ def _interact(words: Tokens, frames: Tokens) -> Tensor:
     return 0.5 * (of_words + of_frames)
 
 
-def _cut(tokens: Tokens, longest: int) -> Tokens:
+def _cut(tokens: TokenVectors, longest: int) -> TokenVectors:
     """Padding is overwritten by the first real token: a maximum does not see a number twice, and needs no mask."""
     vectors, mask, weights = (tensor[:, :longest] for tensor in tokens)
     own = torch.arange(longest, device=mask.device).expand(mask.shape)
     first = mask.to(torch.uint8).argmax(1, keepdim=True)
     rows = torch.arange(len(mask), device=mask.device)[:, None]
-    return Tokens(vectors[rows, torch.where(mask, own, first)], mask, weights)
+    return TokenVectors(vectors[rows, torch.where(mask, own, first)], mask, weights)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.similarity.chunks import Side, in_chunks
+from evenreel.similarity.chunks import TableSide, in_chunks
 
 
 class PhraseTexts(NamedTuple):
@@ -74,7 +74,7 @@ class PhraseVideos(NamedTuple):
     noun_gram: Tensor
 
 
-class _Phrases(NamedTuple):
+class _LevelPhrases(NamedTuple):
     """The n real phrases of a level in a chunk: `vectors` (n, D), and `means` (n, q) to average those of a caption."""
 
     vectors: Tensor
@@ -85,8 +85,8 @@ class _Texts(NamedTuple):
     """Captions of a chunk."""
 
     sentence: Tensor
-    verbs: _Phrases
-    nouns: _Phrases
+    verbs: _LevelPhrases
+    nouns: _LevelPhrases
 
 
 def frames_of(vectors: Tensor, frame_mask: Tensor) -> Frames:
@@ -115,7 +115,7 @@ def phrase_similarity(texts: PhraseTexts, videos: PhraseVideos, sharpness: float
     """
     score = partial(_three_levels, sharpness)
     return in_chunks(
-        score, Side(texts, _phrase_places(texts), _real_phrases), Side(videos, videos.frame_mask, _cut_frames)
+        score, TableSide(texts, _phrase_places(texts), _real_phrases), TableSide(videos, videos.frame_mask, _cut_frames)
     )
 
 
@@ -172,13 +172,13 @@ def _real_phrases(texts: PhraseTexts, _: int) -> _Texts:
     return _Texts(texts.sentence, _joined(texts.verbs, texts.verb_mask), _joined(texts.nouns, texts.noun_mask))
 
 
-def _joined(phrases: Tensor, mask: Tensor) -> _Phrases:
+def _joined(phrases: Tensor, mask: Tensor) -> _LevelPhrases:
     """The real phrases (q, P, D) of all captions one after the other."""
     caption, place = mask.nonzero(as_tuple=True)
     shares = 1 / mask.sum(1).clamp(min=1).to(phrases.dtype)
     means = phrases.new_zeros(len(caption), len(mask))
     means[torch.arange(len(caption), device=mask.device), caption] = shares[caption]
-    return _Phrases(phrases[caption, place], means)
+    return _LevelPhrases(phrases[caption, place], means)
 
 
 def _cut_frames(videos: PhraseVideos, longest: int) -> PhraseVideos:

@@ -76,7 +76,7 @@ class MatcherScores:
         size = len(texts.ids), len(videos.ids)
         table_bytes = size[0] * size[1] * np.dtype(np.float32).itemsize
         keeps = table_bytes <= budget_bytes // 4
-        self._kept = _Kept.room(size) if keeps else None
+        self._kept = _ScoreCache.room(size) if keeps else None
         self._tile = tile_shape(size, self._costs(), budget_bytes - CHUNK_BYTES - keeps * table_bytes)
 
     def block(self, captions: slice, videos: slice) -> FloatArray:
@@ -109,14 +109,14 @@ class MatcherScores:
         return Costs(PAIR_BYTES, 2 * row_bytes(self._text), 2 * row_bytes(self._video))
 
 
-class _Kept(NamedTuple):
+class _ScoreCache(NamedTuple):
     """Scores that were calculated: `values` (Q, V), and `done` (Q,) True = the row is there."""
 
     values: FloatArray
     done: NDArray[np.bool_]
 
     @classmethod
-    def room(cls, size: tuple[int, int]) -> _Kept:
+    def room(cls, size: tuple[int, int]) -> _ScoreCache:
         return cls(np.empty(size, np.float32), np.zeros(size[0], np.bool_))
 
     def missing(self, rows: slice) -> slice:

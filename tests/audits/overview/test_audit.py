@@ -23,7 +23,7 @@ from evenreel.audits.overview.page import overview_page, overview_sentence
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import counterparts
-from evenreel.corpus.summary import Spread
+from evenreel.corpus.summary import ValueRange
 from evenreel.errors import FeaturesError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
 from evenreel.features.settings import ClipAside
@@ -122,7 +122,7 @@ def test_groups_are_counted_with_their_form_and_similarity(corpus: Corpus, facts
     ]  # fmt: skip
     assert [one.clips for one in found.groups] == [2, 2, 2, 2, 1]
     train = groups["sora text", "train"]
-    assert (train.fps, train.duration_s) == (Spread(24.0, 24.0, 24.0, 2), Spread(1.0, 1.5, 2.0, 2))
+    assert (train.fps, train.duration_s) == (ValueRange(24.0, 24.0, 24.0, 2), ValueRange(1.0, 1.5, 2.0, 2))
     assert (dict(train.sizes), dict(train.codecs)) == ({"640 x 360": 2}, {"hevc": 2})
     assert train.similarity is not None
     assert train.similarity.value == pytest.approx(0.8)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenreel.corpus import FORMATS
-from evenreel.corpus.formats.given import Given, csv_rows, read_lines, stem
+from evenreel.corpus.formats.given import ReleaseFiles, csv_rows, read_lines, stem
 from evenreel.corpus.formats.names import cut_length_s
 from evenreel.errors import CorpusError
 from tests.corpus.formats.test_official import DIDEMO, EPIC, GRAPH, MSRVTT, textvr, vitevqa, write
@@ -264,7 +264,7 @@ def test_tables_are_read_as_polars_writes_them(rows: list[list[str]], tmp_path: 
 
 def test_files_are_found_whatever_their_case_and_read_once(tmp_path: Path) -> None:
     write(tmp_path, {"Sub/TRAIN_List.TXT": "a\n\n b \r\n"})
-    found = Given("MSVD", [tmp_path, tmp_path / "Sub"]).all("train_list.txt")
+    found = ReleaseFiles("MSVD", [tmp_path, tmp_path / "Sub"]).all("train_list.txt")
     assert [path.name for path in found] == ["TRAIN_List.TXT"]
     assert read_lines(found[0]) == ["a", "b"]
 

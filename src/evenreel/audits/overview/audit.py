@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import mean_interval
 from evenreel.corpus.counterparts import counterparts, groups_of
-from evenreel.corpus.summary import UNASSIGNED, Spread
+from evenreel.corpus.summary import UNASSIGNED, ValueRange
 from evenreel.errors import FeaturesError
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.record import AuditTable
@@ -52,8 +52,8 @@ class GroupOverview:
     group: str
     split: str
     clips: int
-    fps: Spread | None
-    duration_s: Spread | None
+    fps: ValueRange | None
+    duration_s: ValueRange | None
     sizes: Mapping[str, int]
     codecs: Mapping[str, int]
     similarity: Interval | None = None
@@ -210,10 +210,10 @@ def consistency_table(found: Overview) -> AuditTable:
     )
 
 
-def spread_words(spread: Spread | None) -> str:
+def spread_words(spread: ValueRange | None) -> str:
     """Format the median, and the range where values differ.
 
-    >>> spread_words(Spread(24.0, 25.0, 30.0, 9)), spread_words(Spread(8.0, 8.0, 8.0, 2)), spread_words(None)
+    >>> spread_words(ValueRange(24.0, 25.0, 30.0, 9)), spread_words(ValueRange(8.0, 8.0, 8.0, 2)), spread_words(None)
     ('25 (24 to 30)', '8', '–')
     """
     if spread is None:
@@ -309,12 +309,12 @@ def _difference(first: NDArray[np.float64], second: NDArray[np.float64], setting
     return Interval(value, value - half, value + half)
 
 
-def _spread(values: pl.Series) -> Spread | None:
+def _spread(values: pl.Series) -> ValueRange | None:
     known = values.drop_nulls()
     if known.is_empty():
         return None
     array = known.to_numpy()
-    return Spread(float(array.min()), float(np.median(array)), float(array.max()), len(array))
+    return ValueRange(float(array.min()), float(np.median(array)), float(array.max()), len(array))
 
 
 def _counts(values: pl.Series) -> dict[str, int]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from evenreel.corpus.formats.imported import Imported
-    from evenreel.corpus.summary import CorpusSummary, SplitCounts, Spread
+    from evenreel.corpus.summary import CorpusSummary, SplitCounts, ValueRange
 
 MANY_GROUPS = 12
 CORPUS_FILES = ("clips.parquet", "captions.parquet", "texts.parquet", "classes.parquet")
@@ -163,6 +163,6 @@ def _show_groups(name: str, groups: Mapping[str, int]) -> None:
     console().print(f"  {name}: {shown}{more}")
 
 
-def _range(spread: Spread, clips: int) -> str:
+def _range(spread: ValueRange, clips: int) -> str:
     known = "" if spread.known == clips else f" (known of {spread.known:,} of {clips:,} clips)"
     return f"{spread.least:,.6g} to {spread.greatest:,.6g}, median {spread.median:,.6g}{known}"

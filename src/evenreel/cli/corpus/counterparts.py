@@ -29,8 +29,8 @@ from evenreel.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evenreel.corpus.pairing import Found
-    from evenreel.edits.conditioning import Prepared
+    from evenreel.corpus.pairing import FoundVideos
+    from evenreel.edits.conditioning import PreparedRequests
     from evenreel.types import Corpus
 
 MANY = 10
@@ -158,7 +158,7 @@ def _save(corpus: Corpus, origin: Path, out: Path) -> list[str]:
     return replaced
 
 
-def _nothing_found(place: Path, found: Found, corpus: Corpus) -> str:
+def _nothing_found(place: Path, found: FoundVideos, corpus: Corpus) -> str:
     others = (*found.strangers, *found.missing)
     seen = f"no video, for example {others[0]}, that mirrors a real clip" if others else "no video"
     return (
@@ -167,7 +167,7 @@ def _nothing_found(place: Path, found: Found, corpus: Corpus) -> str:
     )
 
 
-def _show_pairs(paired: Corpus, found: Found, places: tuple[Path, Path, list[str]], as_json: bool) -> None:
+def _show_pairs(paired: Corpus, found: FoundVideos, places: tuple[Path, Path, list[str]], as_json: bool) -> None:
     from evenreel.cli.show_library import console, print_json, safe
     from evenreel.wording import count
 
@@ -189,7 +189,7 @@ def _show_pairs(paired: Corpus, found: Found, places: tuple[Path, Path, list[str
         console().print(f"  note: the paths of the clips begin in {safe(videos)}; name it with --videos")
 
 
-def _coverage(paired: Corpus, found: Found) -> dict[str, dict[str, Any]]:
+def _coverage(paired: Corpus, found: FoundVideos) -> dict[str, dict[str, Any]]:
     """For each new group and each split that it is in: how many real clips there are, and which lack a mirror."""
     import polars as pl
 
@@ -228,7 +228,7 @@ def _show_written(out: Path, corpus: Corpus, replaced: Sequence[str]) -> None:
         console().print(f"  note: what was in {safe(out)} is replaced: {', '.join(replaced)}")
 
 
-def _show_prompts(prepared: Prepared, setting: str, as_json: bool) -> None:
+def _show_prompts(prepared: PreparedRequests, setting: str, as_json: bool) -> None:
     from dataclasses import asdict
 
     from evenreel.cli.show_library import console, list_clips_aside, print_json, safe

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import Given, field, optional, read_json, read_lines, stem, texts, typed
+from evenreel.corpus.formats.given import ReleaseFiles, field, optional, read_json, read_lines, stem, texts, typed
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
@@ -26,7 +26,7 @@ def read_activitynet(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: no annotations are there, or a file is malformed.
     """
-    given = Given("ActivityNet", paths)
+    given = ReleaseFiles("ActivityNet", paths)
     draft = Draft("ActivityNet")
     files = {split: given.one(*names) for split, names in FILES.items()}
     if not any(files.values()):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import Given, csv_rows, field, number, read_json, read_lines, stem, typed
+from evenreel.corpus.formats.given import ReleaseFiles, csv_rows, field, number, read_json, read_lines, stem, typed
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
@@ -27,7 +27,7 @@ def read_didemo(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: no annotations are there, both forms of a split are, or a file is malformed.
     """
-    given = Given("DiDeMo", paths)
+    given = ReleaseFiles("DiDeMo", paths)
     draft = Draft("DiDeMo")
     for split in OFFICIAL:
         names = (f"{split}_data.json", f"*didemo_{split}*.csv", f"{split}_label.csv")

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import Given, csv_rows, number, parse_json, typed, whole
+from evenreel.corpus.formats.given import ReleaseFiles, csv_rows, number, parse_json, typed, whole
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
@@ -44,7 +44,7 @@ def read_epic_kitchens(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: no segments are there, or a file is malformed.
     """
-    given = Given("EPIC-KITCHENS-100", paths)
+    given = ReleaseFiles("EPIC-KITCHENS-100", paths)
     draft = Draft("EPIC-KITCHENS-100")
     file_rates = _file_rates(given, draft)
     for split in OFFICIAL:
@@ -64,7 +64,7 @@ def read_epic_kitchens(paths: Sequence[Path]) -> Imported:
     return draft.finish(all_captioned=False)
 
 
-def _file_rates(given: Given, draft: Draft) -> dict[str, float]:
+def _file_rates(given: ReleaseFiles, draft: Draft) -> dict[str, float]:
     path = given.one("EPIC_100_video_info.csv")
     if path is None:
         draft.note("EPIC_100_video_info.csv was not given: the column video_fps is empty.", left_out=True)

@@ -38,7 +38,7 @@ _KINDS = {
 }
 
 
-class Given:
+class ReleaseFiles:
     """Files and folders from the user, searched by the names that files have in the official release."""
 
     def __init__(self, benchmark: str, paths: Sequence[Path]) -> None:

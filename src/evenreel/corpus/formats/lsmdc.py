@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.corpus.formats.given import Given, stem, tab_rows
+from evenreel.corpus.formats.given import ReleaseFiles, stem, tab_rows
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.corpus.formats.names import movie_length_s
 from evenreel.errors import CorpusError
@@ -39,7 +39,7 @@ def read_lsmdc(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: no table is there, or one is malformed.
     """
-    given = Given("LSMDC", paths)
+    given = ReleaseFiles("LSMDC", paths)
     draft = Draft("LSMDC")
     tables = {split: given.one(*names) for split, names in FILES.items()}
     if not any(tables.values()):

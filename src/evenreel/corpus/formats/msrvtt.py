@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import Given, brief, csv_rows, field, optional, read_json
+from evenreel.corpus.formats.given import ReleaseFiles, brief, csv_rows, field, optional, read_json
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
@@ -41,7 +41,7 @@ def read_msrvtt(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: the captions are missing, or a file is malformed.
     """
-    given = Given("MSR-VTT", paths)
+    given = ReleaseFiles("MSR-VTT", paths)
     draft = Draft("MSR-VTT")
     data = _data(given)
     if not data:
@@ -76,7 +76,7 @@ def read_msrvtt_7k(paths: Sequence[Path]) -> Imported:
 
 
 def _read_1k(paths: Sequence[Path], benchmark: str, train_list: str, train_count: int) -> Imported:
-    given = Given(benchmark, paths)
+    given = ReleaseFiles(benchmark, paths)
     draft = Draft(benchmark)
     train, test = given.one(train_list), given.one(TEST_1K)
     if not train and not test:
@@ -108,7 +108,7 @@ def _train(draft: Draft, path: Path | None, videos: dict[str, dict[str, Any]]) -
     return set(names)
 
 
-def _data(given: Given) -> list[tuple[str, Any]]:
+def _data(given: ReleaseFiles) -> list[tuple[str, Any]]:
     forms = [found for form in FORMS if (found := [path for name in form if (path := given.one(name))])]
     if len(forms) > 1:
         raise CorpusError(given.ambiguous("form of the data", [path for form in forms for path in form]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.corpus.formats.given import Given, read_json, read_lines, stem, texts, typed
+from evenreel.corpus.formats.given import ReleaseFiles, read_json, read_lines, stem, texts, typed
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.corpus.formats.names import cut_length_s
 
@@ -22,7 +22,7 @@ def read_msvd(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: the captions or all lists are missing, or a file is malformed.
     """
-    given = Given("MSVD", paths)
+    given = ReleaseFiles("MSVD", paths)
     draft = Draft("MSVD")
     captions = given.need("captions_msvd.json", "raw-captions.json")
     lists = {split: given.one(f"{split}_list.txt") for split in OFFICIAL}

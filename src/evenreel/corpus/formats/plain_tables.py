@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evenreel.corpus.formats.given import Given, csv_rows, parse_json, read_json, read_text, stem, typed
+from evenreel.corpus.formats.given import ReleaseFiles, csv_rows, parse_json, read_json, read_text, stem, typed
 from evenreel.corpus.formats.imported import Imported, Notice, repeated, some, table
 from evenreel.corpus.tables import CAPTION_COLUMNS, CLASSES, CLIP_COLUMNS, make_corpus
 from evenreel.errors import CorpusError
@@ -41,7 +41,7 @@ def read_tables(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: no table is there, a column is missing, a table is there in two forms, or a file is malformed.
     """
-    given = Given("A corpus from tables", paths)
+    given = ReleaseFiles("A corpus from tables", paths)
     in_folders = tables_among([path for path in given.files if path not in given.paths])
     named = [path for path in given.all("*.json", *(f"*{suffix}" for suffix in SUFFIXES)) if path in given.paths]
     files = [path for path in given.files if path in {*in_folders, *named}]
@@ -60,7 +60,7 @@ def tables_among(files: Iterable[Path]) -> list[Path]:
     ]
 
 
-def with_splits(given: Given, files: Sequence[Path]) -> dict[str, pl.DataFrame]:
+def with_splits(given: ReleaseFiles, files: Sequence[Path]) -> dict[str, pl.DataFrame]:
     """Tables by file name, each with the split that its file is called after.
 
     Raises:
@@ -73,7 +73,7 @@ def with_splits(given: Given, files: Sequence[Path]) -> dict[str, pl.DataFrame]:
     return {str(path): with_split(read_table(path), split_of(path.name)) for path in files}
 
 
-def _read_pair(given: Given, pair: Mapping[str, Sequence[Path]], files: Sequence[Path]) -> Imported:
+def _read_pair(given: ReleaseFiles, pair: Mapping[str, Sequence[Path]], files: Sequence[Path]) -> Imported:
     """A corpus of its two tables; what else `evenreel` writes beside them is no table to import."""
     for name, found in pair.items():
         if len(found) > 1:

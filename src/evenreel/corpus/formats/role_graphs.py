@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from evenreel.array_files import load_array
-from evenreel.corpus.formats.given import Given, field, read_json, read_lines, texts, typed
+from evenreel.corpus.formats.given import ReleaseFiles, field, read_json, read_lines, texts, typed
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
@@ -30,7 +30,7 @@ def read_role_graphs(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: captions or names are missing, names are pickled, or a file is malformed.
     """
-    given = Given("HGR", paths)
+    given = ReleaseFiles("HGR", paths)
     draft = Draft("HGR")
     captions = given.need("ref_captions.json")
     graphs = _graphs(given, draft)
@@ -52,7 +52,7 @@ def read_role_graphs(paths: Sequence[Path]) -> Imported:
     return draft.finish()
 
 
-def _graphs(given: Given, draft: Draft) -> dict[str, Any]:
+def _graphs(given: ReleaseFiles, draft: Draft) -> dict[str, Any]:
     path = given.one("sent2rolegraph.augment.json", "sent2rolegraph*.json")
     if path is None:
         draft.note("sent2rolegraph.augment.json was not given: captions have no role graphs.", left_out=True)

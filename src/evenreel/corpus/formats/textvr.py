@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import Given, field, number, optional, read_json, typed, whole
+from evenreel.corpus.formats.given import ReleaseFiles, field, number, optional, read_json, typed, whole
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.corpus.on_screen import bounds, make_texts
 from evenreel.errors import CorpusError
@@ -28,7 +28,7 @@ def read_textvr(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: no annotations are there, or a file is malformed.
     """
-    given = Given("TextVR", paths)
+    given = ReleaseFiles("TextVR", paths)
     draft = Draft("TextVR")
     files = [path for name in FILES.values() if (path := given.one(name))]
     if not files:
@@ -66,7 +66,7 @@ def _length_s(caption: object, where: str) -> float | None:
     return optional(info, "duration", float, where) if info else None
 
 
-def _read_words(given: Given, draft: Draft, read_by: dict[str, str]) -> Any:
+def _read_words(given: ReleaseFiles, draft: Draft, read_by: dict[str, str]) -> Any:
     """Words of all clips; None, with a notice, where no file of words is given."""
     files = {"/".join(path.parts[-2:]): path for path in given.all("*.json") if path.name not in FILES.values()}
     found = {name: files[file] for name, file in read_by.items() if file in files}

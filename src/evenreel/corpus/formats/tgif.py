@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from evenreel.corpus.formats.given import Given, read_lines, stem, tab_rows
+from evenreel.corpus.formats.given import ReleaseFiles, read_lines, stem, tab_rows
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
@@ -25,7 +25,7 @@ def read_tgif(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: neither sentences nor lists are there, or a file is malformed.
     """
-    given = Given("TGIF", paths)
+    given = ReleaseFiles("TGIF", paths)
     draft = Draft("TGIF")
     sentences = given.one("tgif-v1.0.tsv", "tgif*.tsv")
     lists = {split: given.one(f"{split}.txt") for split in SPLITS}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.corpus.formats.given import Given, field, optional, read_json, read_lines, stem, texts, typed
+from evenreel.corpus.formats.given import ReleaseFiles, field, optional, read_json, read_lines, stem, texts, typed
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.corpus.formats.names import cut_length_s
 from evenreel.errors import CorpusError
@@ -29,7 +29,7 @@ def read_vatex(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: no captions are there, or a file is malformed.
     """
-    given = Given("VATEX", paths)
+    given = ReleaseFiles("VATEX", paths)
     draft = Draft("VATEX")
     official = {split: given.one(*names) for split, names in FILES.items()}
     references = None if any(official.values()) else given.one("ref_captions.json")
@@ -61,7 +61,7 @@ def _read_official(draft: Draft, split: str, path: Path) -> None:
         draft.note(f"{chinese:,} Chinese captions of {path.name} are not read.")
 
 
-def _read_lists(given: Given, draft: Draft, references: Path) -> None:
+def _read_lists(given: ReleaseFiles, draft: Draft, references: Path) -> None:
     lists = {split: given.one(f"{split}_list.txt") for split in OFFICIAL}
     if not any(lists.values()):
         raise CorpusError(given.lacks("train_list.txt, val_list.txt or test_list.txt beside ref_captions.json"))

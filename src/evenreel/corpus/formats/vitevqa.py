@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import Given, field, optional, read_json, texts, typed, whole
+from evenreel.corpus.formats.given import ReleaseFiles, field, optional, read_json, texts, typed, whole
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.corpus.on_screen import bounds, make_texts
 from evenreel.errors import CorpusError
@@ -31,7 +31,7 @@ def read_vitevqa(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: no questions are there, they are of several tasks, or a file is malformed.
     """
-    given = Given("M4-ViteVQA", paths)
+    given = ReleaseFiles("M4-ViteVQA", paths)
     draft = Draft("M4-ViteVQA")
     files = {path: found for path in given.all("*vqa_*.json") if (found := _TASK.fullmatch(path.name))}
     if not files:
@@ -63,7 +63,7 @@ def _read_questions(draft: Draft, split: str, path: Path) -> None:
         draft.caption(video, " ".join([question, *answers[:1]]), columns)
 
 
-def _read_words(given: Given, draft: Draft) -> Any:
+def _read_words(given: ReleaseFiles, draft: Draft) -> Any:
     """Words of all clips; None, with a notice, where no file of words is given."""
     found: dict[str, Path] = {}
     for path in given.all("*.json", folder="video_ocr"):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import Given, csv_rows, field, number, optional, read_json, typed
+from evenreel.corpus.formats.given import ReleaseFiles, csv_rows, field, number, optional, read_json, typed
 from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
@@ -26,7 +26,7 @@ def read_youcook2(paths: Sequence[Path]) -> Imported:
     Raises:
         CorpusError: no annotations are there, both forms are, or a file is malformed.
     """
-    given = Given("YouCook2", paths)
+    given = ReleaseFiles("YouCook2", paths)
     draft = Draft("YouCook2")
     path = given.need("youcook*_annotations_trainval*.json", "validation_youcook.csv", "training_youcook.csv")
     for segments in given.all("youcook*_annotations_test*.json"):

@@ -1,1 +1,1 @@
-"""Features that others computed: their files read (`files`), made into a folder (`store`), read back (`clips`)."""
+"""Features that others computed: read from files (`files`), made into a folder (`store`), loaded (`clips`)."""

@@ -1,7 +1,7 @@
-"""Features that others computed, read back from the folder that `evenreel.features.stored.store` made of them.
+"""Features that others computed, loaded from the folder that `evenreel.features.stored.store` made of them.
 
 All frames of all clips are rows of one float16 matrix, an `.npy` that is mapped and not read into memory: clips that
-lie there in the order in which they are asked for are not even copied.
+lie there in the order in which they are loaded are not even copied.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evenreel.array_files import map_array
 from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError
 from evenreel.features.clips import Clip
-from evenreel.features.manifest import FeatureSet, Manifest, Stream
+from evenreel.features.manifest import FeatureSet, FeatureStream, Manifest
 from evenreel.features.settings import ClipAside
 from evenreel.language.tokens import split_words
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
@@ -36,7 +36,7 @@ _SILENT = "one of its frames is zero in every stream that is used"
 _SHOWN = 5
 
 
-class Rows(NamedTuple):
+class MatrixRows(NamedTuple):
     """Rows of the matrix that are the frames of a clip, and their CRC-32."""
 
     first: int
@@ -45,26 +45,26 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Index:
-    """Which clip has which rows.
+class StoredIndex:
+    """Rows of each clip in the matrix.
 
     Attributes:
-        matrix: name of its file.
+        matrix: name of the file.
         clips: rows of each clip, by its id.
         aside: reason and sentence of each clip without rows.
     """
 
     matrix: str
-    clips: Mapping[str, Rows]
+    clips: Mapping[str, MatrixRows]
     aside: Mapping[str, tuple[str, str]]
 
     def to_json(self) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         return json.dumps({"format": FORMAT, "matrix": self.matrix, "clips": self.clips, "aside": self.aside})
 
 
-def read_index(folder: Path) -> Index:
-    """The index of a folder of stored features.
+def read_index(folder: Path) -> StoredIndex:
+    """Read the index of a folder of stored features.
 
     Raises:
         FeaturesError: it is gone, damaged, or of a later version.
@@ -72,8 +72,8 @@ def read_index(folder: Path) -> Index:
     path = folder / INDEX
     try:
         fields = parse_json(path.read_text(encoding="utf-8"))
-        clips = {name: Rows(*rows) for name, rows in fields["clips"].items()}
-        index = Index(
+        clips = {name: MatrixRows(*rows) for name, rows in fields["clips"].items()}
+        index = StoredIndex(
             str(fields["matrix"]), clips, {name: (code, why) for name, (code, why) in fields["aside"].items()}
         )
         newer = fields["format"] > FORMAT
@@ -88,31 +88,31 @@ def read_index(folder: Path) -> Index:
 
 @dataclass(frozen=True)
 class StoredClips:
-    """Clips of a corpus in a folder of stored features; as `evenreel.features.FoundClips`.
+    """Clips of a corpus in a folder of stored features; used as `evenreel.features.FoundClips` is.
 
     Attributes:
-        folder: of the features.
-        manifest: whose they are.
-        made: how frames were taken of the arrays.
-        streams: those that are used, in the order of their columns.
-        index: of all clips of the folder.
-        clips: those of the corpus, in its order.
+        folder: folder of the features.
+        manifest: name and streams of the folder.
+        made: how frames were sampled of the arrays.
+        streams: streams that are used, in the order of their columns.
+        index: rows of all clips of the folder.
+        clips: clips of the corpus, in its order.
     """
 
     folder: Path
     manifest: Manifest
     made: FeatureSet
-    streams: tuple[Stream, ...]
-    index: Index
+    streams: tuple[FeatureStream, ...]
+    index: StoredIndex
     clips: tuple[Clip, ...]
 
     @property
     def dimension(self) -> int:
-        """D of the streams that are used, together."""
+        """D, columns of all streams that are used."""
         return sum(stream.dimension for stream in self.streams)
 
     def load(self) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:
-        """Features of the clips that have some, and the clips that were set aside, with the reason.
+        """Load the features of the clips that have some; return the clips that were set aside too.
 
         Frames are a view of the matrix on the disk where all streams are used and the clips lie there one after the
         other with equally many frames.
@@ -142,11 +142,11 @@ class StoredClips:
         return VideoFeatures(tuple(clip.clip_id for clip in there), frames, mask, _times(there, mask)), tuple(aside)
 
     def fingerprint(self) -> dict[str, str | int | None]:
-        """What `load` gives, as plain data to record and to compare; reads no frame.
+        """Return the identity of the loaded features, as plain data to record and to compare; reads no frame.
 
         Returns:
-            As `FoundClips.fingerprint`, and `streams`: names of those that are used. `clips` is a digest over the ids
-            and the content of the clips.
+            The keys of `FoundClips.fingerprint`, and `streams`: names of those used. `clips` is a digest over the
+            ids and the content of the clips.
         """
         rows = [(clip.clip_id, self.index.clips.get(clip.clip_id, (0, 0, 0))[1:]) for clip in self.clips]
         return {
@@ -170,7 +170,7 @@ class StoredClips:
         return matrix
 
     def _view(self, matrix: NDArray[np.float16], clips: Sequence[Clip]) -> NDArray[np.float16] | None:
-        """(V, T, D) of the clips without a copy; None where they do not lie so, or a stream is left out."""
+        """Return (V, T, D) of the clips without a copy; None where they do not lie so, or a stream is left out."""
         rows = [self.index.clips[clip.clip_id] for clip in clips]
         if not rows or len(self.streams) < len(self.manifest.streams):
             return None
@@ -184,7 +184,7 @@ class StoredClips:
     def _copied(
         self, matrix: NDArray[np.float16], clips: Sequence[Clip]
     ) -> tuple[list[Clip], NDArray[np.float16], list[ClipAside]]:
-        """Clips with their frames (V, T, D), padded, and clips that the streams that are used say nothing of."""
+        """Copy the frames of clips to (V, T, D), padded; return clips without frames in the streams used too."""
         longest = max((self.index.clips[clip.clip_id].frames for clip in clips), default=0)
         padded = np.zeros((len(clips), longest, self.dimension), np.float16)
         kept: list[Clip] = []
@@ -217,7 +217,7 @@ class StoredClips:
 
 
 def unread_captions(corpus: Corpus) -> TextFeatures:
-    """Captions that no text tower has read: as many words as each has, of 0 numbers."""
+    """Return captions that no text tower has read: as many words as each has, of 0 numbers."""
     texts = corpus.captions["text"].to_list()
     counts = np.array([max(1, len(split_words(text))) for text in texts], np.int64)
     mask = np.arange(counts.max(initial=0)) < counts[:, None]
@@ -226,7 +226,7 @@ def unread_captions(corpus: Corpus) -> TextFeatures:
 
 
 def joined(streams: Sequence[NDArray[np.float32]]) -> NDArray[np.float16]:
-    """Frames of several streams side by side, each of unit length, and all together again.
+    """Join the frames of several streams side by side, each of unit length, and all together again.
 
     Every stream has the same share of a frame then, whatever numbers its network gives; a frame that is zero in one of
     them is a frame of the others, and that of the rest stays right where a stream is left out.
@@ -245,7 +245,7 @@ def joined(streams: Sequence[NDArray[np.float32]]) -> NDArray[np.float16]:
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows of unit length; those of zeros stay so. Scaled first, since squares of large numbers are infinite."""
+    """Scale rows to unit length; those of zeros stay so. Scaled first, since squares of large numbers are infinite."""
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     scaled = rows / np.where(largest > 0, largest, np.float32(1))
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -254,7 +254,7 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _times(clips: Sequence[Clip], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(V, T) middles of equal parts of each clip, of which nobody knows more; a second each without a known length."""
+    """Return (V, T) middles of equal parts of each clip, as times are not stored; seconds without a known length."""
     counts = mask.sum(axis=1)
     lengths_s = [_length_s(clip, count) for clip, count in zip(clips, counts.tolist(), strict=True)]
     steps = np.array(lengths_s) / counts

@@ -1,4 +1,4 @@
-"""Arrays that others computed, one a clip, in the forms in which they are given away.
+"""Arrays that others computed, one a clip, in the forms in which they are published.
 
 A pickle is none of them: to read one is to run what it says.
 """
@@ -30,10 +30,10 @@ Array = NDArray[Any]
 
 
 class ArrayPlace(Protocol):
-    """Where the arrays of some clips lie."""
+    """Arrays of some clips on the disk."""
 
     def get(self, clip_id: str) -> Array | None:
-        """The array of a clip as it was stored; None where there is none.
+        """Read the array of a clip as it was stored; None where there is none.
 
         Raises:
             FeaturesError: it cannot be read.
@@ -42,7 +42,7 @@ class ArrayPlace(Protocol):
 
 @contextmanager
 def opened(path: Path, ids_files: Sequence[Path] = ()) -> Iterator[ArrayPlace]:
-    """A place of arrays, by what its name ends with, until the block ends.
+    """Open a place of arrays, by the end of its name, until the block ends.
 
     Args:
         path: a folder of `CLIP_ID.npy`; an `.npz` with an array a clip, or with one (N, ...) beside `ids`; an `.npy`
@@ -51,8 +51,8 @@ def opened(path: Path, ids_files: Sequence[Path] = ()) -> Iterator[ArrayPlace]:
             one with as many names as it has rows, else the one beside it: `NAME_ids.txt`, `NAME_names.npy`, ...
 
     Raises:
-        FeaturesError: it cannot be read, or is a pickle.
-        UsageError: it is none of these, rows have no names, or a package for it is missing.
+        FeaturesError: the place cannot be read, or is a pickle.
+        UsageError: it has another form, rows have no names, or a package for it is missing.
     """
     with ExitStack() as stack:
         yield _open(path, ids_files, stack)
@@ -126,7 +126,7 @@ class _Rows:
 
 
 def _flat(clip_id: str) -> str:
-    """The id as the name of a file or dataset, which no `/` can lead elsewhere."""
+    """Return the id as the name of a file or dataset, which no `/` can lead elsewhere."""
     return clip_id.replace("/", "_")
 
 
@@ -203,7 +203,7 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _beside(path: Path) -> list[Path]:
-    """Files that may name the rows: `trn_ft.npy` has its names in `trn_names.npy`, as those of HGR."""
+    """Return files that may name the rows: `trn_ft.npy` has its names in `trn_names.npy`, as those of HGR."""
     stems = dict.fromkeys((path.stem, path.stem.removesuffix("_ft")))
     names = (
         f"{stem}_{what}{suffix}" for stem in stems for what in ("ids", "names") for suffix in (".txt", ".json", ".npy")
@@ -243,7 +243,7 @@ def _unread(path: Path, error: Exception, what: str) -> FeaturesError:
 
 
 def _is_pickle(path: Path) -> str:
-    """What is wrong with a pickle, with the line of Python that makes arrays of a table in it."""
+    """Return the sentence that refuses a pickle, with the line of Python that makes arrays of a table in it."""
     package, load, table = "numpy", "numpy.load(sys.argv[1], allow_pickle=True)", "numpy.ravel(read)[0]"
     if path.suffix.lower() in TORCH:
         package, load, table = "torch", "torch.load(sys.argv[1], map_location='cpu', weights_only=True)", "read"

@@ -24,9 +24,9 @@ from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.clips import Clip, clips_of
 from evenreel.features.folder import remove_leftovers, store
 from evenreel.features.lock import writer_lock
-from evenreel.features.manifest import MANIFEST, FeatureSet, Manifest, Stream, manifest_beside, put_manifest
+from evenreel.features.manifest import MANIFEST, FeatureSet, FeatureStream, Manifest, manifest_beside, put_manifest
 from evenreel.features.settings import FLOAT32, STORED, ClipAside, FeatureReport, stored_rule
-from evenreel.features.stored.clips import INDEX, MATRICES, Index, Rows, joined, read_index
+from evenreel.features.stored.clips import INDEX, MATRICES, MatrixRows, StoredIndex, joined, read_index
 from evenreel.features.stored.files import ArrayPlace, opened
 from evenreel.files import replacing
 from evenreel.progress import Progress
@@ -38,10 +38,10 @@ _LOOKED_AT = 25
 
 @dataclass(frozen=True)
 class StoredSettings:
-    """Which arrays become features, and how.
+    """Arrays that become features, and how.
 
     Attributes:
-        name: what the features are called; test features have the same name as those that were trained on.
+        name: name of the features; test features have the same name as those that were trained on.
         streams: places of each stream's arrays by its name, see `evenreel.features.stored.files.opened`; of two places
             that have a clip the first one is used. Columns go by name, in whatever order the streams are given.
         frames: most frames of a clip, `round(linspace(0, T - 1, frames))` of its T, as HGR does; None for all.
@@ -63,17 +63,17 @@ def store_features(
     share whatever numbers it is given in, and leaving one out (`data.streams` of a recipe) keeps the others' shares.
     One vector (D,) of a whole clip stands in each of its frames. Frames that are zero in all streams are padding and no
     frames. A clip is set aside that has no array in one of the streams, rows of another length than most, numbers that
-    are none, or streams of unequally many frames. One clip is held at a time.
+    are not finite, or streams of unequally many frames. One clip is held at a time.
 
     Args:
-        corpus: whose clips.
-        folder: where the features go; those of the same name and streams that are there are replaced.
-        settings: which arrays.
+        corpus: the clips.
+        folder: folder of the features; those of the same name and streams that are there are replaced.
+        settings: the arrays.
         progress: called with the share of the clips that are done.
 
     Raises:
-        FeaturesError: no clip can be used, the folder holds other features, or the disk refuses.
-        UsageError: a place of arrays is none.
+        FeaturesError: no clip can be used, the folder holds other features, or cannot be written.
+        UsageError: a place of arrays has no known form.
     """
     started = time.monotonic()
     with _opened(settings) as places, writer_lock(folder, FeaturesError, "name another --out"):
@@ -97,12 +97,12 @@ def store_features(
 
 @dataclass(frozen=True)
 class _Source:
-    """The arrays of all streams.
+    """Arrays of all streams.
 
     Attributes:
-        places: of each stream.
+        places: places of each stream.
         dimensions: D of each stream.
-        frames: most of a clip; None for all.
+        frames: most frames of a clip; None for all.
     """
 
     places: Mapping[str, Sequence[ArrayPlace]]
@@ -110,7 +110,7 @@ class _Source:
     frames: int | None
 
     def clip(self, clip_id: str) -> NDArray[np.float16]:
-        """(T, D) frames of a clip, the streams side by side.
+        """Return the frames (T, D) of a clip, the streams side by side.
 
         Raises:
             MediaError: the clip cannot be used.
@@ -134,13 +134,13 @@ class _Source:
         return rows
 
     def _arrays(self, clip_id: str) -> list[NDArray[np.float32]]:
-        """(T, D) of each stream; the one vector of a clip as often as the others have frames."""
+        """Return (T, D) of each stream; the one vector of a clip as often as the others have frames."""
         arrays = [self._array(name, clip_id) for name in self.places]
         frames = max((len(array) for array in arrays if array.ndim == 2), default=1)
         return [array if array.ndim == 2 else np.tile(array, (frames, 1)) for array in arrays]
 
     def _array(self, name: str, clip_id: str) -> NDArray[np.float32]:
-        """(T, D) or (D,) of one stream."""
+        """Return (T, D) or (D,) of one stream."""
         found = _first(self.places[name], clip_id)
         if found is None:
             raise MediaError("unreadable", f"there is no array of it in the stream {name}")
@@ -164,10 +164,10 @@ class _Source:
 
 
 def _first(places: Sequence[ArrayPlace], clip_id: str) -> NDArray[Any] | None:
-    """The array of a clip in the first place that has one.
+    """Return the array of a clip in the first place that has one.
 
     Raises:
-        MediaError: it cannot be read.
+        MediaError: the array cannot be read.
     """
     try:
         return next((array for place in places if (array := place.get(clip_id)) is not None), None)
@@ -176,7 +176,7 @@ def _first(places: Sequence[ArrayPlace], clip_id: str) -> NDArray[Any] | None:
 
 
 def _sampled(array: NDArray[np.float32], frames: int | None) -> NDArray[np.float32]:
-    """At most `frames` of the rows, evenly, the first and the last among them."""
+    """Return at most `frames` of the rows, evenly, the first and the last among them."""
     if frames is None or len(array) <= frames:
         return array
     rows: NDArray[np.float32] = array[np.round(np.linspace(0, len(array) - 1, frames)).astype(np.int64)]
@@ -194,7 +194,7 @@ def _opened(settings: StoredSettings) -> Iterator[dict[str, list[ArrayPlace]]]:
 
 
 def _dimensions(corpus: Corpus, places: Mapping[str, Sequence[ArrayPlace]]) -> dict[str, int]:
-    """D of each stream: what most of the first arrays have.
+    """Return D of each stream: that of most of the first arrays.
 
     Raises:
         FeaturesError: a stream has no array of any clip, or none that can be used.
@@ -233,7 +233,7 @@ def _no_array(corpus: Corpus, name: str, trouble: str) -> str:
 
 
 def _manifest(settings: StoredSettings, source: _Source) -> Manifest:
-    streams = tuple(Stream(*pair) for pair in source.dimensions.items())
+    streams = tuple(FeatureStream(*pair) for pair in source.dimensions.items())
     named = json.dumps([settings.name, streams])
     return Manifest(
         encoder_id=f"{STORED}{settings.name}",
@@ -246,10 +246,10 @@ def _manifest(settings: StoredSettings, source: _Source) -> Manifest:
     )
 
 
-def _write_matrix(folder: Path, corpus: Corpus, source: _Source, progress: Progress) -> Index:
+def _write_matrix(folder: Path, corpus: Corpus, source: _Source, progress: Progress) -> StoredIndex:
     """Write the frames of all clips under a name that no index has yet."""
     name = _free_name(folder)
-    clips: dict[str, Rows] = {}
+    clips: dict[str, MatrixRows] = {}
     aside: dict[str, tuple[str, str]] = {}
     clip_ids = corpus.clips["clip_id"].to_list()
     try:
@@ -264,7 +264,7 @@ def _write_matrix(folder: Path, corpus: Corpus, source: _Source, progress: Progr
                 else:
                     payload = rows.tobytes()
                     file.write(payload)
-                    clips[clip_id] = Rows(count, len(rows), zlib.crc32(payload))
+                    clips[clip_id] = MatrixRows(count, len(rows), zlib.crc32(payload))
                     count += len(rows)
                 progress((number + 1) / len(clip_ids))
             _check_some(clips, aside)
@@ -274,7 +274,7 @@ def _write_matrix(folder: Path, corpus: Corpus, source: _Source, progress: Progr
         raise FeaturesError(
             f"{folder / name} cannot be written ({error.strerror or error}); nothing is kept."
         ) from error
-    return Index(name, clips, aside)
+    return StoredIndex(name, clips, aside)
 
 
 def _free_name(folder: Path) -> str:
@@ -291,15 +291,15 @@ def _write_head(file: BinaryIO, rows: int, width: int) -> None:
     np.lib.format.write_array_header_1_0(file, {"descr": "<f2", "fortran_order": False, "shape": (rows, width)})
 
 
-def _check_some(clips: Mapping[str, Rows], aside: Mapping[str, tuple[str, str]]) -> None:
+def _check_some(clips: Mapping[str, MatrixRows], aside: Mapping[str, tuple[str, str]]) -> None:
     if clips:
         return
     clip_id, (_, sentence) = next(iter(aside.items()))
     raise FeaturesError(f"Not one of the {len(aside):,} clips can be used; of {clip_id}: {sentence}.")
 
 
-def _commit(folder: Path, manifest: Manifest, index: Index) -> None:
-    """Make the matrix that was written the folder's; without a manifest a folder holds nothing."""
+def _commit(folder: Path, manifest: Manifest, index: StoredIndex) -> None:
+    """Make the written matrix that of the folder; without a manifest a folder holds nothing."""
     (folder / MANIFEST).unlink(missing_ok=True)
     store(folder / INDEX, index.to_json().encode())
     put_manifest(folder, manifest)
@@ -308,5 +308,5 @@ def _commit(folder: Path, manifest: Manifest, index: Index) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def _clips_aside(corpus: Corpus, index: Index) -> Iterator[Clip]:
+def _clips_aside(corpus: Corpus, index: StoredIndex) -> Iterator[Clip]:
     return (clip for clip in clips_of(corpus) if clip.clip_id in index.aside)

@@ -15,7 +15,7 @@ from pathlib import Path
 from evenreel.arguments import as_path, check_settings_kind, one_or_more
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError, MediaError
-from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted
+from evenreel.features.clip_reader import READER, ClipReader, ClipSource, ReaderSettings, WantedStages
 from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import Shard, tidy_shards
@@ -158,8 +158,8 @@ class IndexJob:
         self._report.seconds = time.monotonic() - started
         return self._report
 
-    def _wanted(self) -> Wanted:
-        return Wanted(self._settings.model is not None, self._settings.read_text)
+    def _wanted(self) -> WantedStages:
+        return WantedStages(self._settings.model is not None, self._settings.read_text)
 
     def _tie(self) -> None:
         """Note that a new library has no vision; load a model that may not be the library's own, to compare."""
@@ -199,7 +199,7 @@ class IndexJob:
             if wanted is None:
                 return
             try:
-                shard = reader.read(Source(clip_id, file.path, file.stamp), wanted, stills)
+                shard = reader.read(ClipSource(clip_id, file.path, file.stamp), wanted, stills)
             except BaseException:
                 self._release(clip_id)
                 raise
@@ -229,7 +229,7 @@ class IndexJob:
             self._report.notes += [(printable(file.path), note) for note in shard.info.notes]
         self._progress.file_done(file.path)
 
-    def _claim(self, file: FoundFile, clip_id: str) -> Wanted | None:
+    def _claim(self, file: FoundFile, clip_id: str) -> WantedStages | None:
         """The stages this thread is to do; None where the content is known, or another thread reads it just now.
 
         In that case the file comes back to the queue when the other thread is done with it.

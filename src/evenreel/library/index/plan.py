@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from evenreel.errors import LibraryError
-from evenreel.features.clip_reader import Wanted
+from evenreel.features.clip_reader import WantedStages
 from evenreel.features.progress import TRANSIENT
 from evenreel.library.index.scan import FoundFile, Scan
 from evenreel.library.store.catalog import loaded_path
@@ -29,7 +29,7 @@ class KnownFile:
     clip_id: str | None
     reason: str | None
     sentence: str | None
-    done: Wanted | None
+    done: WantedStages | None
 
 
 @dataclass
@@ -59,11 +59,11 @@ def known_files(connection: sqlite3.Connection, shards: Container[str]) -> Itera
     for path, size, mtime_ns, ctime_ns, state, clip_id, reason, sentence, vision, text in rows:
         stamp, done = FileStamp(size, mtime_ns, ctime_ns), None
         if clip_id is None or clip_id in shards:
-            done = Wanted(bool(vision), bool(text))
+            done = WantedStages(bool(vision), bool(text))
         yield KnownFile(loaded_path(path), stamp, state, clip_id, reason, sentence, done)
 
 
-def make_plan(found: Scan, known: dict[str, KnownFile], wanted: Wanted, *, retry: bool) -> IndexPlan:
+def make_plan(found: Scan, known: dict[str, KnownFile], wanted: WantedStages, *, retry: bool) -> IndexPlan:
     """Sort the files of a scan by what must be done with them; an unchanged one has cost no more than a stat."""
     plan = IndexPlan()
     for file in found.files:
@@ -89,11 +89,11 @@ def make_plan(found: Scan, known: dict[str, KnownFile], wanted: Wanted, *, retry
     return plan
 
 
-def still_wanted(wanted: Wanted, done: Wanted | None) -> Wanted:
+def still_wanted(wanted: WantedStages, done: WantedStages | None) -> WantedStages:
     """Return the stages that are wanted and not done."""
     if done is None:
         return wanted
-    return Wanted(wanted.vision and not done.vision, wanted.text and not done.text)
+    return WantedStages(wanted.vision and not done.vision, wanted.text and not done.text)
 
 
 def _gone(found: Scan, known: dict[str, KnownFile]) -> list[str]:

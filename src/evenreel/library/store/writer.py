@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.errors import LibraryError, MediaError
-from evenreel.features.clip_reader import Wanted, merge
+from evenreel.features.clip_reader import WantedStages, merge
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, remove_shard, shard_path, write_shard
 from evenreel.features.stills import Stills, write_stills
@@ -84,12 +84,12 @@ class Store:
         self._lock = threading.RLock()
         self._new: set[str] = set()  # paths that no run before has seen
 
-    def done_stages(self, clip_id: str) -> Wanted | None:
+    def done_stages(self, clip_id: str) -> WantedStages | None:
         """Return the stages done for a clip, None where it is unknown or has no whole shard."""
         row = self._one("SELECT has_vision, has_text FROM clips WHERE clip_id = ?", clip_id)
         if row is None or self._stored_shard(clip_id) is None:
             return None
-        return Wanted(bool(row[0]), bool(row[1]))
+        return WantedStages(bool(row[0]), bool(row[1]))
 
     def _stored_shard(self, clip_id: str) -> Shard | None:
         """The shard of a clip, None where it is gone or damaged.

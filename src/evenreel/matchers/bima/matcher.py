@@ -30,7 +30,7 @@ from evenreel.matchers.bima.text import BiasHead, Gaussian, mean_draw
 from evenreel.matchers.bima.video import ElementAttention, SceneElements, SceneSettings
 from evenreel.matchers.wti import Wti, weighted_tokens
 from evenreel.settings_checks import FINITE, MOST_BITS, check_settings, one_of, whole
-from evenreel.similarity.interaction import Tokens
+from evenreel.similarity.interaction import TokenVectors
 from evenreel.similarity.pooling import masked_mean
 
 
@@ -109,11 +109,11 @@ class Bima(Wti):
             )
         self.scene.read(Path(settings.embeddings))
 
-    def encode_text(self, text: TextBatch) -> Tokens:
+    def encode_text(self, text: TextBatch) -> TokenVectors:
         """Content of the words with its weights, (Q, W, D) and (Q, W); or what `reading` says."""
         return self.text_state(text, self.reading)
 
-    def text_state(self, text: TextBatch, reading: Reading) -> Tokens:
+    def text_state(self, text: TextBatch, reading: Reading) -> TokenVectors:
         """Captions for `score`, read in any way.
 
         Raises:

@@ -62,7 +62,7 @@ def numbered(graphs: Sequence[RoleGraph], vocabulary: Mapping[str, int], most: M
     A phrase loses its words past the last one that is read, and is left out where none remains. Every verb looks at
     the event, and a verb and a noun that belongs to it at each other; the event, as in the published code, at nothing.
     """
-    kept = [_Kept(graph, most) for graph in graphs]
+    kept = [_CutGraph(graph, most) for graph in graphs]
     verbs = max((len(one.verbs) for one in kept), default=0)
     phrases = verbs + max((len(one.nouns) for one in kept), default=0)
     longest = max((len(one.words) for one in kept), default=1)
@@ -86,7 +86,7 @@ def numbered(graphs: Sequence[RoleGraph], vocabulary: Mapping[str, int], most: M
     return Numbers(as_tensor(words), as_tensor(lengths), as_tensor(members), as_tensor(roles), as_tensor(edges), verbs)
 
 
-class _Kept:
+class _CutGraph:
     """What is read of a graph: the first words, and the first verbs and nouns that have one of these."""
 
     def __init__(self, graph: RoleGraph, most: Most) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from evenreel.settings_checks import check_heads
-from evenreel.similarity.clues import Rows, Weighing, by_head, every_row, products, row_logits, summed, taken
+from evenreel.similarity.clues import RowTerms, RowWeights, by_head, every_row, products, row_logits, summed, taken
 from evenreel.similarity.pooling import masked_softmax
 
 CLUE_STD = 0.02
@@ -26,9 +26,9 @@ def identity(dimension: int) -> nn.Linear:
     return linear
 
 
-def through(linear: nn.Linear, rows: Rows) -> Rows:
+def through(linear: nn.Linear, rows: RowTerms) -> RowTerms:
     """Rows behind a map."""
-    return Rows(linear(rows.own), linear(rows.other))
+    return RowTerms(linear(rows.own), linear(rows.other))
 
 
 class CoAttention(nn.Module):
@@ -63,7 +63,7 @@ def weighed_attention(logits: Tensor, queries: Tensor, keys: Tensor, key_mask: T
     return masked_softmax(scaled, key_mask[:, None, None].expand_as(scaled))
 
 
-class Attention(nn.Module):
+class AttentionMaps(nn.Module):
     """Maps of multi-head attention (Vaswani et al. 2017).
 
     Raises:
@@ -77,14 +77,14 @@ class Attention(nn.Module):
         self.query, self.key, self.value, self.output = (identity(dimension) for _ in range(4))
 
 
-class Typed(NamedTuple):
+class TypedRows(NamedTuple):
     """Rows of a modality with their type embeddings behind the same map, (1, D) or (l, D), which nothing weighs."""
 
-    rows: Rows
+    rows: RowTerms
     types: Tensor
 
 
-class Heard(NamedTuple):
+class SelfAttended(NamedTuple):
     """What a clue token hears of its own modality, by self-attention.
 
     Attributes:
@@ -95,28 +95,28 @@ class Heard(NamedTuple):
 
     own_logits: Tensor
     other_logits: Tensor
-    values: Rows
+    values: RowTerms
 
 
-class Seen(NamedTuple):
+class KeyValues(NamedTuple):
     """Keys and values of rows that a token looks at."""
 
-    keys: Rows
-    values: Rows
+    keys: RowTerms
+    values: RowTerms
 
 
 class ClueRows(NamedTuple):
-    """What a clue needs of videos: of its own modality (`Heard`, `Seen` or nothing), and of the other one."""
+    """Tensors of videos that a clue needs: of its own modality (`SelfAttended`, `KeyValues`, none) and of the other."""
 
-    own: Heard | Seen | tuple[()]
-    other: Seen
+    own: SelfAttended | KeyValues | tuple[()]
+    other: KeyValues
 
 
-class Sides(NamedTuple):
+class ClueWeights(NamedTuple):
     """A clue's own modality and the other one, of a chunk: the weights of its rows, and their types (l, D)."""
 
-    own: Weighing
-    other: Weighing
+    own: RowWeights
+    other: RowWeights
     own_types: Tensor
     other_types: Tensor
 
@@ -133,42 +133,42 @@ class Clue(nn.Module):
     ) -> None:
         super().__init__()
         self.token = nn.Parameter(CLUE_STD * torch.randn(dimension))
-        self.inner = Attention(dimension, heads) if intra == "self_attention" else None
+        self.inner = AttentionMaps(dimension, heads) if intra == "self_attention" else None
         self.norm = nn.LayerNorm(dimension) if intra == "self_attention" else None
-        self.cross = Attention(dimension, heads)
+        self.cross = AttentionMaps(dimension, heads)
         self.reads_own = intra == "keys"
         self.residual = residual
 
-    def hoisted(self, own: Rows, other: Rows, clue_type: Tensor) -> ClueRows:
+    def hoisted(self, own: RowTerms, other: RowTerms, clue_type: Tensor) -> ClueRows:
         """What is the same for all captions."""
-        seen = Seen(through(self.cross.key, other), through(self.cross.value, other))
+        seen = KeyValues(through(self.cross.key, other), through(self.cross.value, other))
         if self.inner is not None:
             query = by_head(self.inner.query(self.token + clue_type), self.inner.heads)
             keys = self.inner.key.weight.view(*query.shape, -1)  # before the map: as few vectors as there are heads
             looks = torch.einsum("hd,hde->he", query, keys)
             own_logits, other_logits = (torch.einsum("he,vle->vhl", looks, rows) for rows in own)
-            return ClueRows(Heard(own_logits, other_logits, through(self.inner.value, own)), seen)
+            return ClueRows(SelfAttended(own_logits, other_logits, through(self.inner.value, own)), seen)
         if self.reads_own:
-            return ClueRows(Seen(through(self.cross.key, own), through(self.cross.value, own)), seen)
+            return ClueRows(KeyValues(through(self.cross.key, own), through(self.cross.value, own)), seen)
         return ClueRows((), seen)
 
-    def forward(self, rows: ClueRows, sides: Sides, clue_type: Tensor) -> Tensor:
+    def forward(self, rows: ClueRows, sides: ClueWeights, clue_type: Tensor) -> Tensor:
         """The clue of each pair of a chunk, (v, q, D)."""
         token = self.token + clue_type
-        if self.inner is not None and isinstance(rows.own, Heard) and self.norm is not None:
+        if self.inner is not None and isinstance(rows.own, SelfAttended) and self.norm is not None:
             token = token + self.inner.output(self._heard(self.inner, rows.own, sides, token))
             query = self.cross.query(self.norm(token))
         else:
             token = token.expand(*sides.own.own.shape[:2], -1)
             query = self.cross.query(token)
         parts = [(rows.other, sides.other, sides.other_types)]
-        if isinstance(rows.own, Seen):
+        if isinstance(rows.own, KeyValues):
             parts.insert(0, (rows.own, sides.own, sides.own_types))
         found = self.cross.output(looked(self.cross, query, parts))
         clue: Tensor = token + found if self.residual else found
         return clue
 
-    def _heard(self, inner: Attention, heard: Heard, sides: Sides, token: Tensor) -> Tensor:
+    def _heard(self, inner: AttentionMaps, heard: SelfAttended, sides: ClueWeights, token: Tensor) -> Tensor:
         """What the token finds in itself and in the rows of its modality, (v, q, D)."""
         weighing, heads, query = sides.own, inner.heads, inner.query(token)
         rows = row_logits(heard.own_logits[:, None], heard.other_logits[:, None], weighing)
@@ -187,14 +187,16 @@ class CrossAttention(nn.Module):
 
     def __init__(self, dimension: int, heads: int, *, residual: bool) -> None:
         super().__init__()
-        self.cross = Attention(dimension, heads)
+        self.cross = AttentionMaps(dimension, heads)
         self.residual = residual
 
-    def hoisted(self, own: Rows, other: Rows) -> tuple[Rows, Seen]:
+    def hoisted(self, own: RowTerms, other: RowTerms) -> tuple[RowTerms, KeyValues]:
         """Queries of windows; keys and values of frames."""
-        return through(self.cross.query, own), Seen(through(self.cross.key, other), through(self.cross.value, other))
+        return through(self.cross.query, own), KeyValues(
+            through(self.cross.key, other), through(self.cross.value, other)
+        )
 
-    def forward(self, rows: tuple[Rows, Seen], sides: Sides, mean: Tensor) -> Tensor:
+    def forward(self, rows: tuple[RowTerms, KeyValues], sides: ClueWeights, mean: Tensor) -> Tensor:
         """The hybrid of each pair, (v, q, D).
 
         Args:
@@ -215,7 +217,7 @@ class CrossAttention(nn.Module):
         return mean + pooled if self.residual else pooled
 
 
-def looked(attention: Attention, query: Tensor, parts: list[tuple[Seen, Weighing, Tensor]]) -> Tensor:
+def looked(attention: AttentionMaps, query: Tensor, parts: list[tuple[KeyValues, RowWeights, Tensor]]) -> Tensor:
     """What queries (v, q, D) find in rows of one or two modalities, before the map of the output: (v, q, D)."""
     heads = attention.heads
     logits, masks = [], []

@@ -29,10 +29,10 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.mean_pool import Rows as Sentences
-from evenreel.matchers.tcd.clues import Clue, CoAttention, CrossAttention, Sides, weighed_attention
+from evenreel.matchers.mean_pool import UnitVectors as Sentences
+from evenreel.matchers.tcd.clues import Clue, ClueWeights, CoAttention, CrossAttention, weighed_attention
 from evenreel.matchers.tcd.settings import TcdSettings
-from evenreel.similarity.clues import Rows, Weighing, conditioned, mean_row
+from evenreel.similarity.clues import RowTerms, RowWeights, conditioned, mean_row
 from evenreel.similarity.pooling import masked_mean, masked_softmax
 from evenreel.similarity.states import row_count, take_rows
 
@@ -42,7 +42,7 @@ CHUNK_NUMBERS = 2**20
 LEAST_CONFIDENCE = 1e-3
 
 
-class Streams(NamedTuple):
+class CoAttended(NamedTuple):
     """What refined frames and refined windows take of the other modality, the same for all captions.
 
     With co-attention refined frames have a row for each window, which takes of frames (l = O, k = T), and refined
@@ -79,7 +79,7 @@ class TcdVideo(NamedTuple):
     windows: Tensor
     window_mask: Tensor
     certainty: Tensor
-    streams: Streams | tuple[()]
+    streams: CoAttended | tuple[()]
     hybrids: tuple[Any, ...]
 
 
@@ -221,23 +221,23 @@ class Tcd(nn.Module):
         windows = torch.where(first[..., None], self.no_text, windows.masked_fill(~mask[..., None], 0.0))
         return F.normalize(windows, dim=-1), mask | first, certainty
 
-    def _streams(self, video: TcdVideo) -> Streams:
+    def _streams(self, video: TcdVideo) -> CoAttended:
         frames, windows = self.scale * video.frames, self.scale * video.windows
         if self.frames_look is None or self.windows_look is None:
             nothing = frames[:, :0]
-            return Streams(frames[..., :0], nothing, windows[..., :0], nothing)
+            return CoAttended(frames[..., :0], nothing, windows[..., :0], nothing)
         of_video = self.windows_look.hoisted(windows, frames, video.frame_mask)
-        return Streams(*of_video, *self.frames_look.hoisted(frames, windows, video.window_mask))
+        return CoAttended(*of_video, *self.frames_look.hoisted(frames, windows, video.window_mask))
 
-    def _rows(self, video: TcdVideo, streams: Streams) -> tuple[Rows, Rows]:
+    def _rows(self, video: TcdVideo, streams: CoAttended) -> tuple[RowTerms, RowTerms]:
         """Refined frames and refined windows, as what they are sums of."""
         frames, windows = self.scale * video.frames, self.scale * video.windows
         if self.frames_look is None:
-            return Rows(frames, streams.video_taken), Rows(windows, streams.ocr_taken)
+            return RowTerms(frames, streams.video_taken), RowTerms(windows, streams.ocr_taken)
         looks = slice(None if self.settings.co_residual else 0)
-        return Rows(windows[:, looks], streams.video_taken), Rows(frames[:, looks], streams.ocr_taken)
+        return RowTerms(windows[:, looks], streams.video_taken), RowTerms(frames[:, looks], streams.ocr_taken)
 
-    def _hybrids(self, video_rows: Rows, ocr_rows: Rows) -> tuple[Any, ...]:
+    def _hybrids(self, video_rows: RowTerms, ocr_rows: RowTerms) -> tuple[Any, ...]:
         if self.cross is not None:
             return self.cross.hoisted(ocr_rows, video_rows)
         own = {"video": (video_rows, ocr_rows), "ocr": (ocr_rows, video_rows)}
@@ -267,7 +267,7 @@ class Tcd(nn.Module):
         sentence = text.vectors
         frames = self._weights(sentence, video.frames, video.frame_mask, None)
         windows = self._weights(sentence, video.windows, video.window_mask, video.certainty)
-        if not isinstance(video.streams, Streams):
+        if not isinstance(video.streams, CoAttended):
             shares, rows = (frames, video.frames) if self.settings.modalities == "video" else (windows, video.windows)
             return _cosines(shares @ rows, sentence)[None]
         video_rows, ocr_rows = self._rows(video, video.streams)
@@ -290,13 +290,13 @@ class Tcd(nn.Module):
         return shares * count if self.settings.preserve_mean else shares
 
     def _weighings(
-        self, video: TcdVideo, streams: Streams, frames: Tensor, windows: Tensor
-    ) -> tuple[Weighing, Weighing]:
+        self, video: TcdVideo, streams: CoAttended, frames: Tensor, windows: Tensor
+    ) -> tuple[RowWeights, RowWeights]:
         """How captions weigh refined frames and refined windows."""
         if self.frames_look is None:
             return (
-                Weighing(frames, frames[..., :0], streams.video_mix, video.frame_mask),
-                Weighing(windows, windows[..., :0], streams.ocr_mix, video.window_mask),
+                RowWeights(frames, frames[..., :0], streams.video_mix, video.frame_mask),
+                RowWeights(windows, windows[..., :0], streams.ocr_mix, video.window_mask),
             )
         of_video, of_ocr = streams.video_mix, streams.ocr_mix
         if not self.settings.attention_norm:
@@ -304,12 +304,12 @@ class Tcd(nn.Module):
             of_ocr = weighed_attention(of_ocr, frames, windows, video.window_mask)
         looks = slice(None if self.settings.co_residual else 0)
         return (
-            Weighing(windows[..., looks], frames, of_video, video.window_mask),
-            Weighing(frames[..., looks], windows, of_ocr, video.frame_mask),
+            RowWeights(windows[..., looks], frames, of_video, video.window_mask),
+            RowWeights(frames[..., looks], windows, of_ocr, video.frame_mask),
         )
 
     def _hybrid(
-        self, hybrids: tuple[Any, ...], of_video: Weighing, of_ocr: Weighing, means: tuple[Tensor, Tensor]
+        self, hybrids: tuple[Any, ...], of_video: RowWeights, of_ocr: RowWeights, means: tuple[Tensor, Tensor]
     ) -> Tensor:
         """What stands for both modalities, (v, q, D): the clue (equation 11), or another fusion of table 6."""
         if self.settings.distils:
@@ -326,13 +326,13 @@ class Tcd(nn.Module):
             return joint
         return means[0] * means[1] + means[0] if self.settings.fusion == "product" else means[0] + means[1]
 
-    def _sides_of(self, own: str, of_video: Weighing, of_ocr: Weighing) -> Sides:
+    def _sides_of(self, own: str, of_video: RowWeights, of_ocr: RowWeights) -> ClueWeights:
         video, ocr = (of_video, _of_rows(self.video_types, of_video)), (of_ocr, _of_rows(self.ocr_types, of_ocr))
         (first, its), (second, others) = (video, ocr) if own == "video" else (ocr, video)
-        return Sides(first, second, its, others)
+        return ClueWeights(first, second, its, others)
 
 
-def _of_rows(types: Tensor | None, rows: Weighing) -> Tensor:
+def _of_rows(types: Tensor | None, rows: RowWeights) -> Tensor:
     """The types of so many rows; one that all share is one."""
     assert types is not None
     return types[: rows.mask.shape[1]]

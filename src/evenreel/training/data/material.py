@@ -25,7 +25,7 @@ from evenreel.encoders.trainable import TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import ClipAside, FoundClips, StoredClips, find_clips, load_text_features
 from evenreel.features.graphs import with_graphs
-from evenreel.features.seen import seen_clips
+from evenreel.features.pretrained import pretrained_means
 from evenreel.media.content import stamp
 from evenreel.progress import Progress
 from evenreel.training.data.changed_words import changes_of, check_words, with_words, words_used
@@ -357,7 +357,7 @@ def _with_seen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, used: En
     """The examples with how the towers see their clips before training, where the recipe asks for that."""
     if recipe.data.seen is None:
         return examples
-    seen = seen_clips(recipe.data.seen, corpus, examples.pairs.clip_ids)
+    seen = pretrained_means(recipe.data.seen, corpus, examples.pairs.clip_ids)
     if seen.weights_hash != used.weights_hash:
         raise RecipeError(
             f"data.seen ({recipe.data.seen}) holds features of {seen.encoder_id}, and the backbone is "

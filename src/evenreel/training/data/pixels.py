@@ -56,7 +56,7 @@ class PixelExamples:
         preprocessing: how the tower wants its pictures.
         full_length: whether the text tower takes captions of its full length only, as SigLIP does.
         augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.recipe.Backbone`.
-        seen: (V, D) means of the clips' frames before training, see `evenreel.features.seen`; None where not needed.
+        seen: (V, D) means of the clips' frames before training (`evenreel.features.pretrained`); None where not needed.
         windows: what is written in the clips; None where not needed.
     """
 

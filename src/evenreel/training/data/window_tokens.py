@@ -13,7 +13,7 @@ from torch import Tensor
 from evenreel.arrays import Indices
 from evenreel.encoders.towers import Towers
 from evenreel.encoders.trainable import TokenIds, shortened, tokenise
-from evenreel.features.on_screen import OnScreen
+from evenreel.features.on_screen import ScreenSentences
 from evenreel.features.settings import Words
 
 NOTHING = ""
@@ -76,7 +76,7 @@ class WindowTokens:
         return digest.hexdigest()
 
 
-def window_tokens(towers: Towers, written: OnScreen) -> WindowTokens:
+def window_tokens(towers: Towers, written: ScreenSentences) -> WindowTokens:
     """Tokenise what is written in some clips."""
     distinct = {text: row for row, text in enumerate(dict.fromkeys([NOTHING, *_all(written.texts)]))}
     rows = torch.tensor([[distinct[text] for text in windows] for windows in written.texts])

@@ -1,4 +1,4 @@
-"""How clips look to a tower that never learned, beside features of one that did: the mean of their frames."""
+"""Mean frame of each clip by a tower before any training, beside features of one that was trained."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from evenreel.features.scene_elements import clip_means
 from evenreel.types import Corpus, FloatArray, VideoFeatures
 
 
-class Seen(NamedTuple):
-    """Means of the frames of V clips, (V, D), of any length, and whose features they are."""
+class PretrainedMeans(NamedTuple):
+    """Means of the frames of V clips by the pretrained tower, (V, D), of any length, and its id."""
 
     means: FloatArray
     encoder_id: str
     weights_hash: str
 
 
-def seen_clips(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]) -> Seen:
-    """The means of some clips.
+def pretrained_means(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]) -> PretrainedMeans:
+    """Compute the mean frame of some clips from features of the pretrained tower.
 
     Args:
-        folder: features of the corpus by the tower as it was before any training (`evenreel features`).
-        corpus: whose clips.
-        clip_ids: of V clips of it.
+        folder: features of the corpus by the tower before any training (`evenreel features`).
+        corpus: the clips.
+        clip_ids: V clips of the corpus.
 
     Raises:
         FeaturesError: a clip has no features there, or was set aside; they are of no encoder; a file is damaged.
@@ -48,13 +48,13 @@ def seen_clips(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]) ->
             "them again."
         )
     means = clip_means(videos)[[place[clip_id] for clip_id in clip_ids]]
-    return Seen(means, found.manifest.encoder_id, found.manifest.weights_hash)
+    return PretrainedMeans(means, found.manifest.encoder_id, found.manifest.weights_hash)
 
 
-def with_seen(videos: VideoFeatures, folder: str | Path, corpus: Corpus) -> VideoFeatures:
-    """The features with these means beside them.
+def with_pretrained_means(videos: VideoFeatures, folder: str | Path, corpus: Corpus) -> VideoFeatures:
+    """Add pretrained means to the features of clips.
 
     Raises:
-        FeaturesError: see `seen_clips`.
+        FeaturesError: see `pretrained_means`.
     """
-    return replace(videos, seen=seen_clips(folder, corpus, videos.ids).means)
+    return replace(videos, seen=pretrained_means(folder, corpus, videos.ids).means)
