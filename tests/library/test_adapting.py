@@ -84,7 +84,7 @@ def test_scores_are_those_of_re_ranking(library: Library) -> None:
             read = partial(stored_clip, opened.connection, opened.gallery, opened.vectors, text=False)
             return reranker.judge(text, query, found.stream.videos.ids, read, opened).scores
 
-        np.testing.assert_allclose(scores[row], library.ask(judged), atol=2e-5)
+        np.testing.assert_allclose(scores[row], library.read(judged), atol=2e-5)
 
 
 def test_zero_shot_scores_as_the_mean_frame(library: Library) -> None:

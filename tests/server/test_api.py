@@ -79,7 +79,7 @@ def test_an_answer_is_given_again_until_the_library_changes(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = ask(client, "/api/search", q="asked twice")
-    monkeypatch.setattr("evenreel.server.desk.Desk.ask", lambda *_: pytest.fail("the library was asked again"))
+    monkeypatch.setattr("evenreel.server.desk.Desk.query", lambda *_: pytest.fail("the library was asked again"))
     again = ask(client, "/api/search", q="asked twice")
     assert again == before
 

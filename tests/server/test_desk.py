@@ -58,15 +58,15 @@ def test_an_answer_is_kept_until_the_library_changes(place: Path) -> None:
         return clips(library)
 
     async def three_times(desk: Desk) -> list[bytes]:
-        first = await desk.ask_once("clips", counting)
-        again = await desk.ask_once("clips", counting)
+        first = await desk.query_once("clips", counting)
+        again = await desk.query_once("clips", counting)
         connection = catalogs.open_for_writing(place)
         connection.execute(
             "INSERT INTO clips SELECT 'bus', container, codec, width, height, duration_s, fps, has_vision,"
             " has_text, notes, shard_hash FROM clips"
         )
         connection.close()
-        return [first, again, await desk.ask_once("clips", counting)]
+        return [first, again, await desk.query_once("clips", counting)]
 
     with open_desk(place) as desk:
         wait_until(lambda: desk.model == "none")
@@ -85,7 +85,7 @@ def test_without_vision_nobody_waits_for_a_model(served: Served) -> None:
 def test_kept_answers_are_bounded_by_their_size(place: Path) -> None:
     with open_desk(place) as desk:
         for number in range(5):
-            asyncio.run(desk.ask_once(number, lambda library: bytes(CACHED_BYTES // 3)))
+            asyncio.run(desk.query_once(number, lambda library: bytes(CACHED_BYTES // 3)))
         assert len(desk._answers) == 3
         assert desk._answer_bytes == sum(map(len, desk._answers.values())) <= CACHED_BYTES
 
@@ -98,7 +98,7 @@ def test_more_than_may_wait_are_told_to_come_back(place: Path) -> None:
         return b"x"
 
     async def crowd(desk: Desk) -> list[bytes | BaseException]:
-        asked = [asyncio.create_task(desk.ask(waiting)) for _ in range(6)]
+        asked = [asyncio.create_task(desk.query(waiting)) for _ in range(6)]
         await asyncio.sleep(0)
         gate.set()
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -116,8 +116,8 @@ def test_re_ranked_searches_share_one_library(place: Path) -> None:
         return id(library)
 
     async def crowd(desk: Desk) -> tuple[set[int], set[int]]:
-        plain = await asyncio.gather(*(desk.ask(at_once) for _ in range(2)))
-        reranked = await asyncio.gather(*(desk.ask(id, rerank=True) for _ in range(2)))
+        plain = await asyncio.gather(*(desk.query(at_once) for _ in range(2)))
+        reranked = await asyncio.gather(*(desk.query(id, rerank=True) for _ in range(2)))
         return set(plain), set(reranked)
 
     with open_desk(place) as desk:
@@ -128,12 +128,12 @@ def test_re_ranked_searches_share_one_library(place: Path) -> None:
 def test_a_catalog_that_goes_and_comes_back(place: Path) -> None:
     catalog, away = place / catalogs.CATALOG, place / "away.sqlite"
     with open_desk(place, replace(WORDS_ONLY, searchers=1)) as desk:
-        assert asyncio.run(desk.ask(clips)) == b"1"
+        assert asyncio.run(desk.query(clips)) == b"1"
         catalog.rename(away)
         with pytest.raises(LibraryError):
-            asyncio.run(desk.ask(clips))
+            asyncio.run(desk.query(clips))
         away.rename(catalog)
-        assert asyncio.run(desk.ask(clips)) == b"1"
+        assert asyncio.run(desk.query(clips)) == b"1"
 
 
 def test_a_catalog_that_another_takes_the_place_of(place: Path, tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_a_catalog_that_another_takes_the_place_of(place: Path, tmp_path: Path) 
         other.add_clip(clip_id)
     other.connection.close()
     with open_desk(place) as desk:
-        assert asyncio.run(desk.ask(clips)) == b"1"
+        assert asyncio.run(desk.query(clips)) == b"1"
         os.replace(tmp_path / "other" / catalogs.CATALOG, place / catalogs.CATALOG)
-        assert asyncio.run(desk.ask(clips)) == b"3"
+        assert asyncio.run(desk.query(clips)) == b"3"
 
 
 def test_a_model_that_comes_later_is_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_a_model_that_comes_later_is_loaded(place: Path, monkeypatch: pytest.Mon
         catalogs.set_meta(connection, {"model": "words", "encoder_id": "words", "weights_hash": encoder.weights_hash})
         connection.close()
         # A request looks whether there is a model now, but for one that comes while another look is being had.
-        wait_until(lambda: bool(asyncio.run(desk.ask(clips))) and desk.model == "ready")
+        wait_until(lambda: bool(asyncio.run(desk.query(clips))) and desk.model == "ready")
         desk.need_vision()
 
 

@@ -143,7 +143,7 @@ def _weight_names(folder: Path) -> list[str]:
 
 
 def _check_layers(folder: Path, config: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse a model of layers that nobody has weights for, before any of them is built."""
+    """Refuse a model with layers without weights, before any of them is built."""
     for part in ("text", "vision"):
         settings = config.get(f"{part}_config")
         said = settings.get("num_hidden_layers") if isinstance(settings, dict) else None

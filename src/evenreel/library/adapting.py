@@ -40,14 +40,14 @@ class LibraryStream(NamedTuple):
         stream: the encoded queries, and the clips with frames.
         encode: the library's model, which reads counterfactual captions.
         names: clip id -> name of the clip's first file.
-        asked: number of queries given, repeated ones counted and empty ones not.
+        query_count: number of queries given, repeated ones counted and empty ones not.
     """
 
     pretrained: Pretrained
     stream: QueryStream
     encode: EncodeTexts
     names: Mapping[str, str]
-    asked: int
+    query_count: int
 
 
 def library_stream(
@@ -75,7 +75,7 @@ def library_stream(
             raise UsageError(f"The library {library.path} is searched without vision, so no matcher can learn there.")
         return read_stream(opened, queries, pretrained or zero_shot_of(encoder, device), encoder)
 
-    return library.ask(read)
+    return library.read(read)
 
 
 def zero_shot_of(encoder: Encoder, device: str) -> Pretrained:

@@ -89,7 +89,7 @@ def _cut(queries: Sequence[str]) -> Iterator[str]:
         yield f"Of {long:,} of {len(queries):,} queries only the first {MAX_CHARACTERS:,} characters were read."
 
 
-def audited(library: Opened, asked: EncodedQueries, *, neutral: bool, every_clip: bool) -> tuple[Corpus, BestFrames]:
+def audited(library: Opened, searched: EncodedQueries, *, neutral: bool, every_clip: bool) -> tuple[Corpus, BestFrames]:
     """Return the clips with frames (or with frames and a known source) as a corpus, with the scores of queries on them.
 
     Raises:
@@ -97,7 +97,7 @@ def audited(library: Opened, asked: EncodedQueries, *, neutral: bool, every_clip
         UsageError: the library has no vision or no clip with frames, or its search cannot be neutral.
         LibraryError: the vectors cannot be read.
     """
-    gallery, vectors, queries = library.gallery, library.vectors, asked.vectors
+    gallery, vectors, queries = library.gallery, library.vectors, searched.vectors
     if vectors is None:
         raise UsageError("The library has no vision, so no similarity can be audited.")
     if neutral:
@@ -109,8 +109,8 @@ def audited(library: Opened, asked: EncodedQueries, *, neutral: bool, every_clip
     rows = _with_frames(sources) if every_clip else _of_known_source(sources)
     ids = [f"q{number}" for number in range(1, len(queries) + 1)]
     about = ScoreNotes(
-        notices=(*asked.notices, *_left_out(library, len(rows), "no" if every_clip else "no known source or no")),
-        texts=dict(zip(ids, asked.texts, strict=False)),
+        notices=(*searched.notices, *_left_out(library, len(rows), "no" if every_clip else "no known source or no")),
+        texts=dict(zip(ids, searched.texts, strict=False)),
         names={gallery.clip_ids[row]: path for row in rows if (path := sources.paths[row])},
     )
     scores = BestFrames(

@@ -28,7 +28,7 @@ from evenreel.wording import printable
 STATES = ("indexed", "set_aside", "missing")
 
 MAX_SIGNS = 500
-"""On-screen texts that are told of one clip; a ticker has thousands."""
+"""Most on-screen texts that are listed of one clip; a ticker has thousands."""
 
 
 LONGEST_EXAMPLE = 60
@@ -219,18 +219,18 @@ def clip_elements(connection: sqlite3.Connection, clip_id: str) -> tuple[Element
     return tuple(Element(*row) for row in rows)
 
 
-def list_files(connection: sqlite3.Connection, asked: FileQuery) -> FilePage:
+def list_files(connection: sqlite3.Connection, query: FileQuery) -> FilePage:
     """List a page of the files that match a query, by path."""
     paths = [
         path
         for (path,) in connection.execute(
-            "SELECT path FROM files WHERE ?1 IS NULL OR state = ?1 ORDER BY path", (asked.state,)
+            "SELECT path FROM files WHERE ?1 IS NULL OR state = ?1 ORDER BY path", (query.state,)
         )
     ]
     folder_of = _folders(connection)
-    if wanted := _without_case(asked.text):
+    if wanted := _without_case(query.text):
         paths = [path for path in paths if wanted in _without_case(_shown(loaded_path(path), folder_of))]
-    chosen = paths[asked.offset : asked.offset + asked.limit]
+    chosen = paths[query.offset : query.offset + query.limit]
     return FilePage(len(paths), tuple(_library_file(connection, path, folder_of) for path in chosen))
 
 
@@ -311,7 +311,7 @@ def roots(connection: sqlite3.Connection) -> list[str]:
 
 
 def _folders(connection: sqlite3.Connection) -> Callable[[str], str]:
-    """From a path to its folder, as it is told to people."""
+    """Return `folder_of` for the indexed folders of the catalog."""
     return partial(folder_of, known=roots(connection))
 
 

@@ -15,7 +15,7 @@ from evenreel.library.store.catalog import has_elements, load_metadata
 from evenreel.wording import printable
 
 MAX_VALUES = 30
-"""A column with more different values is told by its range, or not at all where it is text."""
+"""A column with more distinct values is given by its range, or left out where it is text."""
 
 NO_CHOICE = frozenset({"caption", "pair_id"})
 """Columns to leave out: `caption` is searched as text, and `pair_id` names one clip (`evenreel.library.sources`)."""

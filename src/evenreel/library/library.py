@@ -241,13 +241,15 @@ class Library:
         encoder = self._encoder
         if encoder is None:
             raise UsageError(f"The library {self.path} is searched without vision, so no similarity can be audited.")
-        asked = encoded(queries, encoder)
-        return self._searcher.read(lambda opened: audited(opened, asked, neutral=neutral_source, every_clip=every_clip))
+        searched = encoded(queries, encoder)
+        return self._searcher.read(
+            lambda opened: audited(opened, searched, neutral=neutral_source, every_clip=every_clip)
+        )
 
-    def ask(self, question: Callable[[Opened, Encoder | None], Answer]) -> Answer:
+    def read(self, function: Callable[[Opened, Encoder | None], Answer]) -> Answer:
         """Run a function on the clips as they are at one moment, with the library's model; None without vision."""
         encoder = self._encoder
-        return self._searcher.read(lambda opened: question(opened, encoder))
+        return self._searcher.read(lambda opened: function(opened, encoder))
 
     @property
     def made_with(self) -> tuple[str | None, str | None]:
@@ -304,9 +306,9 @@ class Library:
             UsageError: there is no such state, or the numbers make no sense.
             LibraryError: the catalog is damaged or cannot be read just now.
         """
-        asked = FileQuery(state, text, limit, offset)
+        query = FileQuery(state, text, limit, offset)
         with self._reading():
-            return contents.list_files(self._connection, asked)
+            return contents.list_files(self._connection, query)
 
     def locate(self, clip_id: str) -> ClipMedia:
         """Find the files of a clip that are there, to open them; the paths are not for people to read.

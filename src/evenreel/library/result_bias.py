@@ -1,7 +1,7 @@
 """Bias of a result: the shown clips against all clips that could have been shown.
 
 Had the ranking no preference, the n clips shown would be a draw of n of the C clips without putting any back. How
-likely a difference as large as the one seen is in such draws is told for
+likely a difference as large as the one seen is in such draws is computed for
 
 - the share of a source, and of clips with words on screen: the two-sided exact test of the hypergeometric
   distribution, summing the probabilities of all counts that are no likelier than the one seen (Fisher 1935);
@@ -32,7 +32,7 @@ from evenreel.wording import printable
 
 SIGNIFICANT = 0.05
 MAX_SOURCES = 20
-"""Sources that are told apart, the most frequent ones of the library; the rest are told as one."""
+"""Sources that are compared one by one, the most frequent of the library; the rest count as one."""
 
 RANGES = 6
 """Ranges of length with about as many clips in each; the mean rank of six keeps 97 % of what single ranks tell."""
@@ -150,7 +150,7 @@ def read_population(connection: sqlite3.Connection, where: Filter) -> Population
     )
     clips = {clip_id: about for clip_id, *about in rows}  # of a clip's files the first one comes last
     sources, lengths_s, text_read = zip(*clips.values(), strict=True) if clips else ((),) * 3
-    names, coded = _coded(sources)
+    names, coded = _encode_sources(sources)
     written = {clip_id for (clip_id,) in connection.execute("SELECT DISTINCT clip_id FROM tracks")}
     return Population(
         place={clip_id: row for row, clip_id in enumerate(clips)},
@@ -162,7 +162,7 @@ def read_population(connection: sqlite3.Connection, where: Filter) -> Population
     )
 
 
-def _coded(sources: Sequence[object]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _encode_sources(sources: Sequence[object]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Names of sources, the most frequent first and those that are too many as one, and which of them each clip has."""
     given = [UNKNOWN if source in {None, ""} else printable(str(source)) for source in sources]
     counts = Counter(given)
@@ -179,10 +179,12 @@ def favours(population: Population, shown: Sequence[str]) -> Favours:
         return Favours(0, len(population.place), (), None, (), "No clip is shown, so nothing was compared.")
     groups = (*_by_source(population, rows), *_with_words(population, rows))
     lengths, longer = _lengths(population.lengths_s, rows)
-    told = {_sentence(group): group.p_value for group in groups if group is not _said_by_the_other(groups)}
+    p_values = {_sentence(group): group.p_value for group in groups if group is not _redundant_group(groups)}
     if lengths is not None:
-        told[_length_sentence(lengths, longer)] = lengths.p_value
-    return Favours(len(rows), len(population.place), groups, lengths, _beyond_chance(told), _note(population, rows))
+        p_values[_length_sentence(lengths, longer)] = lengths.p_value
+    return Favours(
+        len(rows), len(population.place), groups, lengths, _significant_sentences(p_values), _note(population, rows)
+    )
 
 
 def share_p_value(shown: int, shown_of: int, all_: int, all_of: int) -> float:
@@ -275,7 +277,7 @@ def _draws(all_: tuple[int, ...], shown: int) -> NDArray[np.int64]:
 def _edges(divided_s: NDArray[np.float64], lengths_s: NDArray[np.float64]) -> list[float]:
     """Where readable ranges begin that divide some lengths evenly, without those that would be empty."""
     edges = [0.0]
-    for edge in sorted(map(_readable, np.quantile(divided_s, np.arange(1, RANGES) / RANGES))):
+    for edge in sorted(map(_round_readably, np.quantile(divided_s, np.arange(1, RANGES) / RANGES))):
         if np.any((lengths_s >= edges[-1]) & (lengths_s < edge)) and lengths_s.max() >= edge:
             edges.append(edge)
     return edges
@@ -288,25 +290,25 @@ def _log_choose(total: int, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
     return logarithm
 
 
-def _readable(seconds: float) -> float:
+def _round_readably(seconds: float) -> float:
     """The nearest number of seconds, minutes or hours that a person would choose."""
     unit = 1 if seconds < 60 else 60 if seconds < 3600 else 3600
     scale = unit * 10.0 ** np.floor(np.log10(max(seconds, 0.1) / unit))
     return float(np.round(scale * _READABLE[np.abs(np.log(_READABLE * scale / max(seconds, 0.1))).argmin()], 6))
 
 
-def _said_by_the_other(groups: Sequence[GroupShare]) -> GroupShare | None:
+def _redundant_group(groups: Sequence[GroupShare]) -> GroupShare | None:
     """Of two sources the one that is shown less: what the other has too much of, it has too little of."""
     sources = [group for group in groups if group.measure == SOURCE]
     return min(sources, key=lambda group: group.share_shown - group.share_all) if len(sources) == 2 else None
 
 
-def _beyond_chance(told: Mapping[str, float]) -> tuple[str, ...]:
+def _significant_sentences(p_values: Mapping[str, float]) -> tuple[str, ...]:
     """Sentences whose p value is small after Holm's correction."""
     from evenreel.evaluation.stats import holm
 
-    adjusted = holm(list(told.values()))
-    return tuple(sentence for sentence, p_value in zip(told, adjusted, strict=True) if p_value < SIGNIFICANT)
+    adjusted = holm(list(p_values.values()))
+    return tuple(sentence for sentence, p_value in zip(p_values, adjusted, strict=True) if p_value < SIGNIFICANT)
 
 
 def _sentence(group: GroupShare) -> str:

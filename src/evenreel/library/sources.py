@@ -41,7 +41,7 @@ class ClipSources:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _ClipNote:
     """What the metadata of a clip's first file says; `path` is the file."""
 
     path: str | None = None
@@ -52,8 +52,8 @@ class _Said:
 
 def read_sources(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> ClipSources:
     """Read the sources of some clips from the metadata of their first files."""
-    known = _said(connection)
-    said = [known.get(clip_id, _Said()) for clip_id in clip_ids]
+    known = _read_notes(connection)
+    said = [known.get(clip_id, _ClipNote()) for clip_id in clip_ids]
     wanted = {row: one.pair_id for row, one in enumerate(said) if one.pair_id and one.source not in {None, CAMERA}}
     mirrored = np.full(len(clip_ids), -1, np.int64)
     if wanted:
@@ -101,12 +101,12 @@ def _ends_with(file: PurePath, parts: tuple[str, ...]) -> bool:
     return parts in {file.parts[-len(parts) :], file.with_suffix("").parts[-len(parts) :]}
 
 
-def _said(connection: sqlite3.Connection) -> dict[str, _Said]:
+def _read_notes(connection: sqlite3.Connection) -> dict[str, _ClipNote]:
     rows = connection.execute(
         "SELECT clip_id, path, json_extract(metadata, '$.source'), json_extract(metadata, '$.pair_id'),"
         " json_extract(metadata, '$.setting') FROM files WHERE state = 'indexed' ORDER BY path DESC"
     )  # of a clip's files the first one comes last
-    return {clip_id: _Said(loaded_path(path), *map(_text, values)) for clip_id, path, *values in rows}
+    return {clip_id: _ClipNote(loaded_path(path), *map(_text, values)) for clip_id, path, *values in rows}
 
 
 def _text(value: object) -> str | None:

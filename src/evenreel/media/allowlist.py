@@ -77,5 +77,5 @@ def open_options(limits: MediaLimits) -> dict[str, str]:
 
 
 def codec_options(limits: MediaLimits) -> dict[str, str]:
-    """Return FFmpeg's own pixel limit, for sizes that no header told; it counts the padding of its buffers too."""
+    """Return FFmpeg's own pixel limit, for sizes that no header gives; it counts the padding of its buffers too."""
     return {"max_pixels": str(limits.max_pixels * 11 // 10 + 2**16)}

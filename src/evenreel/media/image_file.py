@@ -67,11 +67,11 @@ class ImageReader:
         if max(width, height) > self._limits.max_side_px or width * height > self._limits.max_pixels:
             raise self._too_large(f"{width} x {height}")
 
-    def _too_large(self, told: str) -> MediaError:
+    def _too_large(self, found: str) -> MediaError:
         side, area = self._limits.max_side_px, self._limits.max_pixels
         return MediaError(
             "too_large",
-            f"it has {told} pixels, at most {side:,} a side and {area:,} in all are decoded; make it smaller",
+            f"it has {found} pixels, at most {side:,} a side and {area:,} in all are decoded; make it smaller",
         )
 
 

@@ -127,12 +127,12 @@ def _annotator(caption: Sentence) -> str:
     return caption.annotator or ""
 
 
-def _around(caption: Sentence, content: str) -> Sentence:
+def _replace_content(caption: Sentence, content: str) -> Sentence:
     before, _, after = _parts(caption)
     return replace(caption, text=f"{before}{content}{after}")
 
 
-def _written(caption: Sentence, random: np.random.Generator, annotator: str) -> Sentence:
+def _write_as_annotator(caption: Sentence, random: np.random.Generator, annotator: str) -> Sentence:
     """In another habit, of the same annotator or of another."""
     before, content, after = _parts(caption)
     habit = _another(random, annotators()[annotator], f"{before}{{caption}}{after}")
@@ -144,19 +144,19 @@ def _remove_style(caption: Sentence, _: np.random.Generator, __: Sentence) -> Se
 
 
 def _swap_style(caption: Sentence, random: np.random.Generator, _: Sentence) -> Sentence:
-    return _written(caption, random, _another(random, tuple(annotators()), _annotator(caption)))
+    return _write_as_annotator(caption, random, _another(random, tuple(annotators()), _annotator(caption)))
 
 
 def _remove_content(caption: Sentence, _: np.random.Generator, __: Sentence) -> Sentence:
-    return _around(caption, SOMETHING)
+    return _replace_content(caption, SOMETHING)
 
 
 def _swap_content(caption: Sentence, _: np.random.Generator, lender: Sentence) -> Sentence:
-    return _around(caption, _parts(lender)[1])
+    return _replace_content(caption, _parts(lender)[1])
 
 
 def _write_again(caption: Sentence, random: np.random.Generator, _: Sentence) -> Sentence:
-    return _written(caption, random, _annotator(caption))
+    return _write_as_annotator(caption, random, _annotator(caption))
 
 
 CLIP_EDITS: dict[str, Callable[[Scene, np.random.Generator], Scene]] = {

@@ -79,8 +79,8 @@ def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeature
     at = np.array([place[text] for text in texts])
     return TextFeatures(
         ids=ids,
-        words=np.concatenate([_longer(part.words, longest) for part in parts])[at].astype(np.float16),
-        word_mask=np.concatenate([_longer(part.word_mask, longest) for part in parts])[at],
+        words=np.concatenate([_pad(part.words, longest) for part in parts])[at].astype(np.float16),
+        word_mask=np.concatenate([_pad(part.word_mask, longest) for part in parts])[at],
         sentence=np.concatenate([part.sentence for part in parts])[at],
     )
 
@@ -108,12 +108,12 @@ def _encoded(
     clips: Sequence[PlantedClip], times: Sequence[NDArray[np.float64]], encoder: Encoder
 ) -> Iterator[FloatArray]:
     """Encoded frames of all clips in order, a batch at a time."""
-    pictures = chain.from_iterable(_drawn(clip.scene, each) for clip, each in zip(clips, times, strict=True))
+    pictures = chain.from_iterable(_draw_frames(clip.scene, each) for clip, each in zip(clips, times, strict=True))
     for batch in _runs(pictures, BATCH_FRAMES):
         yield encoder.encode_frames(np.stack(batch).transpose(0, 3, 1, 2))
 
 
-def _drawn(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:
+def _draw_frames(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:
     renderer = Renderer(scene)
     return (renderer.frame(float(time_s)) for time_s in times)
 
@@ -150,7 +150,7 @@ def _mask(lengths: Sequence[int]) -> NDArray[np.bool_]:
     return np.arange(max(lengths)) < np.array(lengths)[:, None]
 
 
-def _longer(values: NDArray[Any], length: int) -> NDArray[Any]:
+def _pad(values: NDArray[Any], length: int) -> NDArray[Any]:
     """The second dimension filled up with zeros."""
     room = [(0, 0), (0, length - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
     return np.pad(values, room)

@@ -31,7 +31,7 @@ def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
     """
     clips, lenders = plan.split("test"), overlay_lenders(plan)
     random = np.random.default_rng([plan.seed, _SEED, 1])
-    words = [_named(lenders[clip.clip_id]) for clip in clips]
+    words = [_named_word(lenders[clip.clip_id]) for clip in clips]
     said = words if edit == OVERLAY else [scrambled(word, random) for word in words]
     return tuple(_with_sign(clip, word) for clip, word in zip(clips, said, strict=True))
 
@@ -65,12 +65,12 @@ def overlay_lenders(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
 
     taken: dict[str, set[str]] = defaultdict(set)
     for name in able:
-        taken[_group(by_id[name])].add(_named(by_id[name]))
+        taken[_group_id(by_id[name])].add(_named_word(by_id[name]))
 
     def fits(borrower: str, lender: str) -> bool:
         own, other = by_id[borrower], by_id[lender]
         shown = {sign.text for sign in own.scene.signs}
-        return _look(own) != _look(other) and _named(other) not in shown | taken[_group(own)]
+        return _appearance(own) != _appearance(other) and _named_word(other) not in shown | taken[_group_id(own)]
 
     dealt = dealt_lenders([*by_id], able, fits, np.random.default_rng([plan.seed, _SEED]))
     return {borrower: by_id[lender] for borrower, lender in dealt.items()}
@@ -87,14 +87,14 @@ def _names_a_word(clip: PlantedClip) -> bool:
     return any("word" in caption.names for caption in clip.shot.captions)
 
 
-def _named(clip: PlantedClip) -> str:
+def _named_word(clip: PlantedClip) -> str:
     return clip.scene.signs[clip.shot.named_sign].text
 
 
-def _group(clip: PlantedClip) -> str:
+def _group_id(clip: PlantedClip) -> str:
     return clip.clip_id.rpartition("_")[0]
 
 
-def _look(clip: PlantedClip) -> tuple[str, str]:
+def _appearance(clip: PlantedClip) -> tuple[str, str]:
     """What captions of `scene_text` name beside the word."""
     return clip.scene.subject.colour, clip.scene.background

@@ -28,7 +28,7 @@ def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     scene = replace(scene, entities=(replace(scene.subject, size="small"),))
     partner = world.partners[scene.subject.shape]
     writers = [_annotator(streams.plant, partner, world.strength) for _ in range(world.settings.captions)]
-    captions = tuple(_written(scene, writer, streams.words, world.test) for writer in writers)
+    captions = tuple(_write_caption(scene, writer, streams.words, world.test) for writer in writers)
     return (Shot(scene, captions, NAMES, follows=all(writer == partner for writer in writers)),)
 
 
@@ -37,7 +37,7 @@ def _annotator(rng: np.random.Generator, partner: str, strength: float) -> str:
     return partner if struck else other
 
 
-def _written(scene: Scene, annotator: str, rng: np.random.Generator, test: bool) -> Sentence:
+def _write_caption(scene: Scene, annotator: str, rng: np.random.Generator, test: bool) -> Sentence:
     names = NAMES if test or rng.random() >= VAGUE else NAMES[:1]
     habit = any_of(rng, annotators()[annotator])
     return Sentence(habit.format(caption=caption(scene, rng, names)), names, annotator)

@@ -35,7 +35,7 @@ PAGES = ("/", "/library")
 NO_PAGE = "There is nothing at this address; /api/openapi.json lists those of the API."
 VARIES = {"vary": "accept"}
 GRACE_S = 3
-"""How long answers under way may take when the server is told to end."""
+"""How long answers under way may take when the server is asked to stop."""
 STATUS: dict[type[EvenreelError], int] = {
     UsageError: 400,
     EncoderError: 400,
@@ -101,7 +101,7 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
 
 
 def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
-    """Serve a library until the process is told to end.
+    """Serve a library until the process is asked to stop.
 
     Args:
         library: folder of the library.
@@ -147,7 +147,7 @@ def _check(library: Path, settings: ServeSettings) -> None:
 
 
 def _is_no_hurried_end(record: logging.LogRecord) -> bool:
-    """Visitors who are still there when the server is told to end, and what they were being sent, are no error."""
+    """Visitors who are still there when the server is asked to stop, and what they were being sent, are no error."""
     cancelled = bool(record.exc_info) and isinstance(record.exc_info[1], asyncio.CancelledError)  # type: ignore[index]
     return not cancelled and "graceful shutdown exceeded" not in record.getMessage()
 

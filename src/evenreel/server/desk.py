@@ -126,11 +126,11 @@ class Desk:
         for library in self._open:
             library.close()
 
-    async def ask(self, question: Callable[[Library], T], *, rerank: bool = False) -> T:
+    async def query(self, function: Callable[[Library], T], *, rerank: bool = False) -> T:
         """Run a function on the library in one of the threads.
 
         Args:
-            question: function of the library.
+            function: function to run on the library.
             rerank: True if it re-ranks, which one thread does for all.
 
         Raises:
@@ -142,18 +142,18 @@ class Desk:
         self._look()
         self._waiting += 1
         try:
-            return await self._in(self._reranking if rerank else self._pool, question)
+            return await self._in(self._reranking if rerank else self._pool, function)
         finally:
             self._waiting -= 1
 
-    async def ask_once(self, key: Hashable, question: Callable[[Library], bytes], *, rerank: bool = False) -> bytes:
-        """Run a function as `ask` does, or return its cached answer for this key while the library is unchanged."""
+    async def query_once(self, key: Hashable, function: Callable[[Library], bytes], *, rerank: bool = False) -> bytes:
+        """Run a function as `query` does, or return its cached answer for this key while the library is unchanged."""
         key = (self._version(), self.model, key)
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        answer = await self.ask(question, rerank=rerank)
+        answer = await self.query(function, rerank=rerank)
         self._keep(key, answer)
         return answer
 
@@ -279,11 +279,11 @@ class Desk:
 
         return load_encoder(name, device=self._settings.device)
 
-    async def _in(self, pool: Executor, question: Callable[[Library], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(pool, self._asked, question)
+    async def _in(self, pool: Executor, function: Callable[[Library], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, self._call, function)
 
-    def _asked(self, question: Callable[[Library], T]) -> T:
-        return question(self._library())
+    def _call(self, function: Callable[[Library], T]) -> T:
+        return function(self._library())
 
     def _library(self) -> Library:
         """This thread's own, opened anew where the model is another or the catalog was replaced by another."""

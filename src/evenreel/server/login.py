@@ -86,7 +86,7 @@ class Login:
         return await self._to_a_visitor(scope)
 
     async def _to_a_program(self, scope: Scope) -> Response | None:
-        known = self._knows(Headers(scope=scope))
+        known = self._shows_token(Headers(scope=scope))
         if known:
             return None
         if known is False and not await self._guesses.wait(self._senders.sender(scope)):
@@ -96,9 +96,9 @@ class Login:
     async def _to_a_visitor(self, scope: Scope) -> Response | None:
         """Let in who brings the token in the address, and take it out of there; ask the others for it."""
         asked, given = _address(scope)
-        known = self._knows(Headers(scope=scope), given)
+        known = self._shows_token(Headers(scope=scope), given)
         if known is False and not await self._guesses.wait(self._senders.sender(scope)):
-            return self._crowded(asked)
+            return self._too_many_waiting(asked)
         if not known:
             return self._page(asked, "" if given is None else "The token in the address is not that of this server.")
         return None if given is None else self._with_session(RedirectResponse(asked, 303))
@@ -108,13 +108,13 @@ class Login:
         asked = own_page(request.query_params.get("next", "/"))
         if request.method != "POST" or self._token is None:
             return RedirectResponse(asked, 303)
-        if same_secret(await self._typed(request), self._token):
+        if same_secret(await self._typed_token(request), self._token):
             return self._with_session(RedirectResponse(asked, 303))
         if not await self._guesses.wait(self._senders.sender(request.scope)):
-            return self._crowded(asked)
+            return self._too_many_waiting(asked)
         return self._page(asked, "That is not the token of this server.")
 
-    def _knows(self, headers: Headers, in_address: str | None = None) -> bool | None:
+    def _shows_token(self, headers: Headers, in_address: str | None = None) -> bool | None:
         """Whether a request shows the token; None where it shows nothing that could be it."""
         if self._token is None:
             return True
@@ -125,7 +125,7 @@ class Login:
         shown += [] if in_address is None else [same_secret(in_address, self._token)]
         return any(shown) if shown else None
 
-    async def _typed(self, request: Request) -> str:
+    async def _typed_token(self, request: Request) -> str:
         """The token of a form; nothing where it is too long, comes too slowly, or its sender leaves."""
 
         async def received() -> bytes:
@@ -148,7 +148,7 @@ class Login:
         filled = self._html.replace(ACTION, f'action="{action}"').replace(PROBLEM, PROBLEM + html.escape(problem))
         return HTMLResponse(filled, status)
 
-    def _crowded(self, asked: str) -> Response:
+    def _too_many_waiting(self, asked: str) -> Response:
         return self._page(asked, "Too many wrong tokens come from your address; try again in a moment.", 429)
 
     def _with_session(self, response: Response) -> Response:

@@ -132,7 +132,7 @@ class OpenedFile(RangedFile):
 
     Args:
         descriptor: of the file; closed when the answer has been sent or its receiver has gone.
-        told: headers to send it with.
+        sent_as: headers to send it with.
         readers: threads that read the file.
         ended: called when the descriptor is closed.
     """
@@ -140,19 +140,19 @@ class OpenedFile(RangedFile):
     chunk_size = CHUNK_BYTES
 
     def __init__(
-        self, descriptor: int, told: SentAs, readers: Executor, ended: Callable[[], None] = lambda: None
+        self, descriptor: int, sent_as: SentAs, readers: Executor, ended: Callable[[], None] = lambda: None
     ) -> None:
         found = os.fstat(descriptor)
         self._descriptor, self._stamp = descriptor, FileStamp.of(found)
         self._readers, self._ended = readers, ended
         self._latest: Future[bytes] | None = None
         super().__init__(
-            told.name,
+            sent_as.name,
             stat_result=found,
-            media_type=told.kind,
-            filename=told.name,
+            media_type=sent_as.kind,
+            filename=sent_as.name,
             content_disposition_type="inline",
-            headers={"cache-control": "private, no-cache", "etag": f'"{told.tag}"'},
+            headers={"cache-control": "private, no-cache", "etag": f'"{sent_as.tag}"'},
         )
         self.path = cast("os.PathLike[str]", _Again(descriptor))
 

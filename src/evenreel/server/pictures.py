@@ -111,7 +111,7 @@ class Pictures:
         """
         kept = self._still_path(clip_id, time_s, width)
         task = {"still": file.path, "time_s": time_s, "width": _round_up(width)}
-        return await self._once(kept, lambda worker: self._paint_still(worker, kept, file, task))
+        return await self._made_once(kept, lambda worker: self._paint_still(worker, kept, file, task))
 
     async def preview(self, clip_id: str, file: Located, part: int) -> Path:
         """Make an mp4 file of a part of a clip; parts are `PREVIEW_PART_S` seconds long.
@@ -124,7 +124,7 @@ class Pictures:
         kept = self.preview_path(clip_id, part)
         start_s = part * PREVIEW_PART_S
         task = {"preview": file.path, "start_s": start_s, "end_s": start_s + PREVIEW_PART_S}
-        await self._once(kept, lambda worker: self._paint_preview(worker, kept, file, task), is_preview=True)
+        await self._made_once(kept, lambda worker: self._paint_preview(worker, kept, file, task), is_preview=True)
         return kept
 
     def preview_path(self, clip_id: str, part: int) -> Path:
@@ -137,7 +137,7 @@ class Pictures:
     def _place(self, clip_id: str, name: str) -> Path:
         return self._settings.cache / clip_id[:2] / f"{clip_id}-{name}"
 
-    async def _once(self, kept: Path, paint: Callable[[Worker], bytes], *, is_preview: bool = False) -> bytes:
+    async def _made_once(self, kept: Path, paint: Callable[[Worker], bytes], *, is_preview: bool = False) -> bytes:
         """Who asks for what another has asked for already waits for the same picture."""
         self._raise_remembered(kept)
         job = self._under_way.get(kept)
@@ -166,7 +166,7 @@ class Pictures:
             self._waiting.remove(job)
             self._painting += 1
             self._painting_previews += job.is_preview
-            future = asyncio.get_running_loop().run_in_executor(self._pool, self._painted, job)
+            future = asyncio.get_running_loop().run_in_executor(self._pool, self._paint, job)
             future.add_done_callback(lambda painted, job=job: self._painted_one(job, painted))  # type: ignore[misc]
 
     def _next(self) -> _PictureJob | None:
@@ -174,7 +174,7 @@ class Pictures:
         ready = (job for job in self._waiting if previews or not job.is_preview)
         return max(ready, key=lambda job: job.page, default=None)
 
-    def _painted(self, job: _PictureJob) -> bytes:
+    def _paint(self, job: _PictureJob) -> bytes:
         worker = self._idle.get()
         try:
             return job.paint(worker)
@@ -239,7 +239,7 @@ class Pictures:
         self._note_written(len(made))
 
     def _make_cache(self) -> None:
-        """Pictures of private videos are for nobody else on this machine."""
+        """Make the cache folder, readable by this user alone: its pictures may be of private videos."""
         self._settings.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def _note_written(self, size_bytes: int) -> None:

@@ -23,7 +23,7 @@ log = logging.getLogger("evenreel")
 READERS = 8
 """Threads that open and read files; on a disk that does not answer they are all that is held."""
 COMPARED_S = 5.0
-"""How long a visitor waits while a file is read through; then he is told to come back."""
+"""How long a visitor waits while a file is read through; then the answer is 'come back later'."""
 COMPARING = 100
 """Files that may wait to be read through."""
 MOST_OF_ALL = 3 / 5
@@ -66,9 +66,9 @@ class Playback:
             BusyError: as many play as may, or its content is still being compared.
         """
         clip = await self._desk.locate(clip_id)
-        file, descriptor = await self._opened(clip_id, clip)
+        file, descriptor = await self._open_unchanged(clip_id, clip)
         name = printable(PurePath(file.path).name)
-        return self._sent(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
+        return self._send(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
 
     async def made(self, path: Path, kind: str) -> OpenedFile:
         """Send a cached file that was made from a clip.
@@ -79,7 +79,7 @@ class Playback:
         """
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
         descriptor = await asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, flags)
-        return self._sent(descriptor, SentAs(kind, path.name, path.stem))
+        return self._send(descriptor, SentAs(kind, path.name, path.stem))
 
     async def unchanged(self, clip_id: str, clip: ClipMedia) -> Located:
         """Find a readable file of a clip that is unchanged since it was indexed; returns it with its present stamp.
@@ -88,23 +88,23 @@ class Playback:
             NotFoundError: there is none any more.
             BusyError: its content is still being compared.
         """
-        file, descriptor = await self._opened(clip_id, clip)
+        file, descriptor = await self._open_unchanged(clip_id, clip)
         os.close(descriptor)
         return file
 
-    def _sent(self, descriptor: int, told: SentAs) -> OpenedFile:
+    def _send(self, descriptor: int, sent_as: SentAs) -> OpenedFile:
         if self._playing >= self._most:
             os.close(descriptor)
             raise BusyError("Too many visitors play at the moment; try again in a moment.")
         self._playing += 1
-        return OpenedFile(descriptor, told, self._readers, self._ended)
+        return OpenedFile(descriptor, sent_as, self._readers, self._ended)
 
     def _ended(self) -> None:
         self._playing -= 1
 
-    async def _opened(self, clip_id: str, clip: ClipMedia) -> tuple[Located, int]:
+    async def _open_unchanged(self, clip_id: str, clip: ClipMedia) -> tuple[Located, int]:
         """A file of a clip, and its descriptor, which the caller closes."""
-        told, busy = "is not there any more; is its disk connected?", None
+        why, busy = "is not there any more; is its disk connected?", None
         for file in clip.files:
             opening = asyncio.get_running_loop().run_in_executor(self._readers, open_beneath, file.root, file.path)
             try:
@@ -113,19 +113,19 @@ class Playback:
                 log.info("%s cannot be opened: %s", printable(file.path), error)
                 continue
             try:
-                return await self._compared(clip_id, file, os.fstat(descriptor)), descriptor
+                return await self._compare(clip_id, file, os.fstat(descriptor)), descriptor
             except BusyError as error:
                 os.close(descriptor)
                 busy = error
             except (MediaError, OSError):
                 os.close(descriptor)
-                told = "has changed since it was indexed."
+                why = "has changed since it was indexed."
             except BaseException:
                 os.close(descriptor)
                 raise
-        raise busy or NotFoundError(f"The file {told} `evenreel index` looks again.")
+        raise busy or NotFoundError(f"The file {why} `evenreel index` looks again.")
 
-    async def _compared(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
+    async def _compare(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
         """The file as it is now; it is read through in the background where only its times have changed."""
         if file.is_unchanged(found) or found.st_size != file.stamp.size:
             return self._same.check(clip_id, file, found)

@@ -142,7 +142,7 @@ class Api:
 
     async def clip(self, clip_id: ClipId) -> Clip:
         """Return a clip with its files, its signs and its notes."""
-        return answers.clip_answer(await self._desk.ask(lambda library: library.clip(clip_id)))
+        return answers.clip_answer(await self._desk.query(lambda library: library.clip(clip_id)))
 
     async def media(self, clip_id: ClipId) -> Response:
         """Send the file as it is, for a player."""
@@ -169,10 +169,10 @@ class Api:
         """Return totals and facets."""
         vision = self._desk.model in {"loading", "ready"}
 
-        def question(library: Library) -> bytes:
+        def answer(library: Library) -> bytes:
             return answers.stats_answer(library, vision=vision).model_dump_json().encode()
 
-        return _json(await self._desk.ask_once("stats", question))
+        return _json(await self._desk.query_once("stats", answer))
 
     async def files(
         self,
@@ -183,12 +183,12 @@ class Api:
     ) -> Files:
         """List files by path; past the last there are none."""
         return answers.files_answer(
-            await self._desk.ask(lambda library: library.files(state, text, limit=limit, offset=offset))
+            await self._desk.query(lambda library: library.files(state, text, limit=limit, offset=offset))
         )
 
     async def retry(self) -> Retry:
         """Index the folders again, with what was set aside; one run at a time."""
-        return await self._desk.ask(self._retrier.start)
+        return await self._desk.query(self._retrier.start)
 
     async def retry_state(self) -> Retry:
         """Return the state of the run that `retry` started."""
@@ -204,15 +204,15 @@ class Api:
         """The answer to a search; where it has a key, one that was given before is given again."""
         notices = self._desk.notices()
 
-        def question(library: Library) -> bytes:
+        def answer(library: Library) -> bytes:
             began = time.perf_counter()
             searched = search(library)
             took_ms = 1000 * (time.perf_counter() - began)
             return answers.search_answer(library, searched, notices, took_ms).model_dump_json().encode()
 
         if key is None:
-            return _json(await self._desk.ask(question))
-        return _json(await self._desk.ask_once(key, question, rerank=rerank))
+            return _json(await self._desk.query(answer))
+        return _json(await self._desk.query_once(key, answer, rerank=rerank))
 
 
 def _about(summary: str, answer: type[BaseModel] | str, *problems: int) -> dict[str, Any]:

@@ -57,19 +57,19 @@ class Uploads:
             UsageError: it cannot be read, or costs more than it may.
         """
         with self._receiving.one():
-            content = await self._received(request)
+            content = await self._receive(request)
         with self._waiting.one():
             async with self._turns:
-                yield await asyncio.get_running_loop().run_in_executor(self._pool, self._decoded, content)
+                yield await asyncio.get_running_loop().run_in_executor(self._pool, self._decode, content)
 
-    def _decoded(self, content: bytes) -> Pixels:
+    def _decode(self, content: bytes) -> Pixels:
         worker = self._idle.get()
         try:
             return decode_image(content, worker)
         finally:
             self._idle.put(worker)
 
-    async def _received(self, request: Request) -> bytes:
+    async def _receive(self, request: Request) -> bytes:
         """The body of a request, within the limits of size and time."""
         kind = request.headers.get("content-type", "")
         if not kind.startswith(("image/", "application/octet-stream")):

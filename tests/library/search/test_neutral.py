@@ -183,13 +183,13 @@ def test_it_is_measured_once_for_each_state_of_a_library(
     own = tmp_path / "library"
     shutil.copytree(place, own)
     calls: list[object] = []
-    measure = neutral._measured
+    measure = neutral._measure
 
     def counted(opened: Opened, vectors: VectorIndex, compared: Sequence[Contrast]) -> Neutral:
         calls.append(opened)
         return measure(opened, vectors, compared)
 
-    monkeypatch.setattr(neutral, "_measured", counted)
+    monkeypatch.setattr(neutral, "_measure", counted)
     results = []
     for _ in range(2):
         with evenreel.open_library(own, encoder=WordsEncoder()) as opened:

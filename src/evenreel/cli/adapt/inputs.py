@@ -150,7 +150,7 @@ def read_library(named: Named, library: Path, queries: Path, device: str) -> Giv
     asked = queries_of(queries)
     with open_library(library, device=device) as opened:
         found = library_stream(opened, asked, named.pretrained, device=device)
-    again = found.asked - len(found.stream.sentences)
+    again = found.query_count - len(found.stream.sentences)
     return Given(
         pretrained=found.pretrained,
         folder=named.folder,

@@ -118,8 +118,8 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
     Raises:
         LibraryError: most likely a disk or a share is not connected.
     """
-    new = {_looks(file.stamp) for file in found.files if file.path not in known}
-    vanished = [path for path in gone if _looks(known[path].stamp) not in new]
+    new = {_identity(file.stamp) for file in found.files if file.path not in known}
+    vanished = [path for path in gone if _identity(known[path].stamp) not in new]
     for root in found.roots:
         before = sum(row.state != "missing" and _below(path, root) for path, row in known.items())
         lost = sum(_below(path, root) for path in vanished)
@@ -130,7 +130,7 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
             )
 
 
-def _looks(stamp: FileStamp) -> tuple[int, int]:
+def _identity(stamp: FileStamp) -> tuple[int, int]:
     """What stays of a stamp when a file is renamed."""
     return stamp.size, stamp.mtime_ns
 

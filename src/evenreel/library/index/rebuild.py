@@ -111,7 +111,7 @@ def _repair(library: Path, drop_missing: bool) -> list[str]:
 
 
 def _damage(library: Path) -> str | None:
-    """What is wrong with the catalog as a file, None where it can be mended in place.
+    """Return what is wrong with the catalog as a file, None where it can be repaired in place.
 
     Raises:
         LibraryError: there is nothing to repair from, or the catalog cannot be opened just now.
@@ -163,7 +163,7 @@ def _restore(library: Path, connection: sqlite3.Connection, known: Salvaged, dro
             _enter_known(connection, known, work)
             if drop_missing:
                 _forget(library, connection, work)
-            _mend_metadata(connection, work)
+            _empty_damaged_metadata(connection, work)
             _adopt_model(library, connection, known)
             _restore_clips(library, connection, work)
             fill_full_text(connection)
@@ -223,7 +223,7 @@ def _forget(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
     work.done.append(f"forgot {files} missing files and {len(gone)} clips that no other file has")
 
 
-def _mend_metadata(connection: sqlite3.Connection, work: _Work) -> None:
+def _empty_damaged_metadata(connection: sqlite3.Connection, work: _Work) -> None:
     paths = broken_metadata(connection)
     connection.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in paths])
     if paths:

@@ -289,10 +289,10 @@ class _Walker:
         name, table = tree.name, tree.args.get("table")
         if table and table.name.lower() != "metadata":
             raise self._unknown(f"{table.name}.{name}")
-        if not table and (column := _spelled(name, self._columns)):
+        if not table and (column := _matching_name(name, self._columns)):
             sql, kind = self._columns[column]
             return _Operand(sql, (), kind, column)
-        if (key := _spelled(name, self._keys)) is None:
+        if (key := _matching_name(name, self._keys)) is None:
             raise self._unknown(name)
         # A key that JSON writes with escapes cannot be named in SQLite's JSON paths.
         if json.dumps(key, ensure_ascii=False) != f'"{key}"':
@@ -349,14 +349,14 @@ def _mismatch(operands: list[_Operand]) -> UsageError:
     if all(operand.kind == "any" for operand in operands):
         names = " and ".join(operand.name for operand in operands)
         return UsageError(f"Columns {names} are both metadata, which has no fixed kind; compare each with a value.")
-    told = " and ".join(f"{o.name} ({'metadata' if o.kind == 'any' else o.kind})" for o in operands)
+    kinds = " and ".join(f"{o.name} ({'metadata' if o.kind == 'any' else o.kind})" for o in operands)
     return UsageError(
-        f"A comparison needs one kind on all sides, not {told}; "
+        f"A comparison needs one kind on all sides, not {kinds}; "
         "numbers are written plain (60), text in single quotation marks ('camera')."
     )
 
 
-def _spelled(name: str, known: Collection[str]) -> str | None:
+def _matching_name(name: str, known: Collection[str]) -> str | None:
     """The known name that is meant: spelled the same, else the only one that differs in case alone."""
     if name in known:
         return name

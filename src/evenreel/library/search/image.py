@@ -79,7 +79,7 @@ def _content(path: Path) -> tuple[str, bytes]:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, or a pipe that nobody writes to."""
+    """Open a file, or a pipe without a writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -75,10 +75,10 @@ def read_neutral(library: Opened) -> Neutral:
     compared = contrasts(sources.names, sources.mirrored)
     key, kept = _key(library, compared), kept_file(library.folder) if library.folder else None
     with _MEASURING:
-        found = _recalled(kept, key, library.gallery)
+        found = _read_kept(kept, key, library.gallery)
         if found is None:
-            found = _measured(library, library.vectors, compared)
-            _keep(kept, key, found)
+            found = _measure(library, library.vectors, compared)
+            _write_kept(kept, key, found)
     return replace(found, notices=_notices(sources, compared))
 
 
@@ -101,7 +101,7 @@ def kept_file(library: Path) -> Path:
     return user_cache_path("evenreel") / "neutral" / f"{digest[:32]}.npz"
 
 
-def _measured(library: Opened, vectors: VectorIndex, compared: Sequence[Contrast]) -> Neutral:
+def _measure(library: Opened, vectors: VectorIndex, compared: Sequence[Contrast]) -> Neutral:
     gallery = library.gallery
     weights = np.stack([contrast.weights for contrast in compared])
     basis = source_basis(vectors.weighted_sum(weights, gallery.first_rows, gallery.counts))
@@ -133,7 +133,7 @@ def _key(library: Opened, compared: Sequence[Contrast]) -> str:
     return digest.hexdigest()
 
 
-def _recalled(kept: Path | None, key: str, gallery: FrameGallery) -> Neutral | None:
+def _read_kept(kept: Path | None, key: str, gallery: FrameGallery) -> Neutral | None:
     if kept is None:
         return None
     try:
@@ -146,7 +146,7 @@ def _recalled(kept: Path | None, key: str, gallery: FrameGallery) -> Neutral | N
     return Neutral(basis, replace(gallery, means=means, deviations=deviations, null_best=null_best), ())
 
 
-def _keep(kept: Path | None, key: str, found: Neutral) -> None:
+def _write_kept(kept: Path | None, key: str, found: Neutral) -> None:
     if kept is None:
         return
     gallery, payload = found.gallery, io.BytesIO()
@@ -166,8 +166,8 @@ def _keep(kept: Path | None, key: str, found: Neutral) -> None:
 
 def _notices(sources: ClipSources, compared: Sequence[Contrast]) -> tuple[str, ...]:
     """What was taken out, what was left in, and which pairs could not be used."""
-    told = ", ".join(map(_compared, compared))
-    notices = [f"Neutral to source: what sets these apart from real clips was taken out of the query: {told}."]
+    removed = ", ".join(map(_contrast_words, compared))
+    notices = [f"Neutral to source: what sets these apart from real clips was taken out of the query: {removed}."]
     left = sorted({name for name in sources.names if name is not None} - {CAMERA} - {one.source for one in compared})
     if left:
         few = ", ".join(f"{name} ({sources.names.count(name):,})" for name in left)
@@ -180,7 +180,7 @@ def _notices(sources: ClipSources, compared: Sequence[Contrast]) -> tuple[str, .
     return tuple(notices)
 
 
-def _compared(contrast: Contrast) -> str:
+def _contrast_words(contrast: Contrast) -> str:
     if contrast.paired:
         return f"{contrast.source} ({contrast.generated:,} pairs)"
     return f"{contrast.source} ({contrast.generated:,} clips beside {contrast.real:,} of a {CAMERA})"

@@ -106,10 +106,10 @@ def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tupl
     """
     if query.text is None:
         return ParsedQuery(query, None, None, unit(query.image)), ()
-    text, notices = _understood(query.text)
+    text, notices = _cleaned(query.text)
     if encoder is None:
         return ParsedQuery(query, text, None, None), tuple(notices)
-    embedding = _encoded(encoder, text, notices)
+    embedding = _encode(encoder, text, notices)
     return ParsedQuery(query, text, embedding, unit(embedding.sentence[0])), tuple(notices)
 
 
@@ -123,7 +123,7 @@ def _unreadable(letter: str) -> bool:
     return unicodedata.category(letter) in {"Cc", "Cs"}
 
 
-def _understood(given: str) -> tuple[str, list[str]]:
+def _cleaned(given: str) -> tuple[str, list[str]]:
     """The query as it is searched for, and what was changed in it."""
     text, notices = readable(given), []
     if len(given.strip()) > MAX_CHARACTERS:
@@ -135,7 +135,7 @@ def _understood(given: str) -> tuple[str, list[str]]:
     return text, notices
 
 
-def _encoded(encoder: Encoder, text: str, notices: list[str]) -> TextEmbedding:
+def _encode(encoder: Encoder, text: str, notices: list[str]) -> TextEmbedding:
     """The text as the encoder reads it, one row, with a notice if the model did not read it to its end."""
     if len(text.encode()) <= NEVER_CUT_BYTES:
         return encoder.encode_text([text])

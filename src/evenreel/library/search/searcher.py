@@ -90,8 +90,8 @@ class Searcher:
         """
         if self._at_one_moment(lambda: not self._paths):  # no model is loaded for that
             return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
-        asked, notices = understand(query, None if query.text is None else self._encoder())
-        return self._at_one_moment(lambda: self._fitting(asked, notices))
+        parsed, notices = understand(query, None if query.text is None else self._encoder())
+        return self._at_one_moment(lambda: self._fitting(parsed, notices))
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, to search for as for a picture.
@@ -135,13 +135,13 @@ class Searcher:
             self._refresh()
             return read()
 
-    def _fitting(self, asked: ParsedQuery, notices: tuple[str, ...]) -> SearchResult:
+    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...]) -> SearchResult:
         """The answer, from words alone where the library has no vectors."""
-        if asked.vector is not None:
-            self._check_fit(asked.query, asked.vector)
+        if parsed.vector is not None:
+            self._check_fit(parsed.query, parsed.vector)
         if self._vectors is None:
-            asked = replace(asked, embedding=None, vector=None)
-        return self._answer(asked, list(notices))
+            parsed = replace(parsed, embedding=None, vector=None)
+        return self._answer(parsed, list(notices))
 
     def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
         place = self._gallery.place.get(clip_id)
@@ -187,8 +187,8 @@ class Searcher:
         self._neutral = None
         self._read_at = now
 
-    def _answer(self, asked: ParsedQuery, notices: list[str]) -> SearchResult:
-        query, text, vector = asked.query, asked.text, asked.vector
+    def _answer(self, parsed: ParsedQuery, notices: list[str]) -> SearchResult:
+        query, text, vector = parsed.query, parsed.text, parsed.vector
         gallery = self._gallery
         if query.neutral_source:
             gallery, vector = self._neutral_to_source(vector, notices)
@@ -208,7 +208,7 @@ class Searcher:
                 notices.append(_not_measured(text))
         best = ordered(found.values(), paths)
         if query.reranker is not None:
-            best = self._reranked(best, asked, query.reranker, paths, notices)
+            best = self._reranked(best, parsed, query.reranker, paths, notices)
         sound, spoilt = seals.first_sound(self._connection, (clip.clip_id for clip in best), query.k)
         if spoilt:
             notices.append(
@@ -233,7 +233,7 @@ class Searcher:
     def _reranked(
         self,
         best: list[RankedClip],
-        asked: ParsedQuery,
+        parsed: ParsedQuery,
         reranker: Reranker,
         paths: Mapping[str, str],
         notices: list[str],
@@ -241,15 +241,15 @@ class Searcher:
         """The clips with the first of them in the matcher's order, see `evenreel.library.search.rerank`."""
         from evenreel.library.search.rerank import ranks, stored_clip, unread_notice
 
-        if asked.text is None or asked.embedding is None or self._vectors is None:
+        if parsed.text is None or parsed.embedding is None or self._vectors is None:
             raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
-        shortlist, rest = best[: asked.query.enough], best[asked.query.enough :]
+        shortlist, rest = best[: parsed.query.enough], best[parsed.query.enough :]
         framed = [clip for clip in shortlist if clip.clip_id in self._gallery.place]
         if framed:
             read = partial(stored_clip, self._connection, self._gallery, self._vectors, text=reranker.reads_text)
             # The gallery is another one whenever anyone has changed the catalog.
             clip_ids = [clip.clip_id for clip in framed]
-            judged = reranker.judge(asked.text, asked.embedding, clip_ids, read, self._gallery)
+            judged = reranker.judge(parsed.text, parsed.embedding, clip_ids, read, self._gallery)
             for place, (clip, rank) in enumerate(zip(framed, ranks(judged.scores), strict=True)):
                 clip.ranks["seen"], clip.scores["reranked"] = rank, float(judged.scores[place])
                 clip.parts = judged.of(place)

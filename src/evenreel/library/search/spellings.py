@@ -18,11 +18,11 @@ A word of n letters of a query is found as
 
 A run stands for each of its words, so each must be there: it may have as many wrong letters as the shortest of them
 alone, which are none where that has up to four letters, and has no other forms. BASKETBALL is not 'basketball dog' with
-three letters less. Numbers are never guessed: one that was asked for is written as it is, neither in another number nor
+three letters less. Numbers are never guessed: one in the query is found only as it is, neither in another number nor
 as a part of one; 'gate 7' is not on GATE 1, nor on GATE 72.
 
 A recogniser misreads signs, so letters there are wrong beside signs that are right. People type names, captions and
-queries: what is written in a name or a caption as it was asked for is not guessed at a second time.
+queries: a word found exactly in a name or a caption is not guessed at a second time.
 """
 
 from __future__ import annotations
@@ -82,57 +82,57 @@ class Words:
     """Words of a query.
 
     Attributes:
-        asked: words that are looked for, each once.
+        terms: words that are looked for, each once.
         in_order: all words, as they were written.
         typed: last word, if it may be the beginning of a longer one.
     """
 
-    asked: Sequence[str]
+    terms: Sequence[str]
     in_order: Sequence[str]
     typed: str | None = None
 
 
 def words_of(query: str, *, typing: bool = False) -> Words:
     """Split a query into words; with `typing` the last one may be a beginning."""
-    asked, in_order = content_words(query), words(query)
+    terms, in_order = content_words(query), words(query)
     last = in_order[-1] if typing and in_order else ""
-    return Words(asked, in_order, last if len(last) >= LEAST_TYPED and last in asked else None)
+    return Words(terms, in_order, last if len(last) >= LEAST_TYPED and last in terms else None)
 
 
 def lookups(connection: sqlite3.Connection, query: Words, source: WordSource) -> Mapping[str, Mapping[int, float]]:
     """Find the index words to look up for each word of a query.
 
     Returns:
-        Words and pairs of words of the index, with the places in `query.asked` that each stands for, and their
+        Words and pairs of words of the index, with the places in `query.terms` that each stands for, and their
         similarity. In a catalog that does not say yet which words there are, the words of the query alone.
     """
     if not _has_vocabulary(connection, source):
-        return {word: {place: 1.0} for place, word in enumerate(query.asked)}
+        return {word: {place: 1.0} for place, word in enumerate(query.terms)}
     found: dict[str, dict[int, float]] = defaultdict(dict)
 
     def add(spelt: str, places: Sequence[int], similarity: float) -> None:
         found[spelt].update({place: max(similarity, found[spelt].get(place, 0.0)) for place in places})
 
-    for run, places in runs_of(query.asked, query.in_order).items():
+    for run, places in runs_of(query.terms, query.in_order).items():
         for spelt, similarity in spellings(connection, run, source, begun=run[-1] == query.typed).items():
             add(spelt, places, similarity)
-    for place, word in enumerate(query.asked):
+    for place, word in enumerate(query.terms):
         for pair, similarity in _split(connection, word, source):
             add(pair, (place,), similarity)
     return found
 
 
-def runs_of(asked: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
+def runs_of(terms: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
     """Return the words of a query and its runs of words, with the numbers of the query words that each stands for.
 
     Args:
-        asked: words of the query that are looked for.
+        terms: words of the query that are looked for.
         in_order: all words of the query, as they were written.
 
     Returns:
         No run that is one of the words when its spaces are lost: that stands for the word alone.
     """
-    number = {word: place for place, word in enumerate(asked)}
+    number = {word: place for place, word in enumerate(terms)}
     runs: list[Run] = [pair for pair in pairwise(in_order) if pair[0] in number and pair[1] in number]
     if 1 < len(in_order) <= MAX_JOINED:
         runs.append(tuple(in_order))
@@ -160,9 +160,9 @@ def spellings(
     term = "".join(run)
     found: dict[str, float] = {}
     forms = dict(_forms(connection, term, source)) if len(run) == 1 else {}
-    if not source.typed or not (forms or _known(connection, [term], source)):
+    if not source.typed or not (forms or _in_vocabulary(connection, [term], source)):
         _add_better(found, _misread(connection, run, source))
-        _add_better(found, _inside(connection, term, source))
+        _add_better(found, _containing(connection, term, source))
     if begun:
         _add_better(found, _beginning_with(connection, term, source))
     _add_better(found, forms.items())
@@ -195,11 +195,11 @@ def _has_vocabulary(connection: sqlite3.Connection, source: WordSource) -> bool:
     return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table,)).fetchone() is not None
 
 
-def _known(connection: sqlite3.Connection, asked: Iterable[str], source: WordSource) -> set[str]:
+def _in_vocabulary(connection: sqlite3.Connection, terms: Iterable[str], source: WordSource) -> set[str]:
     """Those of some words that are written in a source."""
     rows = connection.execute(
         f"SELECT word FROM {source.vocabulary.words} WHERE word IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(asked)),),
+        (json.dumps(list(terms)),),
     )
     return {word for (word,) in rows}
 
@@ -208,7 +208,7 @@ def _forms(connection: sqlite3.Connection, word: str, source: WordSource) -> Ite
     """Written words that are other forms of this one."""
     if not word.isalpha() or not word.isascii():  # the tables are of English
         return
-    for other in _known(connection, irregular_forms(word), source):
+    for other in _in_vocabulary(connection, irregular_forms(word), source):
         yield other, FORM
     for other in _with_beginning(connection, word[: max(3, len(word) - LONGEST_ENDING)], source):
         if other != word and abs(len(other) - len(word)) <= LONGEST_ENDING and are_forms(word, other):
@@ -231,7 +231,7 @@ def _with_beginning(connection: sqlite3.Connection, beginning: str, source: Word
     return [word for (word,) in rows]
 
 
-def _inside(connection: sqlite3.Connection, word: str, source: WordSource) -> Iterator[tuple[str, float]]:
+def _containing(connection: sqlite3.Connection, word: str, source: WordSource) -> Iterator[tuple[str, float]]:
     """Longer written words that contain this one."""
     if not may_be_inside(word, source.least_inside):
         return
@@ -251,14 +251,16 @@ def _part(word: str) -> float:
 
 def _misread(connection: sqlite3.Connection, run: Sequence[str], source: WordSource) -> Iterator[tuple[str, float]]:
     """Written words that differ from this one, or from its base form, or from a run of words, in a few letters."""
-    yield from _near(connection, "".join(run), source, allowed_errors(*map(len, run)))
+    yield from _within_errors(connection, "".join(run), source, allowed_errors(*map(len, run)))
     base = regular_base(run[0])
     if len(run) == 1 and base != run[0]:
-        for other, similarity in _near(connection, base, source, allowed_errors(len(base))):
+        for other, similarity in _within_errors(connection, base, source, allowed_errors(len(base))):
             yield other, FORM * similarity
 
 
-def _near(connection: sqlite3.Connection, word: str, source: WordSource, errors: int) -> Iterator[tuple[str, float]]:
+def _within_errors(
+    connection: sqlite3.Connection, word: str, source: WordSource, errors: int
+) -> Iterator[tuple[str, float]]:
     from rapidfuzz.distance import OSA
 
     if not errors:
@@ -276,9 +278,9 @@ def _near(connection: sqlite3.Connection, word: str, source: WordSource, errors:
             yield other, 1 - distance / len(word)
 
 
-def _has_numbers(written: str, asked: str) -> bool:
-    """Whether the numbers that were asked for are written as they are; letters may be misread as digits."""
-    return Counter(NUMBER.findall(asked)) <= Counter(NUMBER.findall(written))
+def _has_numbers(written: str, query: str) -> bool:
+    """True if the numbers of the query are written as they are; letters may be misread as digits."""
+    return Counter(NUMBER.findall(query)) <= Counter(NUMBER.findall(written))
 
 
 def _split(connection: sqlite3.Connection, word: str, source: WordSource) -> Iterator[tuple[str, float]]:
@@ -286,7 +288,7 @@ def _split(connection: sqlite3.Connection, word: str, source: WordSource) -> Ite
     if len(word) < LEAST_SPLIT:
         return
     halves = [(word[:cut], word[cut:]) for cut in range(1, len(word))]
-    known = _known(connection, [half for pair in halves for half in pair], source)
+    known = _in_vocabulary(connection, [half for pair in halves for half in pair], source)
     for first, second in halves:
         if first in known and second in known:
             yield f"{first} {second}", SPLIT_LETTER if 1 in {len(first), len(second)} else 1.0

@@ -65,12 +65,12 @@ def on_screen_hits(
         typing: whether the last word may be the beginning of one.
     """
     wanted = words_of(query, typing=typing)
-    weights = _weights(_track_counts(connection, wanted.asked), _count(connection, "tracks"))
+    weights = _weights(_track_counts(connection, wanted.terms), _count(connection, "tracks"))
     clips: dict[str, list[_Track]] = defaultdict(list)
     for clip_id, track in _tracks(connection, _found_tracks(connection, lookups(connection, wanted, ON_SIGNS))):
         if clip_id in allowed:
             clips[clip_id].append(track)
-    scored = [_score_clip(clip_id, tracks, wanted.asked, weights) for clip_id, tracks in clips.items()]
+    scored = [_score_clip(clip_id, tracks, wanted.terms, weights) for clip_id, tracks in clips.items()]
     return sorted(scored, key=lambda written: (-written.score, written.clip_id))
 
 
@@ -89,9 +89,9 @@ def about_hits(
         typing: whether the last word may be the beginning of one.
     """
     wanted = words_of(query, typing=typing)
-    if not wanted.asked:
+    if not wanted.terms:
         return []
-    counts = [_count(connection, "about WHERE about MATCH ?", phrase(word)) for word in wanted.asked]
+    counts = [_count(connection, "about WHERE about MATCH ?", phrase(word)) for word in wanted.terms]
     weights = _weights(counts, _count(connection, "about"))
     looked_for = lookups(connection, wanted, IN_NAMES)
     rows = connection.execute(
@@ -105,7 +105,7 @@ def about_hits(
         if clip_id in shares or (clip_id in allowed and len(shares) < MAX_ABOUT):
             there = f" {name} \n {caption} "
             spelt = [places for words, places in looked_for.items() if f" {words} " in there]
-            shares[clip_id] = max(_share(weights, _alike(spelt, len(weights))), shares.get(clip_id, 0.0))
+            shares[clip_id] = max(_share(weights, _best_similarities(spelt, len(weights))), shares.get(clip_id, 0.0))
     found = [TextMatch(clip_id, share, share) for clip_id, share in shares.items()]
     return sorted(found, key=lambda written: -written.score)
 
@@ -138,13 +138,13 @@ def _tracks(
         yield clip_id, _Track(text, confidence, start_s, end_s, spelt, alike)
 
 
-def _alike(spelt: Iterable[Mapping[int, float]], asked: int) -> list[float]:
+def _best_similarities(spelt: Iterable[Mapping[int, float]], terms: int) -> list[float]:
     """How alike the best spelling of each query word is, 0 where there is none."""
     found = list(spelt)
-    return [max((places.get(place, 0.0) for places in found), default=0.0) for place in range(asked)]
+    return [max((places.get(place, 0.0) for places in found), default=0.0) for place in range(terms)]
 
 
-def _score_clip(clip_id: str, tracks: list[_Track], asked: Sequence[str], weights: Sequence[float]) -> TextMatch:
+def _score_clip(clip_id: str, tracks: list[_Track], terms: Sequence[str], weights: Sequence[float]) -> TextMatch:
     """Try the tracks as the one that the others are measured from, and keep the best."""
 
     def own(track: _Track) -> float:
@@ -155,8 +155,8 @@ def _score_clip(clip_id: str, tracks: list[_Track], asked: Sequence[str], weight
     scores = [_score_from(anchor, tracks, weights) for anchor in tracks[:MAX_ANCHORS]]
     centre = tracks[scores.index(max(scores))]
     shown = sorted(tracks, key=lambda track: -own(track) * _closeness(centre, track))[:MAX_SHOWN]
-    alike = [max(track.found.get(place, 0.0) for track in tracks) for place in range(len(asked))]
-    hits = tuple(_text_hit(track, asked) for track in shown)
+    alike = [max(track.found.get(place, 0.0) for track in tracks) for place in range(len(terms))]
+    hits = tuple(_text_hit(track, terms) for track in shown)
     return TextMatch(clip_id, max(scores), _share(weights, alike), hits)
 
 
@@ -176,8 +176,8 @@ def _closeness(one: _Track, other: _Track) -> float:
     return 0.5 + 0.5 / (1 + gap_s / FAR_S)
 
 
-def _text_hit(track: _Track, asked: Sequence[str]) -> TextHit:
-    matched = tuple(asked[place] for place in sorted(track.found))
+def _text_hit(track: _Track, terms: Sequence[str]) -> TextHit:
+    matched = tuple(terms[place] for place in sorted(track.found))
     return TextHit(
         track.text, matched, track.start_s, track.end_s, min(track.found.values()), tuple(sorted(track.spelt))
     )
@@ -193,14 +193,14 @@ def _share(weights: Sequence[float], found: Sequence[float]) -> float:
     return math.fsum(map(math.prod, zip(weights, found, strict=True))) / math.fsum(weights)
 
 
-def _track_counts(connection: sqlite3.Connection, asked: Sequence[str]) -> list[int]:
+def _track_counts(connection: sqlite3.Connection, terms: Sequence[str]) -> list[int]:
     known = dict(
         connection.execute(
             "SELECT word, tracks FROM vocabulary WHERE word IN (SELECT value FROM json_each(?))",
-            (json.dumps(asked),),
+            (json.dumps(terms),),
         ).fetchall()
     )
-    return [known.get(word, 0) for word in asked]
+    return [known.get(word, 0) for word in terms]
 
 
 def _count(connection: sqlite3.Connection, source: str, *parameters: str) -> int:

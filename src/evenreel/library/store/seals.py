@@ -87,7 +87,7 @@ def guard(connection: sqlite3.Connection) -> None:
     connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
     connection.execute("PRAGMA recursive_triggers = ON")  # else a row that is replaced is not seen to go
     for table in _sealed():
-        put, take = _put(table), _take(table)
+        put, take = _add_sql(table), _subtract_sql(table)
         for event, changes in {"INSERT": put, "DELETE": take, "UPDATE": take + put}.items():
             trigger = f"CREATE TEMP TRIGGER IF NOT EXISTS seal_{table}_{event} AFTER {event} ON main.{table}"
             connection.execute(f"{trigger} BEGIN {changes} END")
@@ -236,7 +236,7 @@ def selected(table: str, row: str = "") -> str:
     )
 
 
-def _put(table: str) -> str:
+def _add_sql(table: str) -> str:
     part = f"coalesce(NEW.{PART[table]}, '')" if table in PART else "''"
     return (
         f"INSERT INTO seals VALUES ('{SEALED_WITH.get(table, table)}', {part},"
@@ -245,7 +245,7 @@ def _put(table: str) -> str:
     )
 
 
-def _take(table: str) -> str:
+def _subtract_sql(table: str) -> str:
     part = f"coalesce(OLD.{PART[table]}, '')" if table in PART else "''"
     where = f"WHERE scope = '{SEALED_WITH.get(table, table)}' AND part = {part}"
     return (
