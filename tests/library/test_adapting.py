@@ -56,7 +56,7 @@ def library(place: Path) -> Iterator[Library]:
 
 def test_queries_once_and_clips_with_frames(library: Library) -> None:
     found = library_stream(library, QUERIES)
-    assert found.stream.sentences == ("a dog on a beach", "red bus", "snow mountain") and found.asked == 5
+    assert found.stream.sentences == ("a dog on a beach", "red bus", "snow mountain") and found.query_count == 5
     np.testing.assert_array_equal(
         found.stream.texts.sentence, np.stack([encode(text) for text in found.stream.sentences])
     )
