@@ -191,7 +191,7 @@ def test_table_3_searches_what_was_not_learned_from(material: EveryInput, settin
     for one in each_outcome(compared_with_others(material, settings), material, settings, lambda share: None):
         similarities = third.scores(one.matcher).block(slice(0, 12), slice(0, 12))
         expected = recall_by_hand(third, similarities)
-        assert rows["few", "kitchen", one.kind] == pytest.approx([expected[metric] for metric in T2V])
+        assert rows["few", "kitchen", one.row] == pytest.approx([expected[metric] for metric in T2V])
 
     gains = {name: rows[name, "kitchen", "bima"][0] - rows[name, "kitchen", "baseline"][0] for name in others}
     assert found.effect.value == pytest.approx(sum(gains.values()) / 2)

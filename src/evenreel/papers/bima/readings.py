@@ -11,15 +11,15 @@ from evenreel.evaluation import Interval
 from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.papers.bima.measures import ABOUT, ENDS, MAIN, RECALLS, T2V
 from evenreel.papers.bima.variants import ALPHAS, only_bima
-from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
+from evenreel.papers.engine.findings import Findings, effect_of, figure_rows, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import Part
 from evenreel.papers.engine.recalls import recall_figures
-from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.seeds import PERCENT, changes_over_seeds, means_over_seeds, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.result.record import AuditFigure, AuditTable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -82,8 +82,7 @@ def with_bias(material: LearningInputs, settings: TrainingSettings, progress: Pr
     runs, notices = _read(readings, material, settings, progress)
     confidence = settings.audit.confidence
     first, last = _named(1.0, next(iter(FIGURE_4))), _named(0.0, next(iter(FIGURE_4)))
-    pairs = zip(runs[first], runs[last], strict=True)
-    change = over_seeds([one[MAIN] - other[MAIN] for one, other in pairs], confidence)
+    change = changes_over_seeds(runs[last], runs[first], confidence)[MAIN]
     return Findings(
         f"With all of the bias added, {MAIN} changes by {shown(change)} points.",
         effect_of(change, f"Change of {MAIN} with the mean of the bias added (alpha 1), points"),
@@ -128,14 +127,11 @@ def _over(runs: Sequence[Mapping[str, float]], name: str, confidence: float) -> 
 
 
 def _table(runs: Runs, chance: Mapping[str, float], settings: TrainingSettings) -> AuditTable:
-    cells: list[tuple[Cell, ...]] = [
-        (name, metric, *interval_cells(_over(own, metric, settings.audit.confidence)))
-        for name, own in runs.items()
-        for metric in T2V
-    ]
-    cells += [("chance", metric, value, None, None) for metric, value in chance.items()]
+    confidence = settings.audit.confidence
+    cells = figure_rows(((name,), means_over_seeds(own, confidence, ENDS)) for name, own in runs.items())
+    cells += tuple(("chance", metric, value, None, None) for metric, value in chance.items())
     note = f"Intervals by Student's t over {settings.seeds} seeds, so of what training leaves to chance."
-    return AuditTable("What is found by what", ("captions are", "figure", "mean", "low", "high"), tuple(cells), note)
+    return AuditTable("What is found by what", ("captions are", "figure", "mean", "low", "high"), cells, note)
 
 
 def _sweep(runs: Runs, confidence: float) -> go.Figure:

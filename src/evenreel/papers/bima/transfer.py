@@ -16,11 +16,11 @@ from evenreel.evaluation import Interval
 from evenreel.matchers import build_matcher
 from evenreel.papers.bima.measures import ABOUT, ENDS, MAIN, T2V
 from evenreel.papers.bima.variants import BIMA, CLIP4CLIP, compared_with_others
-from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells
+from evenreel.papers.engine.findings import Findings, beside, effect_of, figure_rows
 from evenreel.papers.engine.inputs import TransferInputs
 from evenreel.papers.engine.material import Part
 from evenreel.papers.engine.recalls import recall_figures
-from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.seeds import means_over_seeds, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.streams import with_streams
 from evenreel.papers.engine.training_tables import OVER_SEEDS, Compared, Run
@@ -102,7 +102,7 @@ def _compared(kinds: Variants, parts: Mapping[str, Part], outcomes: Iterable[Out
     for one in outcomes:
         for name, part in parts.items():
             figures = recall_figures(part.scores(one.matcher), part.corpus, T2V)
-            runs[name][one.kind].append(Run(figures, one.clips, one.cost))
+            runs[name][one.row].append(Run(figures, one.clips, one.cost))
         notices |= dict.fromkeys(one.notices)
     return {name: Compared(kinds, own, tuple(notices)) for name, own in runs.items()}
 
@@ -121,18 +121,17 @@ def _means(found: Searched, untrained: Mapping[str, Mapping[str, float]], own: s
     rows: list[tuple[Cell, ...]] = []
     for name, one in found.items():
         rows.append((name, NOTHING, CLIP4CLIP, *(untrained[name][metric] for metric in T2V)))
-        rows += [(name, own, kind, *(one.mean(kind, metric) for metric in T2V)) for kind in one.kinds]
+        rows += [(name, own, kind, *(one.mean(kind, metric) for metric in T2V)) for kind in one.variants]
     return AuditTable("What is found where", (*_PLACE, *T2V), tuple(rows), "Means over seeds.")
 
 
 def _changes(
     found: Searched, changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], settings: TrainingSettings, own: str
 ) -> AuditTable:
-    rows = tuple(
-        (name, own, kind, found[name].kinds[kind].against, metric, *interval_cells(change))
-        for name, by_kind in changes.items()
-        for kind, figures in by_kind.items()
-        for metric, change in figures.items()
+    rows = figure_rows(
+        ((name, own, row, found[name].variants[row].against), figures)
+        for name, by_row in changes.items()
+        for row, figures in by_row.items()
     )
     columns = (*_PLACE, "less", "figure", "change", "low", "high")
     return AuditTable("What each changes, seed by seed", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
@@ -140,12 +139,10 @@ def _changes(
 
 def _intervals(found: Searched, settings: TrainingSettings, own: str) -> AuditTable:
     confidence = settings.audit.confidence
-    rows = tuple(
-        (name, own, kind, metric, *interval_cells(over_seeds(values, confidence, ENDS.get(metric, PERCENT))))
+    rows = figure_rows(
+        ((name, own, row), means_over_seeds(one.figures(row), confidence, ENDS))
         for name, one in found.items()
-        for kind, runs in one.runs.items()
-        for metric in T2V
-        for values in ([run.figures[metric] for run in runs],)
+        for row in one.runs
     )
     columns = (*_PLACE, "figure", "mean", "low", "high")
     return AuditTable("Every figure with its interval", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))

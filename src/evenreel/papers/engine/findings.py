@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation import Interval
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, Effect
 from evenreel.types import Corpus
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 PREFERENCE = "Normalized Δ MixR"
 """The figure that most studies are about."""
@@ -103,3 +107,19 @@ def may_be_chance(change: Interval) -> bool:
 def interval_cells(figure: Interval) -> tuple[Cell, Cell, Cell]:
     """A figure and the ends of its interval, as three fields of a table."""
     return figure.value, figure.low, figure.high
+
+
+def figure_rows(rows: Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]]) -> tuple[tuple[Cell, ...], ...]:
+    """A row of a table for each figure with its interval, behind the cells that say whose figures they are.
+
+    >>> figure_rows([(("tcd", "baseline"), {"R@1": Interval(2.0, 1.0, 3.0)})])
+    (('tcd', 'baseline', 'R@1', 2.0, 1.0, 3.0),)
+    """
+    return tuple((*own, name, *interval_cells(figure)) for own, figures in rows for name, figure in figures.items())
+
+
+def change_bars(changes: Mapping[str, Mapping[str, Interval]], metric: str) -> go.Figure:
+    """A bar for each row: how one metric changes."""
+    from evenreel.report.result.figures import deltas_by_group
+
+    return deltas_by_group({metric: {row: own[metric] for row, own in changes.items()}}, f"change of {metric}, points")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +17,9 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.runs import each_run
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.progress import Progress
-from evenreel.progress import part_of as progress_of_part
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.mirrors import mirrors_of
 from evenreel.training.data.pairs import needs_relevance, pairs_of
@@ -98,19 +95,14 @@ def each_trained(
         progress: called with the share that is done.
 
     Yields:
-        Variant, seed and the matcher after its last step.
+        Kind, seed and the matcher after its last step.
     """
-    number, total = 0, settings.seeds * len(kinds)
     part, _ = material.learning()
     start = None if material.start is None else kept_weights(material.start.matcher)
-    with runs_folder(settings) as runs:
-        for seed in range(settings.seeds):
-            for kind, recipe in kinds.items():
-                seeded = replace(recipe, loop=replace(recipe.loop, seed=seed))
-                folder = runs / run_name(kind) / f"seed-{seed}"
-                share = progress_of_part(progress, number, total)
-                yield kind, seed, fine_tuned(seeded, part, folder, share, start)
-                number += 1
+    for run in each_run(kinds, settings, progress):
+        recipe = kinds[run.row]
+        seeded = replace(recipe, loop=replace(recipe.loop, seed=run.seed))
+        yield run.row, run.seed, fine_tuned(seeded, part, run.folder, run.progress, start)
 
 
 def fine_tuned(
@@ -144,22 +136,3 @@ def fine_tuned(
     material = TrainingInputs(examples, part.videos.frames.shape[-1], start=start or {})
     outside = RunHooks(watch=lambda step, steps, figures: progress(step / steps), resume=True)
     return train(recipe, material, folder, outside).matcher
-
-
-def run_name(kind: str) -> str:
-    """What is trained, as the name of the folder of its runs.
-
-    >>> run_name("RmvAll"), run_name("20 % generated")
-    ('rmvall', '20-generated')
-    """
-    return re.sub(r"[^a-z0-9]+", "-", kind.lower())
-
-
-@contextlib.contextmanager
-def runs_folder(settings: TrainingSettings) -> Iterator[Path]:
-    """Where runs go: the folder of the settings, or one that is gone afterwards."""
-    if settings.runs is not None:
-        yield settings.runs
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)

@@ -11,9 +11,9 @@ import numpy as np
 
 from evenreel.checkpoint.architecture import Encodings
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells
+from evenreel.papers.engine.findings import Findings, beside, change_bars, effect_of, figure_rows
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.seeds import changes_over_seeds, means_over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variants
@@ -104,12 +104,12 @@ class Compared:
     """Rows of a table, trained and measured.
 
     Attributes:
-        kinds: the rows.
+        variants: the rows.
         runs: of each row, one a seed.
         notices: what has to be said of them.
     """
 
-    kinds: Variants
+    variants: Variants
     runs: Mapping[str, Sequence[Run]]
     notices: tuple[str, ...]
 
@@ -123,18 +123,15 @@ class Compared:
 
     def changes(self, confidence: float) -> dict[str, dict[str, Interval]]:
         """How each figure of a row differs from that of the row it is compared with, seed by seed."""
-        found = {}
-        for name, kind in self.kinds.items():
-            if kind.against is not None:
-                pairs = [
-                    (before.figures, after.figures)
-                    for before, after in zip(self.runs[kind.against], self.runs[name], strict=True)
-                ]
-                found[name] = {
-                    metric: over_seeds([after[metric] - before[metric] for before, after in pairs], confidence)
-                    for metric in pairs[0][1]
-                }
-        return found
+        return {
+            name: changes_over_seeds(self.figures(variant.against), self.figures(name), confidence)
+            for name, variant in self.variants.items()
+            if variant.against is not None
+        }
+
+    def figures(self, name: str) -> list[Mapping[str, float]]:
+        """The figures of a row, one mapping a seed."""
+        return [run.figures for run in self.runs[name]]
 
 
 def compared_trainings(
@@ -148,36 +145,36 @@ def compared_trainings(
     """
     _, test = material.learning()
     measures, main = comparison.measures, comparison.measures.main
-    kinds = comparison.variants(material, settings)
+    variants = comparison.variants(material, settings)
     measures.check(test.corpus)
-    found = _compared(kinds, comparison, each_outcome(kinds, material, settings, progress))
+    found = _compared(variants, comparison, each_outcome(variants, material, settings, progress))
     changes = found.changes(settings.audit.confidence)
     lead = comparison.lead or max(changes, key=lambda name: abs(changes[name][main].value))
     picked = () if comparison.lead else (_PICKED,)
     return Findings(
         " ".join(_told(found, name, change[main], main) for name, change in changes.items()),
-        effect_of(changes[lead][main], f"Change of {main}: {lead} less {kinds[lead].against}"),
+        effect_of(changes[lead][main], f"Change of {main}: {lead} less {variants[lead].against}"),
         (_means(found, comparison.metrics), _changes(found, changes, settings), _intervals(found, measures, settings)),
         (
             *(
                 AuditFigure(name, partial(_sweep, found, comparison, name, settings.audit.confidence))
                 for name in comparison.sweeps
             ),
-            AuditFigure(f"Change of {main}", partial(_bars, changes, main)),
+            AuditFigure(f"Change of {main}", partial(change_bars, changes, main)),
         ),
         (*few_seeds(settings), *found.notices),
         (measures.about, training_told(settings.recipe, material), *comparison.notes, *picked),
     )
 
 
-def _compared(kinds: Variants, comparison: Comparison[Any], outcomes: Iterable[Outcome]) -> Compared:
-    runs: dict[str, list[Run]] = {name: [] for name in kinds}
+def _compared(variants: Variants, comparison: Comparison[Any], outcomes: Iterable[Outcome]) -> Compared:
+    runs: dict[str, list[Run]] = {name: [] for name in variants}
     notices: dict[str, None] = {}
     for one in outcomes:
         figures = comparison.measures.figures(one.scores(), one.test.corpus, comparison.metrics)
-        runs[one.kind].append(Run(figures, one.clips, one.cost))
+        runs[one.row].append(Run(figures, one.clips, one.cost))
         notices |= dict.fromkeys(one.notices)
-    return Compared(kinds, runs, tuple(notices))
+    return Compared(variants, runs, tuple(notices))
 
 
 def _means(found: Compared, metrics: tuple[str, ...]) -> AuditTable:
@@ -199,10 +196,8 @@ def _means(found: Compared, metrics: tuple[str, ...]) -> AuditTable:
 
 def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], settings: TrainingSettings) -> AuditTable:
     """A row for each figure that changes."""
-    rows = tuple(
-        (name, found.kinds[name].against, found.cost(name).videos, metric, *interval_cells(change))
-        for name, figures in changes.items()
-        for metric, change in figures.items()
+    rows = figure_rows(
+        ((name, found.variants[name].against, found.cost(name).videos), figures) for name, figures in changes.items()
     )
     columns = ("training", "less", "clip encodings", "figure", "change", "low", "high")
     return AuditTable("What each changes, seed by seed", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
@@ -211,11 +206,8 @@ def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], set
 def _intervals(found: Compared, measures: Measures, settings: TrainingSettings) -> AuditTable:
     """Every figure with its interval."""
     confidence = settings.audit.confidence
-    rows = tuple(
-        (name, metric, *interval_cells(over_seeds(values, confidence, measures.ends.get(metric, PERCENT))))
-        for name, runs in found.runs.items()
-        for metric in runs[0].figures
-        for values in ([run.figures[metric] for run in runs],)
+    rows = figure_rows(
+        ((name,), means_over_seeds(found.figures(name), confidence, measures.ends)) for name in found.runs
     )
     columns = ("training", "figure", "mean", "low", "high")
     return AuditTable("Every figure with its interval", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
@@ -225,25 +217,21 @@ def _told(found: Compared, name: str, change: Interval, main: str) -> str:
     """A sentence for a row of the table: its change, whether it can be told, and its cost."""
     times = found.cost(name).videos
     cost = "once" if times == 1 else f"{times} times"
-    return (
-        f"{name}: {main} {found.mean(name, main):.1f}, {beside(change, str(found.kinds[name].against))}; each clip is "
-        f"encoded {cost}."
-    )
+    changed = beside(change, str(found.variants[name].against))
+    return f"{name}: {main} {found.mean(name, main):.1f}, {changed}; each clip is encoded {cost}."
 
 
 def _sweep(found: Compared, comparison: Comparison[Any], name: str, confidence: float) -> go.Figure:
     """Each metric over one number that rows differ in."""
     from evenreel.report.result.figures import Panel, sweep
 
-    ends, rows = comparison.measures.ends, comparison.sweeps[name]
-    lines = {
-        metric: [
-            (value, over_seeds([run.figures[metric] for run in found.runs[row]], confidence, ends.get(metric, PERCENT)))
-            for value, row in rows.items()
-            if row in found.runs
-        ]
-        for metric in comparison.drawn
+    rows, ends = comparison.sweeps[name], comparison.measures.ends
+    means = {
+        value: means_over_seeds(found.figures(row), confidence, ends)
+        for value, row in rows.items()
+        if row in found.runs
     }
+    lines = {metric: [(value, own[metric]) for value, own in means.items()] for metric in comparison.drawn}
     parts: dict[str, dict[str, Line]] = {}
     for metric, line in lines.items():
         parts.setdefault(_scale(metric), {})[metric] = line
@@ -255,9 +243,3 @@ def _sweep(found: Compared, comparison: Comparison[Any], name: str, confidence: 
 
 def _scale(metric: str) -> str:
     return "sum of recalls, %" if metric.startswith("Rsum") else "%"
-
-
-def _bars(changes: Mapping[str, Mapping[str, Interval]], main: str) -> go.Figure:
-    from evenreel.report.result.figures import deltas_by_group
-
-    return deltas_by_group({main: {name: own[main] for name, own in changes.items()}}, f"change of {main}, points")

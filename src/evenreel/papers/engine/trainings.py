@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from evenreel.checkpoint import Pretrained
@@ -12,14 +11,13 @@ from evenreel.checkpoint.architecture import Encodings, encodings, kept_weights,
 from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
 from evenreel.matchers.matcher import Matcher
-from evenreel.papers.engine.fine_tuning import run_name, runs_folder
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.runs import TrainingRun, each_run
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.streams import with_streams
 from evenreel.papers.engine.variants import Variant
 from evenreel.progress import Progress
-from evenreel.progress import part_of as progress_of_part
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.ensemble.members import train_recipe
@@ -47,7 +45,7 @@ class Outcome:
     """A row of a table, trained with one seed.
 
     Attributes:
-        kind: which row.
+        row: which row.
         seed: of its training.
         trained: the matcher, with the weights that were selected, and its members.
         test: the split that is searched, as the matcher takes it.
@@ -55,7 +53,7 @@ class Outcome:
         notices: what has to be said of it.
     """
 
-    kind: str
+    row: str
     seed: int
     trained: TrainedModel
     test: Part
@@ -97,7 +95,7 @@ class Splits(NamedTuple):
 
 
 def each_outcome(
-    kinds: Mapping[str, Variant], material: LearningInputs, settings: TrainingSettings, progress: Progress
+    variants: Mapping[str, Variant], material: LearningInputs, settings: TrainingSettings, progress: Progress
 ) -> Iterator[Outcome]:
     """Train each row with each seed, all rows of one seed after each other.
 
@@ -105,7 +103,8 @@ def each_outcome(
     member of another one is not trained again.
 
     Args:
-        kinds: rows by name, which is also that of the folder of their runs; a row after the one that it is a member of.
+        variants: rows by name, which is also that of the folder of their runs; a row after the one that it is a member
+            of.
         material: what is learned from, and what is searched.
         settings: seeds, and where runs are kept.
         progress: called with the share that is done.
@@ -118,29 +117,24 @@ def each_outcome(
         UsageError: clips cannot be divided, or a folder holds another run.
         TrainingError: a loss is not a number any more.
     """
-    number, total = 0, settings.seeds * len(kinds)
-    parents = {kind.member.row for kind in kinds.values() if kind.member is not None}
-    with runs_folder(settings) as runs:
-        for seed in range(settings.seeds):
-            wholes: dict[str, Outcome] = {}
-            for name, kind in kinds.items():
-                folder = runs / run_name(name) / f"seed-{seed}"
-                share = progress_of_part(progress, number, total)
-                if kind.member is None:
-                    outcome = _outcome(name, kind, seed, material, (folder, share))
-                else:
-                    outcome = _member(name, wholes[kind.member.row], kind.member.number)
-                if name in parents:
-                    wholes[name] = outcome
-                yield outcome
-                number += 1
+    parents = {variant.member.row for variant in variants.values() if variant.member is not None}
+    wholes: dict[str, Outcome] = {}
+    for run in each_run(variants, settings, progress):
+        variant = variants[run.row]
+        if variant.member is None:
+            outcome = _outcome(run, variant, material)
+        else:
+            outcome = _member(run.row, wholes[variant.member.row], variant.member.number)
+        if run.row in parents:
+            wholes[run.row] = outcome
+        yield outcome
 
 
 def _member(name: str, whole: Outcome, number: int) -> Outcome:
     """A member of a training as a row of its own."""
     place = slice(number - 1, number)
     (alone,) = whole.trained.members[place]
-    return replace(whole, kind=name, trained=replace(alone, strata=whole.trained.strata[place]))
+    return replace(whole, row=name, trained=replace(alone, strata=whole.trained.strata[place]))
 
 
 def training_told(recipe: Recipe, material: LearningInputs) -> str:
@@ -164,18 +158,18 @@ def few_seeds(settings: TrainingSettings) -> tuple[str, ...]:
     return ("Trained with one seed, so nothing says which of the differences are chance; give --seeds 3 or more.",)
 
 
-def _outcome(name: str, kind: Variant, seed: int, material: LearningInputs, place: tuple[Path, Progress]) -> Outcome:
-    recipe = replace(kind.recipe, loop=replace(kind.recipe.loop, seed=seed * SEEDS_APART))
+def _outcome(run: TrainingRun, variant: Variant, material: LearningInputs) -> Outcome:
+    recipe = replace(variant.recipe, loop=replace(variant.recipe.loop, seed=run.seed * SEEDS_APART))
     splits = splits_of(recipe, material)
-    if kind.narrowed is not None:
-        splits = splits._replace(learned=splits.learned.only(kind.narrowed(splits.learned.corpus)))
+    if variant.narrowed is not None:
+        splits = splits._replace(learned=splits.learned.only(variant.narrowed(splits.learned.corpus)))
     _, test = material.learning()
     learning = learning_of(recipe, splits, material.start, material.weights_hash)
-    trained = _trained(recipe, learning, splits.selected, *place)
+    trained = _trained(recipe, learning, splits.selected, run)
     module(trained.matcher).to(usable_device(recipe.loop.device, "float32"))  # training leaves it in main memory
     searched = with_streams(test, material.streams, recipe.data.streams).worded(recipe.data.words)
-    notices = tuple(f"{name}: {notice}" for notice in splits.notices) if seed == 0 else ()
-    return Outcome(name, seed, trained, searched.only(searched.corpus), splits.learned.corpus, notices)
+    notices = tuple(f"{run.row}: {notice}" for notice in splits.notices) if run.seed == 0 else ()
+    return Outcome(run.row, run.seed, trained, searched.only(searched.corpus), splits.learned.corpus, notices)
 
 
 def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
@@ -235,16 +229,14 @@ def learning_of(
     )
 
 
-def _trained(
-    recipe: Recipe, learning: TrainingInputs, selected: Part | None, folder: Path, progress: Progress
-) -> TrainedModel:
-    outside = RunHooks(
+def _trained(recipe: Recipe, learning: TrainingInputs, selected: Part | None, run: TrainingRun) -> TrainedModel:
+    hooks = RunHooks(
         None if selected is None else SelectionMeasure(recipe.selection, selected.corpus),
         higher_is_better(recipe),
-        lambda step, steps, figures: progress(step / steps),
+        lambda step, steps, figures: run.progress(step / steps),
         resume=True,
     )
-    return train_recipe(recipe, learning, folder, outside)
+    return train_recipe(recipe, learning, run.folder, hooks)
 
 
 def _examples(part: Part, *, relevance: bool = False) -> FeatureExamples:

@@ -30,7 +30,7 @@ class MemberOf(NamedTuple):
 
 @dataclass(frozen=True)
 class Variant:
-    """A row of a table.
+    """One configuration to train, and the one it is compared with.
 
     Attributes:
         recipe: how it is trained.

@@ -23,7 +23,7 @@ from evenreel.debias.trimming import trim_class
 from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.seeds import changes_over_seeds, over_seeds
 from evenreel.papers.engine.settings import StudySettings, TrainingSettings
 from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variant, Variants
@@ -105,9 +105,9 @@ def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progre
     kinds = _kinds(chosen, settings)
     runs: Runs = {name: [] for name in kinds}
     for outcome in each_outcome(kinds, material, settings, progress):
-        runs[outcome.kind].append(_measured(outcome, chosen, settings.audit))
+        runs[outcome.row].append(_measured(outcome, chosen, settings.audit))
     row, confidence = f"remove {chosen.towards}", settings.audit.confidence
-    change = over_seeds([new[RANK] - old[RANK] for old, new in zip(runs[NONE], runs[row], strict=True)], confidence)
+    change = changes_over_seeds(runs[NONE], runs[row], confidence)[RANK]
     return Findings(
         f"{chosen.name}: {chosen.train_mean:.1f} {chosen.unit} long in training, {chosen.test_mean:.1f} in test. With "
         f"its {chosen.towards} training clips left out the {RANK}, {_mean(runs[NONE], RANK):,.0f}, changes by "

@@ -94,10 +94,10 @@ def samples(material: LearningInputs, settings: SampleSettings, progress: Progre
     for outcome in each_outcome(kinds, material, settings, progress):
         found = _measured(outcome, settings, tail)
         notices |= dict.fromkeys(outcome.notices)
-        if outcome.kind == BASELINE:  # the first of its seed
+        if outcome.row == BASELINE:  # the first of its seed
             before, rows = found, drawn(found, outcome.seed)
         else:
-            moved[outcome.kind].append(compared(before, found, rows))
+            moved[outcome.row].append(compared(before, found, rows))
     shares = {name: [one.share for one in own] for name, own in moved.items()}
     added = over_seeds(np.subtract(shares[RMV_ALL], shares[RMV_RAND]).tolist(), confidence)
     return Findings(

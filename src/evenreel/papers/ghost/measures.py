@@ -12,7 +12,7 @@ from evenreel.audits.source.paired import SourceMeasures, measure_source
 from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import PREFERENCE, interval_cells
-from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.seeds import PERCENT, changes_over_seeds, means_over_seeds
 from evenreel.report.result.record import AuditTable
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -49,6 +49,11 @@ class Figures:
     def __getitem__(self, key: tuple[str, str]) -> Interval:
         return self.values[key]
 
+    @property
+    def numbers(self) -> dict[tuple[str, str], float]:
+        """The figures without their intervals."""
+        return {key: figure.value for key, figure in self.values.items()}
+
 
 Rows = Sequence[tuple[tuple[str, ...], Figures]]
 """Words that say whose figures they are, and the figures."""
@@ -83,8 +88,8 @@ def figures_of(measures: SourceMeasures) -> Figures:
 
 def mean_figures(runs: Sequence[Figures], confidence: float) -> Figures:
     """Each figure's mean over runs with other seeds, with its interval."""
-    means = {key: over_seeds([run[key].value for run in runs], confidence, _ends(*key)) for key in runs[0].values}
-    return Figures(means, notices_of(runs))
+    ends = {key: _ends(*key) for key in runs[0].values}
+    return Figures(means_over_seeds([run.numbers for run in runs], confidence, ends), notices_of(runs))
 
 
 def _ends(row: str, metric: str) -> tuple[float, float]:
@@ -96,11 +101,7 @@ def _ends(row: str, metric: str) -> tuple[float, float]:
 
 def mean_change(before: Sequence[Figures], after: Sequence[Figures], confidence: float) -> Figures:
     """How each figure changes from one run to another with the same seed, mean over seeds with its interval."""
-    pairs = list(zip(before, after, strict=True))
-    keys = before[0].values
-    return Figures(
-        {key: over_seeds([new[key].value - old[key].value for old, new in pairs], confidence) for key in keys}
-    )
+    return Figures(changes_over_seeds([one.numbers for one in before], [one.numbers for one in after], confidence))
 
 
 def notices_of(every: Iterable[Figures]) -> tuple[str, ...]:

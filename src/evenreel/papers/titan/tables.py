@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +13,18 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells, may_be_chance
+from evenreel.papers.engine.findings import Findings, beside, change_bars, effect_of, figure_rows, may_be_chance
 from evenreel.papers.engine.inputs import StreamInputs
-from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.seeds import changes_over_seeds
 from evenreel.papers.titan.rows import SOURCE, AdaptationSettings, Row, Rows, RowsOf, name_of_whole
 from evenreel.papers.titan.streams import METRICS, Diagnosis, Outcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
 from evenreel.progress import Progress, part_of
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 MAIN = "R@1"
 RECALLS = METRICS[:3]
+CHANGED = ("model", "row", "less", "figure", "change", "low", "high")
 FEW_ROWS = 3
 """Rows that all have a sentence; of more, those have one that differ for sure."""
 RANDOM = "Seeds order the queries anew and draw what learning leaves to chance; rows are compared with the same ones."
@@ -99,15 +96,15 @@ class Compared:
 
     def seed_changes(self, confidence: float) -> dict[str, dict[str, Interval]]:
         """Likewise with intervals over seeds, of the median rank too."""
+        before = self._figures(self.against)
         return {
-            row: {
-                metric: over_seeds([new.figure(metric) - old.figure(metric) for old, new in pairs], confidence)
-                for metric in METRICS
-            }
-            for row, own in self.outcomes.items()
+            row: changes_over_seeds(before, self._figures(row), confidence)
+            for row in self.outcomes
             if row != self.against
-            for pairs in (list(zip(self.outcomes[self.against], own, strict=True)),)
         }
+
+    def _figures(self, row: str) -> list[dict[str, float]]:
+        return [{metric: one.figure(metric) for metric in METRICS} for one in self.outcomes[row]]
 
     def _hits(self, row: str) -> NDArray[np.float64]:
         """(3, Q) hits of each caption at each depth, in percent, their mean over seeds."""
@@ -229,26 +226,22 @@ def _means(found: Sequence[Compared]) -> AuditTable:
 
 
 def _changes(changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], found: Sequence[Compared]) -> AuditTable:
-    rows = tuple(
-        (one.target.name, row, one.against, metric, *interval_cells(change))
-        for one in found
-        for row, own in changes[one.target.name].items()
-        for metric, change in own.items()
-    )
-    columns = ("model", "row", "less", "figure", "change", "low", "high")
-    return AuditTable("What each changes", columns, rows, "Intervals over captions.")
+    rows = _change_rows((one, changes[one.target.name]) for one in found)
+    return AuditTable("What each changes", CHANGED, rows, "Intervals over captions.")
 
 
 def _over_seeds(found: Sequence[Compared], settings: AdaptationSettings) -> AuditTable:
-    rows = tuple(
-        (one.target.name, row, one.against, metric, *interval_cells(change))
-        for one in found
-        for row, own in one.seed_changes(settings.audit.confidence).items()
-        for metric, change in own.items()
-    )
-    columns = ("model", "row", "less", "figure", "change", "low", "high")
+    rows = _change_rows((one, one.seed_changes(settings.audit.confidence)) for one in found)
     note = f"Student's t over {settings.seeds} seeds, so of the order of the queries and not of which they are."
-    return AuditTable("What each changes, seed by seed", columns, rows, note)
+    return AuditTable("What each changes, seed by seed", CHANGED, rows, note)
+
+
+def _change_rows(
+    changes: Iterable[tuple[Compared, Mapping[str, Mapping[str, Interval]]]],
+) -> tuple[tuple[Cell, ...], ...]:
+    return figure_rows(
+        ((one.target.name, row, one.against), figures) for one, own in changes for row, figures in own.items()
+    )
 
 
 def _diagnoses(found: Sequence[Compared]) -> AuditTable:
@@ -309,10 +302,4 @@ def _figures(
         name = one.target.name
         if comparison.sweeps:
             yield from sweep_figures(one.target, one.outcomes, settings)
-        yield AuditFigure(f"{name}: change of {MAIN}", partial(_bars, changes[name]))
-
-
-def _bars(changes: Mapping[str, Mapping[str, Interval]]) -> go.Figure:
-    from evenreel.report.result.figures import deltas_by_group
-
-    return deltas_by_group({MAIN: {row: own[MAIN] for row, own in changes.items()}}, f"change of {MAIN}, points")
+        yield AuditFigure(f"{name}: change of {MAIN}", partial(change_bars, changes[name], MAIN))

@@ -1,0 +1,65 @@
+"""Every row of a table with every seed: in which folder each is trained, and its share of the progress."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from evenreel.papers.engine.settings import TrainingSettings
+from evenreel.progress import Progress
+from evenreel.progress import part_of as progress_of_part
+
+
+class TrainingRun(NamedTuple):
+    """One row of a table, trained with one seed.
+
+    Attributes:
+        row: its name.
+        seed: from 0.
+        folder: of what training writes.
+        progress: called with the share of this run that is done.
+    """
+
+    row: str
+    seed: int
+    folder: Path
+    progress: Progress
+
+
+def each_run(rows: Collection[str], settings: TrainingSettings, progress: Progress) -> Iterator[TrainingRun]:
+    """Every row with every seed, all rows of one seed after each other.
+
+    Args:
+        rows: names of rows, which also name the folders of their runs.
+        settings: seeds, and where runs are kept; a temporary folder is gone after the last run.
+        progress: called with the share of all runs that is done.
+    """
+    number, total = 0, settings.seeds * len(rows)
+    with _runs_folder(settings) as runs:
+        for seed in range(settings.seeds):
+            for row in rows:
+                folder = runs / run_name(row) / f"seed-{seed}"
+                yield TrainingRun(row, seed, folder, progress_of_part(progress, number, total))
+                number += 1
+
+
+def run_name(row: str) -> str:
+    """A row as the name of the folder of its runs.
+
+    >>> run_name("RmvAll"), run_name("20 % generated")
+    ('rmvall', '20-generated')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", row.lower())
+
+
+@contextlib.contextmanager
+def _runs_folder(settings: TrainingSettings) -> Iterator[Path]:
+    if settings.runs is not None:
+        yield settings.runs
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
