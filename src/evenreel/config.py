@@ -37,12 +37,13 @@ class MediaLimits:
 
 @dataclass(frozen=True)
 class IndexSettings:
-    """How a folder becomes a library.
+    """How a folder becomes a library, without vision where the model is None.
 
     Attributes:
-        model: `builtin`, a hub id or a folder; None for no vision; `auto` is what the library was made with,
-            and `DEFAULT_MODEL` for a new one.
-        rule: how frames are sampled, in the words of `evenreel.media.parse_rule`; `auto` likewise.
+        model: CLIP or SigLIP: a hub id, a folder, or `builtin`; `auto` is the library's own, and
+            openai/clip-vit-base-patch32 for a new one.
+        rule: which frames are looked at, for example `every 0.5 s` or `8 midpoints` (`evenreel.media.parse_rule`);
+            `auto` is the library's own, and `every 1 s` for a new one.
         read_text: whether on-screen text is recognised.
         workers: reader processes; 0 means one for each core.
         device: where the model runs: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.

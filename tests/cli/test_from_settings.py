@@ -132,7 +132,7 @@ def _app() -> typer.Typer:
 def test_help_is_what_the_docstring_says() -> None:
     shown = run("--help").output
     words = " ".join(shown.replace("│", " ").split())
-    for text in ("pad or crop, as [words] say.", "Seconds of each.", "Read nothing.", "KiB that one may take."):
+    for text in ("'pad' or 'crop', as [words] say.", "Seconds of each.", "Read nothing.", "KiB that one may take."):
         assert text in words, shown
     assert words.count("What they are called.") == 2
     assert "--secret" not in words and "--no-strict" not in words

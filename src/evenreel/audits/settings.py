@@ -22,8 +22,8 @@ class AuditSettings:
 
     Attributes:
         resamples: samples, permutations and exchanges that intervals and tests take; 0 for no interval.
-        seed: of these.
-        confidence: of the intervals.
+        seed: seed of these samples.
+        confidence: confidence of the intervals, between 0 and 1.
         band_bytes: about how many bytes of scores are asked for at once.
         cluster: what is drawn together: `auto`, clips of one video where the corpus shows that they share it; `clip`;
             `video`; or a column of the corpus (`evenreel.evaluation.clusters`).

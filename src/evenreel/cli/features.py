@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.options import (
-    DAMAGED_SHARE,
-    MEMORY_MIB,
-    MOST,
-    TIMEOUT_S,
-    DamageOption,
-    DeviceOption,
-    JsonOption,
-    MemoryOption,
-    PrecisionOption,
-    ReadersOption,
-    RetryOption,
-    TimeoutOption,
-    VideosOption,
-    media_limits,
-)
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import MOST, DeviceOption, JsonOption, PrecisionOption, VideosOption
 from evenreel.config import DEFAULT_MODEL
 from evenreel.errors import UsageError
-from evenreel.features.settings import DEFAULT_FRAMES, DEFAULT_WINDOWS, Words
+from evenreel.features.settings import DEFAULT_FRAMES, Words
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-    from evenreel.features import FeatureReport, StoredSettings
+    from evenreel.features import FeatureReport, FeatureSettings, StoredSettings
 
 MANY = 10
 _FOR_STORED = frozenset(("corpus", "frames", "out", "stored", "name", "ids", "as_json"))
@@ -52,24 +39,20 @@ def features(
     rule: Annotated[
         str | None, typer.Option(help="Instead of --frames: which frames, for example 'every 0.5 s' or 'clip4clip 12'.")
     ] = None,
-    windows: Annotated[
-        int, typer.Option(min=1, max=3_600, help="Equal parts of each clip whose on-screen text becomes one feature.")
-    ] = DEFAULT_WINDOWS,
     words: Annotated[
         Words, typer.Option(help="On-screen text: read by OCR, or the corpus's own (its texts.parquet), believed.")
     ] = "ocr",
-    no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
     videos: VideosOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Where the features go. \\[default: CORPUS/features/MODEL-HASH]")
     ] = None,
-    workers: ReadersOption = 0,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "float32",
-    timeout: TimeoutOption = TIMEOUT_S,
-    memory: MemoryOption = MEMORY_MIB,
-    max_damage: DamageOption = DAMAGED_SHARE,
-    retry: RetryOption = False,
+    settings: FeatureSettings = from_settings(
+        "evenreel.features.settings:FeatureSettings",
+        leave_out=("rule", "videos"),
+        windows=Annotated[int, typer.Option(min=1, max=3_600)],
+    ),
     stored: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,21 +79,17 @@ def features(
     from evenreel.cli.progress import bars
     from evenreel.corpus import load_corpus
     from evenreel.encoders import load_encoder
-    from evenreel.features import FeatureSettings, compute_features, feature_folder
+    from evenreel.features import compute_features, feature_folder
     from evenreel.media import parse_rule
 
     if frames is not None and rule is not None:
         raise UsageError("Give either --frames or --rule; '--frames 12' is --rule '12 midpoints'.")
-    if no_ocr and words == "corpus":
+    if words == "corpus" and not settings.read_text:
         raise UsageError("Leave --no-ocr out: --words corpus reads no text in frames, and --no-ocr asks for none.")
-    settings = FeatureSettings(
+    settings = replace(
+        settings,
         rule=str(parse_rule(rule or f"{frames or DEFAULT_FRAMES} midpoints")),  # before a model is loaded
-        read_text=not no_ocr,
-        windows=windows,
         videos=videos or corpus,
-        workers=workers,
-        limits=media_limits(timeout, memory, max_damage),
-        retry=retry,
     )
     shipped = _words(corpus) if words == "corpus" else None
     tables = load_corpus(corpus)
@@ -126,9 +105,9 @@ def features(
 
 def _check_computes_nothing(context: typer.Context) -> None:
     """Refuse what says how features are computed."""
-    sources = {option: context.get_parameter_source(option) for option in context.params}
-    given = [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-    if strange := ["--" + option.replace("_", "-") for option in given if option not in _FOR_STORED]:
+    others = {one.name: one.opts[0] for one in context.command.params if one.name and one.name not in _FOR_STORED}
+    sources = {option: context.get_parameter_source(name) for name, option in others.items()}
+    if strange := [option for option, source in sources.items() if source and source.name == "COMMANDLINE"]:
         raise UsageError(f"--stored takes features that are computed already; leave {' and '.join(strange)} out.")
 
 

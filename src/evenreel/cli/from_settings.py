@@ -14,9 +14,13 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import OptionInfo
+
+from evenreel.cli.options import SHARED
 
 _PLAIN = (str, int, float, bool)
 _SECTION = re.compile(r"^(?:Attributes|Args):\n((?:(?: +.*)?\n)+)", re.MULTILINE)
+_REFERENCE = re.compile(r" \(`evenreel\.[\w.]+`\)")
 _ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -28,8 +32,8 @@ class Settings:
         source: a dataclass or a function, or `module:name` of one that is imported when the command is looked up.
         leave_out: parameters of it that are no options and keep their defaults.
         panel: heading of the options in `--help`; None for the usual one.
-        options: by parameter, how its option is declared where that does not follow from the parameter: an `Annotated`
-            type with a `typer.Option`, or the `Settings` of a nested object.
+        options: by parameter, how its option is declared where neither `SHARED` nor the parameter itself says it: an
+            `Annotated` type with a `typer.Option`, or a function or the `Settings` that make a nested object.
     """
 
     source: Callable[..., Any] | str
@@ -56,11 +60,16 @@ class Settings:
         """What Typer is to read from the command line."""
         texts = documented(self.make)
         for name, one in self._parameters.items():
-            declared = self.options.get(name)
+            declared = self._declared(name)
             if isinstance(declared, Settings):
                 yield from declared.parameters()
             else:
                 yield self._option(one, declared or self._hint(one), texts.get(name))
+
+    def _declared(self, name: str) -> Any:
+        """What is said of a parameter; None where its option follows from itself."""
+        found = self.options.get(name, SHARED.get(name))
+        return Settings(found, (), self.panel, {}) if inspect.isfunction(found) else found
 
     def _hint(self, one: inspect.Parameter) -> Any:
         """The type of one parameter alone, as the module reads it that names it: others may be for type checkers."""
@@ -73,7 +82,8 @@ class Settings:
         kind, info = _declared(one, hint)
         info = copy.copy(info)
         info.help = info.help or text
-        info.rich_help_panel = info.rich_help_panel or self.panel
+        if isinstance(info, OptionInfo):
+            info.rich_help_panel = info.rich_help_panel or self.panel
         default = False if one.default is True else _default(one)
         if default is None and type(None) not in get_args(kind):
             kind = kind | None
@@ -90,7 +100,7 @@ class Settings:
         """
         values: dict[str, Any] = {}
         for name, one in self._parameters.items():
-            declared = self.options.get(name)
+            declared = self._declared(name)
             value = declared.build(given) if isinstance(declared, Settings) else given[name]
             if one.default is True:
                 values[name] = not value
@@ -111,8 +121,8 @@ def from_settings(
         source: a dataclass or a function, or `module:name` of one that is imported when the command is looked up.
         leave_out: parameters of it that are no options and keep their defaults.
         panel: heading of the options in `--help`; None for the usual one.
-        options: by parameter, how its option is declared where that does not follow from the parameter: an `Annotated`
-            type with a `typer.Option`, or `from_settings(...)` for a nested object.
+        options: by parameter, how its option is declared where neither `SHARED` nor the parameter itself says it: an
+            `Annotated` type with a `typer.Option`, or a function or `from_settings(...)` that make a nested object.
     """
     return Settings(source, leave_out, panel, options)
 
@@ -154,11 +164,11 @@ def documented(source: Callable[..., Any]) -> dict[str, str]:
     ...
     ...     Args:
     ...         fps: frames a second, `[0-9]+`;
-    ...             as many as there are by default
+    ...             None for as many as there are.
     ...         side: of the picture.
     ...     '''
     >>> documented(rate)["fps"]
-    'Frames a second, \\[0-9]+; as many as there are by default.'
+    "Frames a second, '\\[0-9]+'. \\[default: as many as there are]"
     """
     found: dict[str, str] = {}
     for one in reversed(source.__mro__) if isinstance(source, type) else (source,):
@@ -169,8 +179,10 @@ def documented(source: Callable[..., Any]) -> dict[str, str]:
 
 
 def _as_help(text: str) -> str:
-    words = " ".join(text.split()).replace("[", r"\[").rstrip(".")
-    return f"{words[:1].upper()}{words[1:]}.".replace("`", "")
+    plain = _REFERENCE.sub("", " ".join(text.split()))
+    words, _, default = plain.replace("[", r"\[").rstrip(".").partition("; None for ")
+    usual = rf" \[default: {default}]" if default else ""
+    return f"{words[:1].upper()}{words[1:]}.{usual}".replace("`", "'")
 
 
 def _declared(one: inspect.Parameter, hint: Any) -> tuple[Any, Any]:

@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
-from evenreel.cli.options import (
-    DAMAGED_SHARE,
-    MEMORY_MIB,
-    TIMEOUT_S,
-    DamageOption,
-    DeviceOption,
-    JsonOption,
-    LibraryOption,
-    MemoryOption,
-    PrecisionOption,
-    ReadersOption,
-    RetryOption,
-    TimeoutOption,
-    media_limits,
-)
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import DeviceOption, JsonOption, LibraryOption, NoVisionOption
 from evenreel.cli.output import as_utf8
-from evenreel.config import (
-    AUTO,
-    DEFAULT_MODEL,
-    DEFAULT_RULE,
-    RERANK_DEPTH,
-    IndexSettings,
-    default_library,
-)
+from evenreel.config import RERANK_DEPTH, IndexSettings, default_library
 from evenreel.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
 
-ModelOption = Annotated[
-    str,
-    typer.Option(
-        help="CLIP or SigLIP: a hub id, a folder, or 'builtin'. "
-        f"'auto' is the library's own, and {DEFAULT_MODEL} for a new one."
-    ),
-]
-SampleOption = Annotated[
-    str,
-    typer.Option(help=f"Which frames, for example 'every 0.5 s' or '8 midpoints'. New library: {DEFAULT_RULE}."),
-]
 MetadataOption = Annotated[
     list[Path] | None,
     typer.Option(
@@ -60,24 +30,15 @@ MetadataOption = Annotated[
 def index(
     folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
     library: LibraryOption = None,
-    model: ModelOption = AUTO,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
-    no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
-    sample: SampleOption = AUTO,
     metadata: MetadataOption = None,
-    workers: ReadersOption = 0,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "float32",
-    timeout: TimeoutOption = TIMEOUT_S,
-    memory: MemoryOption = MEMORY_MIB,
-    max_damage: DamageOption = DAMAGED_SHARE,
-    retry: RetryOption = False,
-    accept_missing: Annotated[
-        bool, typer.Option("--accept-missing", help="Mark files as missing even if most of a folder is gone.")
-    ] = False,
-    no_stills: Annotated[
-        bool, typer.Option("--no-stills", help="Keep no small picture of each moment: 34 MB an hour less.")
-    ] = False,
+    settings: IndexSettings = from_settings(
+        IndexSettings,
+        rule=Annotated[str, typer.Option("--sample")],
+        keep_stills=Annotated[
+            bool, typer.Option("--no-stills", help="Keep no small picture of each moment: 34 MB an hour less.")
+        ],
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
@@ -85,18 +46,8 @@ def index(
     from evenreel.cli.show_library import show_report
     from evenreel.library import index_folders
 
-    settings = IndexSettings(
-        model=None if no_vision else model,
-        rule=sample,
-        read_text=not no_ocr,
-        workers=workers,
-        device=device,
-        precision=precision,
-        limits=media_limits(timeout, memory, max_damage),
-        retry=retry,
-        accept_missing=accept_missing,
-        keep_stills=not no_stills,
-    )
+    if no_vision:
+        settings = replace(settings, model=None)
     place = library or default_library()
     with bars() as progress:
         report = index_folders(folders, place, settings, progress=progress, metadata=metadata or ())
@@ -116,7 +67,7 @@ def search(
         typer.Option(help="Filter, for example \"source = 'camera' and duration_s < 60\".", callback=as_utf8),
     ] = None,
     image: Annotated[Path | None, typer.Option(help="Search by a picture instead of a sentence.")] = None,
-    no_vision: Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")] = False,
+    no_vision: NoVisionOption = False,
     rerank: Annotated[
         str | None, typer.Option(help="A matcher's checkpoint, folder or hub id, that orders the first clips anew.")
     ] = None,

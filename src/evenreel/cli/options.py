@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,6 +30,8 @@ ClusterOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+NoVisionOption = Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")]
+NoOcrOption = Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
 ReadersOption = Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Reader processes; 0: one a core.")]
@@ -42,11 +44,28 @@ DamageOption = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Share of a video's pictures that damage may spoil.")
 ]
 
-TIMEOUT_S = MediaLimits.stall_timeout_s
-MEMORY_MIB = MediaLimits.memory_bytes >> 20
-DAMAGED_SHARE = MediaLimits.max_damaged_share
+USUAL = MediaLimits()
 
 
-def media_limits(timeout_s: float, memory_mib: int, max_damaged_share: float) -> MediaLimits:
+def media_limits(
+    timeout: TimeoutOption = USUAL.stall_timeout_s,
+    memory: MemoryOption = USUAL.memory_bytes >> 20,
+    max_damage: DamageOption = USUAL.max_damaged_share,
+) -> MediaLimits:
     """What these options say one video may cost."""
-    return MediaLimits(stall_timeout_s=timeout_s, memory_bytes=memory_mib << 20, max_damaged_share=max_damaged_share)
+    return MediaLimits(stall_timeout_s=timeout, memory_bytes=memory << 20, max_damaged_share=max_damage)
+
+
+SHARED: dict[str, Any] = {
+    "device": DeviceOption,
+    "precision": PrecisionOption,
+    "workers": ReadersOption,
+    "retry": RetryOption,
+    "limits": media_limits,
+    "vision": NoVisionOption,
+    "read_text": NoOcrOption,
+    "cluster": ClusterOption,
+    "resamples": Annotated[int, typer.Option(min=0, max=MOST)],
+    "seed": Annotated[int, typer.Option(min=0, max=MOST_SEED)],
+}
+"""How a field of this name becomes an option, in the settings of whichever command."""

@@ -28,13 +28,14 @@ class EqualiseSettings:
 
     Attributes:
         videos: folder in which the paths of the clips begin.
-        fps: frames a second; else the lowest among the groups' medians.
-        height: of the picture; else the lowest among the groups' medians, made even.
-        width: likewise; else from the height by the shape of that group's pictures.
-        duration_s: length of every clip, those that are shorter being set aside; else that of the shortest of a real
-            clip and its mirrors.
-        fit: `pad` keeps the whole picture, with black bars where its shape is another one; `crop` fills the frame.
-        crf: x264's constant rate factor, 0 to 51.
+        fps: frames a second; None for the lowest among the groups' medians.
+        height: height of the picture in pixels, even; None for the lowest among the groups' medians, made even.
+        width: width of the picture in pixels, even; None for what the height makes it in the shape of that group's
+            pictures.
+        duration_s: seconds of every clip, those that are shorter being set aside; None for those of the shortest of a
+            real clip and its mirrors.
+        fit: what is done with a picture of another shape: `pad` keeps it whole with black bars, `crop` fills the frame.
+        crf: constant rate factor of x264, 0 to 51; a higher one makes smaller files.
         workers: processes; 0 means one for each core.
         limits: what one clip may cost.
         retry: try clips again that were set aside before.

@@ -64,12 +64,12 @@ class EvaluationSettings:
             among videos, itself, where a video's score is the best of its captions' (CLIP4Clip, X-CLIP, X-Pool).
             `every-caption`: each of its own captions in turn, among the captions that do not answer it, averaged
             over its own; unlike the others it does not get easier the more captions a video has.
-        ties: `expected` is the mean over all orders of items with equal scores; `optimistic` puts the more relevant
-            of them first and `pessimistic` last.
+        ties: how items with equal scores are ranked. `expected` is the mean over all their orders; `optimistic` puts
+            the more relevant of them first and `pessimistic` last.
         resamples: bootstrap samples for intervals of medians, and arrangements of a comparison's test; 0 for neither
             test nor any interval.
-        seed: of those samples.
-        confidence: of the intervals.
+        seed: seed of those samples.
+        confidence: confidence of the intervals, between 0 and 1.
         cluster: what intervals and tests draw: `auto`, videos where the corpus shows that several clips are cut from
             one, else clips; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
         partial: accept scores that leave captions or clips of the corpus out, with a notice.

@@ -52,7 +52,7 @@ class FeatureSettings:
         rule: how frames are sampled, in the words of `evenreel.media.parse_rule`; of a clip that is a part of a file,
             that part alone.
         read_text: whether on-screen text is read.
-        windows: O, stretches of each clip whose on-screen text becomes one feature.
+        windows: equal parts of each clip, O, whose on-screen text becomes one feature.
         videos: folder in which the paths of the clips begin.
         workers: reader processes; 0 means one for each core.
         limits: limits of one clip.

@@ -31,15 +31,15 @@ class ServeSettings:
     """Settings of a server.
 
     Attributes:
-        host: address to listen on.
-        port: port to listen on, 0 for any that is free.
-        token: what a visitor has to know; needed where `host` is not this machine's own loopback.
-        allowed_hosts: names, besides the usual ones, by which browsers may call the server.
-        trusted_proxies: addresses or networks of reverse proxies whose X-Forwarded-For is believed.
+        host: address to listen on; any other than this machine's needs a token.
+        port: port to listen on; 0 for any that is free.
+        token: what visitors have to know; the environment's EVENREEL_TOKEN keeps it out of the list of processes.
+        allowed_hosts: further names that browsers may call this server by.
+        trusted_proxies: addresses or networks of reverse proxies, whose X-Forwarded-For is believed, no one else's.
         vision: False searches by words alone and loads no model.
         device: where the model runs, and the matcher.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips of sentences anew; None for none.
-        rerank_depth: number of clips to re-rank.
+        rerank_depth: number of clips that the matcher of `rerank` orders anew.
         searchers: threads that search at the same time; with more than half the cores they wait for each other.
         waiting: requests that may wait for one of them; more are refused with 'retry later'.
         painters: processes that make stills and previews.

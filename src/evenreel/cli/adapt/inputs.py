@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from evenreel.adaptation.settings import AdaptSettings
+    from evenreel.cli.adapt.options import AdaptSource
     from evenreel.features import ClipAside
     from evenreel.types import Corpus
 
@@ -30,15 +31,6 @@ class Named(NamedTuple):
 
     folder: Path | None
     pretrained: Pretrained | None
-
-
-class CorpusSource(NamedTuple):
-    """A part of a corpus: its folder, that of the features, the split that was asked for, and the folder `--seen`."""
-
-    corpus: Path
-    features: Path
-    split: str | None
-    seen: Path | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +93,7 @@ def matcher_named(name: str, features: Path | None, device: str) -> Named:
     return Named(folder, load_matcher(folder, device=device))
 
 
-def read_corpus(named: Named, source: CorpusSource, settings: AdaptSettings, device: str) -> Given:
+def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, device: str) -> Given:
     """The captions of a split as queries, in the order of the corpus, and its clips. No clip id of a caption is read.
 
     Raises:
@@ -111,7 +103,7 @@ def read_corpus(named: Named, source: CorpusSource, settings: AdaptSettings, dev
     from evenreel.cli.waiting import share_bar
     from evenreel.corpus import load_corpus, select
 
-    assert named.pretrained is not None
+    assert named.pretrained is not None and source.corpus is not None and source.features is not None
     whole = load_corpus(source.corpus)
     split = _split(whole, source.split)
     part = whole if split is None else select(whole, split=split)
@@ -134,7 +126,7 @@ def read_corpus(named: Named, source: CorpusSource, settings: AdaptSettings, dev
     )
 
 
-def read_library(named: Named, library: Path, queries: Path, device: str) -> Given:
+def read_library(named: Named, source: AdaptSource, device: str) -> Given:
     """The queries of a file, and all clips of a library.
 
     Raises:
@@ -147,20 +139,21 @@ def read_library(named: Named, library: Path, queries: Path, device: str) -> Giv
     from evenreel.library.adapting import library_stream
     from evenreel.wording import count
 
-    asked = queries_of(queries)
-    with open_library(library, device=device) as opened:
+    assert source.library is not None and source.queries is not None
+    asked = queries_of(source.queries)
+    with open_library(source.library, device=device) as opened:
         found = library_stream(opened, asked, named.pretrained, device=device)
     again = found.query_count - len(found.stream.sentences)
     return Given(
         pretrained=found.pretrained,
         folder=named.folder,
         stream=found.stream,
-        of=f"the library {library.resolve().name}",
+        of=f"the library {source.library.resolve().name}",
         prepared=None if named.folder is None else load_prepared(named.folder),
         encode=found.encode,
         names=found.names,
-        notices=(f"{count(again, 'line')} of {queries.name} asked again what others had.",) if again else (),
-        pictures=partial(clip_pictures, library),
+        notices=(f"{count(again, 'line')} of {source.queries.name} asked again what others had.",) if again else (),
+        pictures=partial(clip_pictures, source.library),
     )
 
 

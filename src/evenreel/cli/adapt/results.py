@@ -19,7 +19,7 @@ from evenreel.training.recipe.files import settings_text
 if TYPE_CHECKING:
     from evenreel.adaptation.run import Adaptation
     from evenreel.adaptation.settings import AdaptSettings
-    from evenreel.cli.adapt.command import Results
+    from evenreel.cli.adapt.options import AdaptFiles
 
 JSON, PAGE = "report.json", "report.html"
 
@@ -90,7 +90,7 @@ class Outcome:
         return adaptation_page(title, self.found.report, self.changes, settings, names, pictures)
 
 
-def write(outcome: Outcome, results: Results) -> Written:
+def write(outcome: Outcome, files: AdaptFiles) -> Written:
     """Write what is asked for.
 
     Raises:
@@ -98,21 +98,21 @@ def write(outcome: Outcome, results: Results) -> Written:
         OutputError: the scores cannot.
     """
     given = outcome.given
-    place = given.folder if results.in_place else results.out
-    if results.in_place and not outcome.kept:
+    place = given.folder if files.in_place else files.out
+    if files.in_place and not outcome.kept:
         place = None
-    page = None if place is None and results.report is None else outcome.page()
-    if page is not None and results.report is not None:
-        write_page(page, results.report, outcome.made)
-    if results.scores is not None:
-        _write_scores(outcome, results.scores)
+    page = None if place is None and files.report is None else outcome.page()
+    if page is not None and files.report is not None:
+        write_page(page, files.report, outcome.made)
+    if files.scores is not None:
+        _write_scores(outcome, files.scores)
     if page is not None and place is not None:
         records = {
             JSON: json.dumps(outcome.record(), indent=2, allow_nan=False) + "\n",
             PAGE: render(page, outcome.made),
         }
-        save_adapted(place, outcome.pretrained, records, source=given.folder, in_place=results.in_place)
-    return Written(place, results.scores, results.report)
+        save_adapted(place, outcome.pretrained, records, source=given.folder, in_place=files.in_place)
+    return Written(place, files.scores, files.report)
 
 
 def _write_scores(outcome: Outcome, path: Path) -> None:

@@ -13,7 +13,8 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place, system_names
-from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import JsonOption
 from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, UsageError
 from evenreel.progress import Progress
@@ -22,7 +23,6 @@ from evenreel.provenance import Provenance, provenance_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evenreel.audits.length.tail import TailClasses
     from evenreel.audits.settings import AuditInputs, AuditSettings
     from evenreel.evaluation.blocks import CheckedScores
     from evenreel.report.result.record import AuditResult
@@ -56,21 +56,18 @@ def audit(
         bool, typer.Option("--neutral-source", help="Audit the library's search as it is with --neutral-source.")
     ] = False,
     report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
-    resamples: Annotated[int, typer.Option(min=0, max=MOST, help="Samples and permutations; 0: no interval.")] = 1000,
-    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
-    cluster: ClusterOption = "auto",
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the samples.")] = 0,
+    settings: AuditSettings = from_settings("evenreel.audits.settings:AuditSettings", leave_out=("band_bytes",)),
     as_json: JsonOption = False,
 ) -> None:
     """Ask of a ranking whether it favours clips for the wrong reason, such as being generated."""
-    from evenreel.audits.settings import AuditSettings
+    from evenreel.audits import read_tail_classes
     from evenreel.cli.audit.show import show_audits
 
     wanted = _known(names or ())
     if (train_split or tail_classes) and (library is not None or "length" not in wanted):
         raise UsageError("--train-split and --tail-classes go with the audit length of --scores; leave them out.")
     _check_edits(wanted, edited, library)
-    settings, tail = AuditSettings(resamples, seed, confidence, cluster=cluster), _tail(tail_classes)
+    tail = read_tail_classes(tail_classes) if tail_classes else None
     not_made: list[str] = []
     if report:
         check_place(report)
@@ -135,12 +132,6 @@ class Parts:
         if learned is None and self.split != TRAIN and TRAIN in whole.clips["split"]:
             learned = TRAIN
         return whole, scored, None if learned is None else select(whole, split=learned)
-
-
-def _tail(paths: Sequence[Path] | None) -> TailClasses | None:
-    from evenreel.audits import read_tail_classes
-
-    return read_tail_classes(paths) if paths else None
 
 
 def _known(names: Sequence[str]) -> Sequence[str]:

@@ -10,20 +10,9 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.corpus.command import CORPUS_FILES
-from evenreel.cli.options import (
-    DAMAGED_SHARE,
-    MEMORY_MIB,
-    MOST,
-    MOST_SEED,
-    TIMEOUT_S,
-    DamageOption,
-    JsonOption,
-    MemoryOption,
-    ReadersOption,
-    TimeoutOption,
-    VideosOption,
-    media_limits,
-)
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import MOST, MOST_SEED, JsonOption, ReadersOption, VideosOption, media_limits
+from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +42,7 @@ def pair(
     as_json: JsonOption = False,
 ) -> None:
     """Put generated videos beside the real clips that they mirror. Exit status 3 if some fit no clip."""
+    from evenreel.cli.show_library import console, print_json, safe
     from evenreel.corpus import load_corpus
     from evenreel.corpus.pairing import Generator, find_generated, pair_clips
 
@@ -67,7 +57,13 @@ def pair(
         raise UsageError(_nothing_found(generated, found, corpus))
     paired = pair_clips(corpus, found.clips)
     replaced = _save(paired, folder, out)
-    _show_pairs(paired, found, (out, videos or folder, replaced), as_json)
+    if as_json:
+        print_json(_pairs_json(paired, found, out))
+    else:
+        _show_written(out, paired, replaced)
+        _show_pairs(paired, found)
+        if (videos or folder).resolve() != out.resolve():
+            console().print(f"  note: the paths of the clips begin in {safe(videos or folder)}; name it with --videos")
     if found.strangers or found.missing:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -85,9 +81,7 @@ def prompts(
     ] = None,
     videos: VideosOption = None,
     workers: ReadersOption = 0,
-    timeout: TimeoutOption = TIMEOUT_S,
-    memory: MemoryOption = MEMORY_MIB,
-    max_damage: DamageOption = DAMAGED_SHARE,
+    limits: MediaLimits = from_settings(media_limits),
     as_json: JsonOption = False,
 ) -> None:
     """Write what a video generator needs to mirror each real clip. Exit status 3 if clips were set aside."""
@@ -102,7 +96,7 @@ def prompts(
         split=split,
         fuse=partial(join_captions, most=captions),
         workers=workers,
-        limits=media_limits(timeout, memory, max_damage),
+        limits=limits,
     )
     corpus = load_corpus(folder)
     with share_bar("preparing clips") as progress:
@@ -127,8 +121,10 @@ def mix(
     as_json: JsonOption = False,
 ) -> None:
     """Replace a share of the real clips by their mirrors, which take their captions."""
-    from evenreel.corpus import load_corpus
-    from evenreel.corpus.counterparts import only_paired, with_generated
+    from evenreel.cli.show_library import console, print_json, safe
+    from evenreel.corpus import load_corpus, select
+    from evenreel.corpus.counterparts import groups_of, only_paired, with_generated
+    from evenreel.wording import count
 
     if out.resolve() == folder.resolve():
         raise UsageError("--out is the corpus itself, whose other clips would be lost; name another folder.")
@@ -136,7 +132,19 @@ def mix(
     taken = only_paired(corpus, group, split=split) if paired_only else corpus
     mixed = with_generated(taken, share, seed, group, split=split)
     replaced = _save(mixed, folder, out)
-    _show_mix(mixed, {"share": share, "seed": seed, "split": split}, (folder, out, replaced), as_json)
+    part = mixed if split is None else select(mixed, split=split)
+    groups = list(groups_of(part).values())
+    counts = {group: groups.count(group) for group in dict.fromkeys(groups)}
+    if as_json:
+        asked = {"corpus": str(out), "share": share, "seed": seed, "split": split}
+        print_json(asked | {"clips": part.clips.height, "generated": counts})
+        return
+    _show_written(out, mixed, replaced)
+    held = ", ".join(f"{number:,} of {safe(group)}" for group, number in counts.items()) or "none generated"
+    console().print(f"  {safe(split or 'all splits')}: {count(part.clips.height, 'clip')}, {held}")
+    console().print(
+        f"  note: the paths of the clips begin where those of {safe(folder)} do; name that folder with --videos"
+    )
 
 
 def _save(corpus: Corpus, origin: Path, out: Path) -> list[str]:
@@ -167,26 +175,23 @@ def _nothing_found(place: Path, found: FoundVideos, corpus: Corpus) -> str:
     )
 
 
-def _show_pairs(paired: Corpus, found: FoundVideos, places: tuple[Path, Path, list[str]], as_json: bool) -> None:
-    from evenreel.cli.show_library import console, print_json, safe
+def _pairs_json(paired: Corpus, found: FoundVideos, out: Path) -> dict[str, Any]:
+    counts = {"corpus": str(out), "clips": paired.clips.height, "generated": len(found.clips)}
+    strange = {"strangers": list(found.strangers), "missing": list(found.missing)}
+    return counts | {"groups": _coverage(paired, found)} | strange
+
+
+def _show_pairs(paired: Corpus, found: FoundVideos) -> None:
+    from evenreel.cli.show_library import console, safe
     from evenreel.wording import count
 
-    out, videos, replaced = places
-    coverage = _coverage(paired, found)
-    if as_json:
-        data: dict[str, Any] = {"corpus": str(out), "clips": paired.clips.height, "generated": len(found.clips)}
-        print_json(data | {"groups": coverage, "strangers": list(found.strangers), "missing": list(found.missing)})
-        return
-    _show_written(out, paired, replaced)
-    for group, splits in coverage.items():
+    for group, splits in _coverage(paired, found).items():
         for split, counts in splits.items():
             have = f"{counts['paired']:,} of {count(counts['real'], 'real clip')}"
             console().print(f"  {safe(group)}, {safe(split)}: {have} mirrored")
             _show_some("    has no counterpart", counts["without"])
     _show_some("  fits no real clip", found.strangers)
     _show_some("  is not there", found.missing)
-    if videos.resolve() != out.resolve():
-        console().print(f"  note: the paths of the clips begin in {safe(videos)}; name it with --videos")
 
 
 def _coverage(paired: Corpus, found: FoundVideos) -> dict[str, dict[str, Any]]:
@@ -243,24 +248,3 @@ def _show_prompts(prepared: PreparedRequests, setting: str, as_json: bool) -> No
     if prepared.set_aside:
         console().print(f"[yellow]Set aside: {count(len(prepared.set_aside), 'clip')}[/]")
     list_clips_aside(console(), prepared.set_aside)
-
-
-def _show_mix(mixed: Corpus, asked: dict[str, Any], places: tuple[Path, Path, list[str]], as_json: bool) -> None:
-    from evenreel.cli.show_library import console, print_json, safe
-    from evenreel.corpus import select
-    from evenreel.corpus.counterparts import groups_of
-    from evenreel.wording import count
-
-    origin, out, replaced = places
-    part = mixed if asked["split"] is None else select(mixed, split=asked["split"])
-    groups = list(groups_of(part).values())
-    counts = {group: groups.count(group) for group in dict.fromkeys(groups)}
-    if as_json:
-        print_json({"corpus": str(out)} | asked | {"clips": part.clips.height, "generated": counts})
-        return
-    _show_written(out, mixed, replaced)
-    held = ", ".join(f"{number:,} of {safe(group)}" for group, number in counts.items()) or "none generated"
-    console().print(f"  {safe(asked['split'] or 'all splits')}: {count(part.clips.height, 'clip')}, {held}")
-    console().print(
-        f"  note: the paths of the clips begin where those of {safe(origin)} do; name that folder with --videos"
-    )

@@ -12,20 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.options import (
-    DAMAGED_SHARE,
-    MEMORY_MIB,
-    MOST_SEED,
-    TIMEOUT_S,
-    DamageOption,
-    DeviceOption,
-    JsonOption,
-    MemoryOption,
-    TimeoutOption,
-    VideosOption,
-    media_limits,
-)
-from evenreel.config import DEFAULT_MODEL
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import MOST_SEED, DeviceOption, JsonOption, VideosOption, media_limits
+from evenreel.config import DEFAULT_MODEL, MediaLimits
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,9 +62,7 @@ def edit_corpus(
     ] = 0,
     videos: VideosOption = None,
     device: DeviceOption = "auto",
-    timeout: TimeoutOption = TIMEOUT_S,
-    memory: MemoryOption = MEMORY_MIB,
-    max_damage: DamageOption = DAMAGED_SHARE,
+    limits: MediaLimits = from_settings(media_limits),
     as_json: JsonOption = False,
 ) -> None:
     """Paint over one thing in every clip, or write on it; ids and captions stay. Exit status 3: some were set aside."""
@@ -95,7 +82,7 @@ def edit_corpus(
     else:
         what = {"removed": remove, "control": control, "places": tuple(place or ()), "share": share, "seed": seed}
         change = _removal(what, tagger, model, device)
-    settings = ClipEditSettings(videos or folder, fps, media_limits(timeout, memory, max_damage))
+    settings = ClipEditSettings(videos or folder, fps, limits)
     whole = load_corpus(folder)
     corpus = whole if split is None else select(whole, split=split)
     with share_bar(f"editing {corpus.clips.height:,} clips") as progress:

@@ -9,17 +9,9 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
-from evenreel.cli.options import (
-    DAMAGED_SHARE,
-    MEMORY_MIB,
-    TIMEOUT_S,
-    JsonOption,
-    MemoryOption,
-    ReadersOption,
-    TimeoutOption,
-    VideosOption,
-    media_limits,
-)
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import JsonOption, ReadersOption, VideosOption, media_limits
+from evenreel.config import MediaLimits
 from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
@@ -48,8 +40,7 @@ def overview_corpus(
         typer.Option("--keep-facts", help="Write what the videos say into the corpus, for `evenreel audit confounds`."),
     ] = False,
     workers: ReadersOption = 0,
-    timeout: TimeoutOption = TIMEOUT_S,
-    memory: MemoryOption = MEMORY_MIB,
+    limits: MediaLimits = from_settings(media_limits, leave_out=("max_damage",)),
     as_json: JsonOption = False,
 ) -> None:
     """Compare the outward form of real clips and their mirrors. Exit status 3 if a video cannot be read."""
@@ -62,7 +53,6 @@ def overview_corpus(
         check_place(report)
     corpus = load_corpus(folder)
     cosines, notices = (None, ()) if features is None else _similarities(corpus, features, rule)
-    limits = media_limits(timeout, memory, DAMAGED_SHARE)
     with share_bar("looking at videos") as progress:
         facts = clip_facts(corpus, FactSettings(videos or folder, folder / FACTS, workers, limits), progress)
     if keep_facts:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli.evaluate.files import Files, system_names, write_html, write_per_query, write_ranked
-from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import JsonOption
 from evenreel.errors import UsageError
 from evenreel.progress import Progress
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
-    from evenreel.evaluation.places import Ties
-    from evenreel.evaluation.results import Direction, TextProtocol, VideoProtocol
+    from evenreel.evaluation.results import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
 DEFAULT_WORDS = ["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"]
@@ -29,9 +29,6 @@ METRIC_HELP = (
 )
 DIRECTION_HELP = r"t2v or v2t; one alone also says whose lists a run has, where ids fit both. \[default: both]"
 RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls; with --bank: qb-norm, nnn."
-RESAMPLES_HELP = "Arrangements of tests, samples for medians; 0: no interval."
-SAVE_HELP = "Also write the corrected scores of SCORES, of the first direction (.npz): for --rescore."
-QRELS_HELP = "Also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100."
 
 
 def evaluate(
@@ -41,54 +38,28 @@ def evaluate(
         list[Path] | None, typer.Option(help="Another system's scores, tested against SCORES; may be given again.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
-    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help=METRIC_HELP)] = None,
     direction: Annotated[list[str] | None, typer.Option(help=DIRECTION_HELP)] = None,
-    t2v_protocol: Annotated[str, typer.Option("--t2v-protocol", help="caption or video-mean.")] = "caption",
-    v2t_protocol: Annotated[
-        str, typer.Option("--v2t-protocol", help="best-caption, caption-group or every-caption.")
-    ] = "best-caption",
     relevance: Annotated[str, typer.Option(help="clip, text, classes or classes-iou.")] = "clip",
-    ties: Annotated[str, typer.Option(help="expected, optimistic or pessimistic.")] = "expected",
     rescore: Annotated[str | None, typer.Option(help=RESCORE_HELP)] = None,
     bank: Annotated[Path | None, typer.Option(help="Scores of other captions with the same clips, npz or npy.")] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Accept scores that leave captions or clips out.")] = False,
-    resamples: Annotated[int, typer.Option(min=0, max=MOST, help=RESAMPLES_HELP)] = 1000,
-    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
-    cluster: ClusterOption = "auto",
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the samples.")] = 0,
-    html: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
-    per_query: Annotated[
-        Path | None, typer.Option("--per-query", help="Also write a row a query, csv or parquet.")
-    ] = None,
-    run: Annotated[
-        Path | None, typer.Option(help="Also write the best 1,000 of SCORES as a TREC run, of the first direction.")
-    ] = None,
-    qrels: Annotated[Path | None, typer.Option(help=QRELS_HELP)] = None,
-    save_scores: Annotated[Path | None, typer.Option("--save-scores", help=SAVE_HELP)] = None,
+    settings: EvaluationSettings = from_settings(
+        "evenreel.evaluation:EvaluationSettings",
+        leave_out=("directions", "band_bytes", "threads"),
+        metrics=Annotated[list[str] | None, typer.Option("--metric", "-m", help=METRIC_HELP)],
+    ),
+    files: Files = from_settings(Files),
     as_json: JsonOption = False,
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
     from evenreel.cli.evaluate.show import show_evaluation
     from evenreel.corpus import load_corpus, select
-    from evenreel.evaluation import EvaluationSettings, parse_metrics
 
-    settings = EvaluationSettings(
-        metrics=parse_metrics(metric or DEFAULT_WORDS),
-        directions=cast("tuple[Direction, ...]", tuple(dict.fromkeys(direction or ("t2v", "v2t")))),
-        t2v_protocol=cast("TextProtocol", t2v_protocol),
-        v2t_protocol=cast("VideoProtocol", v2t_protocol),
-        ties=cast("Ties", ties),
-        resamples=resamples,
-        seed=seed,
-        confidence=confidence,
-        cluster=cluster,
-        partial=partial,
-    )
-    files = Files(html, per_query, run, qrels, save_scores)
+    if direction:
+        settings = replace(settings, directions=cast("tuple[Direction, ...]", tuple(direction)))
     paths = system_names([scores, *(against or [])])
     _check(paths, settings, relevance)
     _check_correction(rescore, bank, direction or (), alone=not against)
-    if save_scores and not rescore:
+    if files.save_scores and not rescore:
         raise UsageError("--save-scores keeps corrected scores; name the correction with --rescore, or leave it out.")
     files.check([*paths.values(), *([bank] if bank else [])])
     whole = load_corpus(corpus)
@@ -97,13 +68,13 @@ def evaluate(
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = _compared(evaluations, settings)
     inputs = {"scores": paths.values(), "bank": bank, "corpus": corpus}
-    made = provenance_of(inputs) if as_json or html else None
+    made = provenance_of(inputs) if as_json or files.html else None
     show_evaluation(evaluations, comparison, as_json, made)
-    if html:
-        write_html(html, evaluations, part, comparison, settings, made)
-    if per_query:
-        write_per_query(per_query, evaluations)
-    if run or qrels or save_scores:
+    if files.html:
+        write_html(files.html, evaluations, part, comparison, settings, made)
+    if files.per_query:
+        write_per_query(files.per_query, evaluations)
+    if files.run or files.qrels or files.save_scores:
         first = next(iter(next(iter(evaluations.values())).directions))
         write_ranked(files, job.scores_of(scores, first), part, job.relevance, first)
 

@@ -20,13 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Files:
-    """Where to write what; None is not asked for."""
+    """Where to write what; None for what is not asked for.
 
-    html: Path | None
-    per_query: Path | None
-    run: Path | None
-    qrels: Path | None
-    scores: Path | None
+    Attributes:
+        html: also write a page with figures to this file.
+        per_query: also write a row a query, csv or parquet.
+        run: also write the best 1,000 of SCORES as a TREC run, of the first direction.
+        qrels: also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100.
+        save_scores: also write the corrected scores of SCORES, of the first direction (.npz): for --rescore.
+    """
+
+    html: Path | None = None
+    per_query: Path | None = None
+    run: Path | None = None
+    qrels: Path | None = None
+    save_scores: Path | None = None
 
     def check(self, read: Iterable[Path]) -> None:
         """Find out that a file cannot be written before hours are spent on what belongs in it.
@@ -38,7 +46,7 @@ class Files:
             OutputError: it cannot be written.
             UsageError: two files are one, or a name says no format, or not the right one.
         """
-        asked = [path for path in (self.html, self.per_query, self.run, self.qrels, self.scores) if path]
+        asked = [path for path in (self.html, self.per_query, self.run, self.qrels, self.save_scores) if path]
         places, taken = [path.resolve() for path in asked], {path.resolve() for path in read}
         if len(set(places)) < len(places):
             raise UsageError("Two of the files to write are one; give each a name of its own.")
@@ -47,8 +55,8 @@ class Files:
                 raise UsageError(f"{path} is one of the files to read; give what is written another name.")
         if self.per_query and self.per_query.suffix.lower() not in (".csv", ".parquet"):
             raise UsageError(f"{self.per_query} ends neither in .csv nor in .parquet; --per-query writes those two.")
-        if self.scores and self.scores.suffix != ".npz":
-            raise UsageError(f"{self.scores} does not end in .npz, which says what the scores use; name it so.")
+        if self.save_scores and self.save_scores.suffix != ".npz":
+            raise UsageError(f"{self.save_scores} does not end in .npz, which says what the scores use; name it so.")
         for path in asked:
             check_place(path)
 
@@ -129,8 +137,8 @@ def write_ranked(
 
     if files.run:
         write_run(scores, files.run, direction=direction)
-    if files.scores:
-        save_scores(scores, files.scores)
+    if files.save_scores:
+        save_scores(scores, files.save_scores)
     if files.qrels:
         judged = RELEVANCE[relevance](corpus, scores.caption_ids, scores.video_ids)
         write_qrels(judged, scores.caption_ids, scores.video_ids, files.qrels, direction=direction)

@@ -1,0 +1,97 @@
+"""Options of `evenreel adapt`: what it learns from, and what it writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenreel.errors import UsageError
+
+
+@dataclass(frozen=True)
+class AdaptSource:
+    """What is learned from: a part of a corpus with its features, or a library with queries.
+
+    Attributes:
+        corpus: folder of a corpus, of which the captions are read as queries; which clip they describe is not.
+        features: folder of the corpus's features, by the encoder that the matcher was trained with.
+        split: part of the corpus; None for test, where the corpus has it.
+        seen: folder of features by the matcher's towers before their training, for one that selects scene elements.
+        library: folder of a library, in place of a corpus.
+        queries: what people search for in the library: a query a line, or a .jsonl with a field 'query'.
+    """
+
+    corpus: Annotated[Path | None, typer.Argument(metavar="[CORPUS]")] = None
+    features: Path | None = None
+    split: str | None = None
+    seen: Path | None = None
+    library: Annotated[Path | None, typer.Option("--library", "-l")] = None
+    queries: Path | None = None
+
+    def check(self, scores: Path | None) -> None:
+        """Refuse anything but a corpus with features, or a library with queries.
+
+        Args:
+            scores: file that the scores of a corpus are written to.
+
+        Raises:
+            UsageError: it is neither, or both.
+        """
+        of_corpus = {"--features": self.features, "--split": self.split, "--seen": self.seen, "--scores": scores}
+        given = {name for name, value in of_corpus.items() if value is not None}
+        if (self.corpus is None) == (self.library is None):
+            raise UsageError(
+                "Name what to learn from: a CORPUS with --features FOLDER, or --library FOLDER with --queries FILE."
+            )
+        if self.library is not None and given:
+            raise UsageError(f"{min(given)} is about a corpus, not about a library; leave it out.")
+        if self.library is not None and self.queries is None:
+            raise UsageError("Give with --queries a file of what people search for in the library, a query a line.")
+        if self.corpus is not None and self.queries is not None:
+            raise UsageError("The queries of a corpus are its captions; leave --queries out, or name a --library.")
+        if self.corpus is not None and self.features is None:
+            raise UsageError("Give with --features the folder that `evenreel features` made of the corpus.")
+
+
+@dataclass(frozen=True)
+class AdaptFiles:
+    """Where results go; None or False where they do not.
+
+    Attributes:
+        out: folder of the adapted checkpoint.
+        in_place: put it in the place of CHECKPOINT, which is kept whole in CHECKPOINT/before.
+        dry_run: write no checkpoint; say what would come of it.
+        scores: also write the scores of the corpus (.npz): online as each batch was answered, offline of the result.
+        report: also write the page of the report here; the checkpoint has it in adaptation/report.html.
+    """
+
+    out: Path | None = None
+    in_place: bool = False
+    dry_run: bool = False
+    scores: Path | None = None
+    report: Path | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot be meant.
+
+        Raises:
+            UsageError: it is not clear where the checkpoint goes, or the scores cannot say what they used.
+        """
+        places = {"--out": self.out, "--in-place": self.in_place, "--dry-run": self.dry_run}
+        given = [name for name, value in places.items() if value]
+        if len(given) != 1:
+            which = f"not {' and '.join(given)}" if given else "for the adapted checkpoint has to go somewhere"
+            raise UsageError(f"Give one of --out DIR, --in-place and --dry-run, {which}.")
+        if self.scores is not None and self.scores.suffix != ".npz":
+            raise UsageError(
+                f"{self.scores} does not end in .npz, and no other file can say that the scores used unlabelled "
+                "queries; give --scores such a name."
+            )
+
+
+def any_given(*records: AdaptSource | AdaptFiles) -> bool:
+    """Whether one of these options is given."""
+    return any(getattr(record, field.name) for record in records for field in fields(record))
