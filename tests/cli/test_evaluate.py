@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.cli import waiting
+from evenreel.cli import progress
 from evenreel.cli.app import app
 from evenreel.cli.evaluate import command as evaluate_module
 from evenreel.cli.evaluate.command import DEFAULT_WORDS, METRIC_HELP
@@ -433,8 +433,8 @@ def test_a_bar_is_drawn_only_for_those_who_wait(
     patience_s: float, drawn: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(waiting, "PATIENCE_S", patience_s)
-    with waiting.share_bar("ranking a.npz") as report:
+    monkeypatch.setattr(progress, "PATIENCE_S", patience_s)
+    with progress.share_bar("ranking a.npz") as report:
         report(0.25)
         report(0.75)
     assert ("ranking a.npz" in capsys.readouterr().err) == drawn
@@ -442,8 +442,8 @@ def test_a_bar_is_drawn_only_for_those_who_wait(
 
 def test_the_bar_shows_a_name_as_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(waiting, "PATIENCE_S", -1.0)
-    with waiting.share_bar("ranking \x1b]0;owned\x07[bold]a.npz") as report:
+    monkeypatch.setattr(progress, "PATIENCE_S", -1.0)
+    with progress.share_bar("ranking \x1b]0;owned\x07[bold]a.npz") as report:
         report(0.5)
     drawn = capsys.readouterr().err
     assert "\x1b]0;" not in drawn

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from evenreel.cli.waiting import share_bar
+from evenreel.cli.progress import share_bar
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
 from evenreel.library import open_library

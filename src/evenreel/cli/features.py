@@ -130,8 +130,8 @@ def _stored_settings(stored: list[str], name: str | None, frames: int | None, id
 
 
 def _store(corpus: Path, out: Path | None, settings: StoredSettings, as_json: bool) -> None:
+    from evenreel.cli.progress import share_bar
     from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
-    from evenreel.cli.waiting import share_bar
     from evenreel.corpus import load_corpus
     from evenreel.features import read_manifest, store_features
     from evenreel.wording import count

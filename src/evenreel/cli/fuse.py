@@ -47,7 +47,7 @@ def fuse(
     as_json: JsonOption = False,
 ) -> None:
     """Make one system of several: standardised and added up, or by ranks, with weights given or learned."""
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus
     from evenreel.evaluation import fuse as fuse_scores
     from evenreel.evaluation import save_scores

@@ -52,8 +52,8 @@ def planted(
     """Render a corpus of videos with one known bias; a broken-off run goes on."""
     from dataclasses import replace
 
+    from evenreel.cli.progress import share_bar
     from evenreel.cli.show_library import print_json
-    from evenreel.cli.waiting import share_bar
     from evenreel.planted import described, page_of, plan_corpus, write_corpus
 
     settings = replace(_settings(bias, short, long, signs), mirrors=mirrors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,7 +64,7 @@ def prepare(
     from evenreel.adaptation.preparing import prepare as prepare_source
     from evenreel.checkpoint import load_matcher
     from evenreel.checkpoint.config_file import CONFIG, read_config
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus
 
     how = _settings(settings, changes, steps, seed)
@@ -72,11 +72,11 @@ def prepare(
     weights = read_config(folder / CONFIG).weights_sha256
     pretrained = load_matcher(folder, device=device)
     whole = load_corpus(corpus)
-    read = _Reader(pretrained, whole, features, seen)
+    read = _Source(folder, pretrained, whole, features, seen, device)
     source, aside = read.part(split)
     measured = _validation(whole, validation, split)
     checked = None if measured is None else read.part(measured)[0]
-    found = _confounders(confounders, (folder, pretrained, features, device), source.videos, count, how.seed)
+    found = _confounders(confounders, read, source.videos, count, how.seed)
     prepared = prepare_source(pretrained.matcher, source, found, how, validation=checked, bar=share_bar)
     prepared = replace(prepared, note=replace(prepared.note, corpus=corpus.resolve().name, split=split))
     place = save_prepared(folder, prepared, weights)
@@ -87,11 +87,16 @@ def prepare(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-class _Reader:
-    """Reads splits of a corpus for one matcher."""
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """The checkpoint in its folder, and the corpus and features that it was trained on."""
 
-    def __init__(self, pretrained: Pretrained, corpus: Corpus, features: Path, seen: Path | None) -> None:
-        self._pretrained, self._corpus, self._features, self._seen = pretrained, corpus, features, seen
+    folder: Path
+    pretrained: Pretrained
+    corpus: Corpus
+    features: Path
+    seen: Path | None
+    device: str
 
     def part(self, split: str) -> tuple[SourceSplit, tuple[ClipAside, ...]]:
         """A split, and what had been set aside of it."""
@@ -100,8 +105,8 @@ class _Reader:
         from evenreel.corpus import select
         from evenreel.training.data.pairs import pairs_of
 
-        part = select(self._corpus, split=split)
-        loaded = load_features_for(self._pretrained, self._features, part, seen=self._seen)
+        part = select(self.corpus, split=split)
+        loaded = load_features_for(self.pretrained, self.features, part, seen=self.seen)
         try:
             pairs = pairs_of(part, loaded.texts.ids, loaded.videos.ids)
         except CorpusError as error:
@@ -153,14 +158,12 @@ def _settings(path: Path | None, changes: list[str] | None, steps: int | None, s
     return load_prepare_settings(path, [*named, *(changes or ())])
 
 
-def _confounders(
-    asked: str, made_by: tuple[Path, Pretrained, Path, str], videos: VideoFeatures, count: int, seed: int
-) -> FoundConfounders:
+def _confounders(asked: str, source: _Source, videos: VideoFeatures, count: int, seed: int) -> FoundConfounders:
     """Confounders of the source's clips.
 
     Args:
         asked: the word, the folder or the file that is named.
-        made_by: folder and content of the checkpoint, folder of the features, and the device.
+        source: the checkpoint, and its features.
         videos: of the source.
         count: how many.
         seed: of the centres of frames.
@@ -169,14 +172,13 @@ def _confounders(
     from evenreel.adaptation.titan.confounders import read_confounders
     from evenreel.features.scene_elements import load_embedded
 
-    folder, pretrained, features, device = made_by
     if asked == KMEANS:
         return confounders_of(videos, None, count, seed)
     if asked == ELEMENTS:
-        return confounders_of(videos, _packaged(folder, pretrained, features, device), count)
+        return confounders_of(videos, _packaged(source), count)
     place = Path(asked)
     if place.is_dir():
-        return confounders_of(videos, load_embedded(place, pretrained.about.encoder.weights_hash), count)
+        return confounders_of(videos, load_embedded(place, source.pretrained.about.encoder.weights_hash), count)
     if not place.exists():
         raise UsageError(
             f"--confounders is {asked!r}; give {ELEMENTS}, {KMEANS}, the folder of a scene dictionary or a file."
@@ -184,22 +186,19 @@ def _confounders(
     return FoundConfounders("file", read_confounders(place))
 
 
-def _packaged(folder: Path, pretrained: Pretrained, features: Path, device: str) -> EmbeddedDictionary:
+def _packaged(source: _Source) -> EmbeddedDictionary:
     """The phrases that come with evenreel, as the text tower of the features reads them."""
-    from evenreel.checkpoint.records import ENCODER
-    from evenreel.cli.elements.sources import phrase_encoder
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.elements.sources import text_tower
+    from evenreel.cli.progress import share_bar
     from evenreel.features.scene_elements import embed
     from evenreel.language.scene_dictionary import packaged
 
-    own = str(folder / ENCODER) if pretrained.about.encoder.trained_further else None
-    if pretrained.about.encoder.stored_name is not None:
+    encoder = text_tower(source.pretrained, source.folder, source.features, source.device)
+    if encoder is None:
         raise FeaturesError(
             "The matcher takes features that were computed elsewhere, and which text tower could read phrases for them "
             f"is not known; give --confounders {KMEANS}, or a file."
         )
-    encoder = phrase_encoder(features, own, device)
-    assert encoder is not None
     with share_bar("reading the phrases") as progress:
         return embed(packaged(), encoder, progress)
 

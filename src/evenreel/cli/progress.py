@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rich.progress import Progress, ProgressColumn, TaskID
+
+    from evenreel.progress import Progress as Share
+    from evenreel.training.loop.milestones import Watch
+
+PATIENCE_S = 2.0
+"""How long work takes before a bar is drawn, for those who begin to wonder."""
 
 
 class Bars:
@@ -72,7 +72,15 @@ class Bars:
 @contextlib.contextmanager
 def bars() -> Iterator[Bars]:
     """Bars for the time of a block; nothing is drawn where standard error is not a terminal."""
-    console = Console(stderr=True)
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -83,5 +91,67 @@ def bars() -> Iterator[Bars]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with _drawn(columns) as progress:
         yield Bars(progress)
+
+
+@contextlib.contextmanager
+def share_bar(words: str) -> Iterator[Share]:
+    """A function to call with the share that is done; a bar is drawn after `PATIENCE_S`, where someone is looking.
+
+    Args:
+        words: what is done; a file's name in them is shown as text.
+    """
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    from evenreel.wording import printable
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with _late_bar(columns, description=printable(words), total=1.0) as update:
+        yield lambda share: update(completed=share)
+
+
+@contextlib.contextmanager
+def step_bar(*, shown: bool) -> Iterator[Watch]:
+    """A bar of a training's steps with the latest loss and figures, drawn after `PATIENCE_S` where it is shown."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    figures_column = TextColumn("{task.description}", markup=False)
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), figures_column)
+
+    with _late_bar(columns, shown=shown, description="", total=None) as update:
+
+        def watch(step: int, steps: int, figures: Mapping[str, float]) -> None:
+            update(completed=step, total=steps, description=_in_short(figures))
+
+        yield watch
+
+
+def _drawn(columns: tuple[ProgressColumn, ...], *, shown: bool = True) -> Progress:
+    """A bar on standard error that leaves nothing behind; none is drawn where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal))
+
+
+@contextlib.contextmanager
+def _late_bar(columns: tuple[ProgressColumn, ...], *, shown: bool = True, **task: Any) -> Iterator[Callable[..., None]]:
+    """A function that updates the one task of a bar, which is drawn once the work has taken `PATIENCE_S`."""
+    bar = _drawn(columns, shown=shown)
+    number, started = bar.add_task(**task), time.monotonic()
+    with contextlib.ExitStack() as stack:
+
+        def update(**values: Any) -> None:
+            if not bar.live.is_started and time.monotonic() - started > PATIENCE_S:
+                stack.enter_context(bar)
+            bar.update(number, **values)
+
+        yield update
+
+
+def _in_short(figures: Mapping[str, float]) -> str:
+    loss = sum(value for name, value in figures.items() if name.startswith("loss/"))
+    recalls = [f"{name.removeprefix('validation/')} {figures[name]:.1f}" for name in figures if name.endswith("R@1")]
+    return ", ".join([f"loss {loss:.3f}", *recalls]) if figures else ""

@@ -258,7 +258,7 @@ class _Call:
 
 def _make(call: _Call, sources: StudySources, settings: StudySettings, choice: RecipeChoice, as_json: bool) -> None:
     """Read what a study works on, make it, write it down and show it."""
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.papers import run_study
     from evenreel.papers.engine.needs import load_study_inputs
 

@@ -84,7 +84,7 @@ def _adapted(
     from evenreel.adaptation.run import adapt as adapt_stream
     from evenreel.adaptation.titan.confounders import read_confounders
     from evenreel.cli.adapt.results import Outcome
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.language import load_tagger
 
     tagger = load_tagger()

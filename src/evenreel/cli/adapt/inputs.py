@@ -11,8 +11,14 @@ from evenreel.adaptation.prepared import PreparedSource, load_prepared
 from evenreel.adaptation.resources import reads_captions, text_reader
 from evenreel.adaptation.stream import EncodeTexts, QueryStream
 from evenreel.adaptation.zero_shot import NAME, zero_shot
-from evenreel.checkpoint import EncoderNote, Pretrained, checkpoint_folder, load_features_for, load_matcher
-from evenreel.checkpoint.records import ENCODER
+from evenreel.checkpoint import (
+    EncoderNote,
+    Pretrained,
+    checkpoint_folder,
+    load_features_for,
+    load_matcher,
+    names_no_checkpoint,
+)
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,9 +83,8 @@ def matcher_named(name: str, features: Path | None, device: str) -> Named:
         CheckpointError: there is no such checkpoint.
     """
     from evenreel.features import read_manifest
-    from evenreel.matchers import MATCHERS
 
-    if name in MATCHERS and not Path(name).exists():
+    if names_no_checkpoint(name):
         if name != NAME:
             raise UsageError(
                 f"The matcher {name} has to be trained before it can adapt; name its checkpoint, or {NAME}."
@@ -100,7 +105,8 @@ def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, devi
         FeaturesError: the features are not those that the matcher takes.
         CorpusError: the corpus has no such split, or nothing can be learned from it.
     """
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.elements.sources import text_tower
+    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus, select
 
     assert named.pretrained is not None and source.corpus is not None and source.features is not None
@@ -109,6 +115,7 @@ def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, devi
     part = whole if split is None else select(whole, split=split)
     with share_bar("reading the captions") as progress:
         loaded = load_features_for(named.pretrained, source.features, part, progress, seen=source.seen)
+    tower = text_tower(named.pretrained, named.folder, source.features, device) if reads_captions(settings) else None
     said = dict(part.captions.select("caption_id", "text").iter_rows())
     sentences = tuple(said[caption] for caption in loaded.texts.ids)
     name = source.corpus.resolve().name
@@ -118,7 +125,7 @@ def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, devi
         stream=QueryStream(loaded.texts, sentences, loaded.videos),
         of=name if split is None else f"the split {split} of {name}",
         prepared=None if named.folder is None else load_prepared(named.folder),
-        encode=_text_tower(named, source.features, device) if reads_captions(settings) else None,
+        encode=None if tower is None else text_reader(tower, named.pretrained.matcher),
         names={},
         set_aside=loaded.set_aside,
         notices=loaded.notices,
@@ -162,17 +169,3 @@ def _split(corpus: Corpus, asked: str | None) -> str | None:
     if asked is not None:
         return asked
     return TEST if TEST in corpus.clips["split"].to_list() else None
-
-
-def _text_tower(named: Named, features: Path, device: str) -> EncodeTexts | None:
-    """What reads captions as the features of the corpus were; None where these were computed elsewhere."""
-    from evenreel.cli.elements.sources import phrase_encoder
-
-    assert named.pretrained is not None
-    note = named.pretrained.about.encoder
-    if note.stored_name is not None:
-        return None
-    own = None if named.folder is None or not note.trained_further else str(named.folder / ENCODER)
-    encoder = phrase_encoder(features, own, device)
-    assert encoder is not None
-    return text_reader(encoder, named.pretrained.matcher)

@@ -117,7 +117,7 @@ def write(outcome: Outcome, files: AdaptFiles) -> Written:
 
 def _write_scores(outcome: Outcome, path: Path) -> None:
     """Scores that say what they used: online as batches were answered, offline of the matcher that is given."""
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.evaluation import save_scores
     from evenreel.matchers.scoring import matcher_scores
     from evenreel.types import ScoreNotes

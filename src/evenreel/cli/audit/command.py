@@ -23,6 +23,7 @@ from evenreel.provenance import Provenance, provenance_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from evenreel.audits.length.tail import TailClasses
     from evenreel.audits.settings import AuditInputs, AuditSettings
     from evenreel.evaluation.blocks import CheckedScores
     from evenreel.report.result.record import AuditResult
@@ -272,7 +273,7 @@ def _audited(
     names: Sequence[str], given: Audited, settings: AuditSettings, not_made: Callable[[str], None]
 ) -> list[AuditResult]:
     from evenreel.audits import audit as audit_scores
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.evaluation.notices import infinite_scores
 
     with share_bar(f"reading {given.name}") as progress:

@@ -59,7 +59,7 @@ def _annotated(corpus: Corpus) -> bool:
 
 
 def _tagged(corpus: Corpus, tagger: Tagger) -> list[Tagged]:
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
 
     texts = corpus.captions["text"].to_list()
     tagged: list[Tagged] = []

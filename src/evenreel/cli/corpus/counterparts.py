@@ -85,7 +85,7 @@ def prompts(
     as_json: JsonOption = False,
 ) -> None:
     """Write what a video generator needs to mirror each real clip. Exit status 3 if clips were set aside."""
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus
     from evenreel.corpus.prompts import join_captions, setting_of
     from evenreel.edits.conditioning import Conditioning, prepare_requests

@@ -66,7 +66,7 @@ def edit_corpus(
     as_json: JsonOption = False,
 ) -> None:
     """Paint over one thing in every clip, or write on it; ids and captions stay. Exit status 3: some were set aside."""
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus, load_texts, save_texts, select
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.edited_clips import ClipEditSettings, edit_clips

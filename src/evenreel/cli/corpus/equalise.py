@@ -25,7 +25,7 @@ def equalise_corpus(
     as_json: JsonOption = False,
 ) -> None:
     """Give all clips one codec, rate, size and, within a pair, length. Exit status 3 if clips were set aside."""
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.equalise import equalise

@@ -45,7 +45,7 @@ def overview_corpus(
 ) -> None:
     """Compare the outward form of real clips and their mirrors. Exit status 3 if a video cannot be read."""
     from evenreel.audits.overview.audit import overview
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus, save_corpus
     from evenreel.features.facts import FACTS, FactSettings, clip_facts, with_facts
 

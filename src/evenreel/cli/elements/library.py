@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenreel.cli.waiting import share_bar
+from evenreel.cli.progress import share_bar
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:

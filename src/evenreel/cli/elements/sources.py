@@ -11,6 +11,7 @@ from evenreel.errors import CorpusError, FeaturesError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.audits.dictionary.measures import NamedCaptions
+    from evenreel.checkpoint import Pretrained
     from evenreel.language import Synonyms
     from evenreel.language.scene_dictionary import SceneDictionary
     from evenreel.language.scene_elements import Elements, MiningSettings
@@ -159,6 +160,27 @@ def phrase_encoder(features: Path | None, model: str | None, device: str) -> Enc
     return encoder
 
 
+def text_tower(pretrained: Pretrained, folder: Path | None, features: Path, device: str) -> Encoder | None:
+    """The text tower that a matcher's features come from; None where they were computed elsewhere.
+
+    Args:
+        pretrained: the matcher.
+        folder: of its checkpoint, which has the towers that were trained further; None where it has none.
+        features: folder of the features.
+        device: where the tower goes.
+
+    Raises:
+        FeaturesError: the tower is not the one that the features are of.
+    """
+    from evenreel.checkpoint.records import ENCODER
+
+    note = pretrained.about.encoder
+    if note.stored_name is not None:
+        return None
+    own = str(folder / ENCODER) if folder is not None and note.trained_further else None
+    return phrase_encoder(features, own, device)
+
+
 def groups(path: Path | None) -> Synonyms:
     """Groups of words that are one; none without a file."""
     from evenreel.language import NO_SYNONYMS, read_synonyms
@@ -167,7 +189,7 @@ def groups(path: Path | None) -> Synonyms:
 
 
 def _named(captions: list[str], settings: MiningSettings) -> list[Elements]:
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.language.scene_elements import read_elements
 
     with share_bar("reading the captions") as progress:

@@ -117,7 +117,7 @@ def _check_correction(word: str | None, bank: Path | None, directions: Sequence[
 
 
 def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSettings) -> Comparison | None:
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.evaluation import compare
 
     name, *others = evaluations
@@ -154,7 +154,7 @@ class _Job:
 
     def evaluate(self, path: Path) -> Evaluation:
         """Figures of one file, with what was noticed while it was read."""
-        from evenreel.cli.waiting import share_bar
+        from evenreel.cli.progress import share_bar
 
         notices: list[str] = []
         scores = self._load(path, notices.append)

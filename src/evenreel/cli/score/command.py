@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
-from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import MOST, DeviceOption, JsonOption
 from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
-from evenreel.cli.score.word_probe import WordProbe
+from evenreel.cli.score.word_probe import WordProbe, word_probe_of
 from evenreel.cli.score.words import WordOptions, asks_bm25, score_words
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
-    from evenreel.checkpoint import Pretrained
-    from evenreel.cli.score.probes import Which
-    from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage
-    from evenreel.types import Corpus
+    from evenreel.checkpoint import CorpusFeatures, Pretrained
 
 CHECKPOINT_HELP = (
     "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); or bm25, which compares words "
@@ -31,21 +29,7 @@ OUT_HELP = (
     "Where the scores go: .npz with their ids, or .npy, which `evenreel evaluate` need not read whole, for a table "
     "larger than memory."
 )
-ORDER_HELP = "original, random or reversed: how the frames of each clip are given to the matcher."
-STAGE_HELP = "sampled: move the frames that are taken; video: move all frames first, and take then."
-FRAMES_HELP = "Take so many frames of each clip, in the middle of equal parts.  \\[default: all]"
-RULE_HELP = "Take them of the features by this rule.  \\[default: as in training]"
-PROBE_HELP = "all or generated: whose frames are moved."
 SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
-WORDS_HELP = "Words on screen that bm25 looks for: corpus or ocr.  \\[default: those of the last run]"
-BY_HELP = (
-    "What bm25 compares: words, or trigrams, which survive misread letters and are the way for scripts without spaces, "
-    "such as Chinese.  \\[default: words]"
-)
-RATIO_HELP = "Keep this share of the words on screen, 0 to 1.  \\[default: as in training]"
-UNIT_HELP = "What is kept or left out as one: word, window or clip.  \\[default: as in training, or word]"
-ERRORS_HELP = "Misread this share of the characters of words on screen, 0 to 1.  \\[default: as in training]"
-WORDS_SEED_HELP = "Of which words are kept and which characters misread.  \\[default: as in training, or 0]"
 PROBES = "Probes: what a preference is due to"
 
 
@@ -59,40 +43,26 @@ def score(
     split: Annotated[str | None, typer.Option(help="Part of the corpus to score, such as test.")] = None,
     seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
     device: DeviceOption = "auto",
-    words: Annotated[str | None, typer.Option(help=WORDS_HELP)] = None,
-    by: Annotated[str | None, typer.Option(help=BY_HELP)] = None,
-    frame_order: Annotated[str, typer.Option(help=ORDER_HELP, rich_help_panel=PROBES)] = "original",
-    probe: Annotated[str, typer.Option(help=PROBE_HELP, rich_help_panel=PROBES)] = "all",
-    order_stage: Annotated[str, typer.Option(help=STAGE_HELP, rich_help_panel=PROBES)] = "sampled",
-    frames: Annotated[int | None, typer.Option(min=1, max=MOST, help=FRAMES_HELP, rich_help_panel=PROBES)] = None,
-    rule: Annotated[str | None, typer.Option(help=RULE_HELP, rich_help_panel=PROBES)] = None,
-    single_frame: Annotated[
-        str | None, typer.Option(help="Keep one frame: middle, first or random.", rich_help_panel=PROBES)
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of what is random.", rich_help_panel=PROBES)] = 0,
-    ocr_ratio: Annotated[float | None, typer.Option(min=0, max=1, help=RATIO_HELP, rich_help_panel=PROBES)] = None,
-    words_unit: Annotated[str | None, typer.Option(help=UNIT_HELP, rich_help_panel=PROBES)] = None,
-    char_errors: Annotated[float | None, typer.Option(min=0, max=1, help=ERRORS_HELP, rich_help_panel=PROBES)] = None,
-    words_seed: Annotated[
-        int | None, typer.Option(min=0, max=MOST_SEED, help=WORDS_SEED_HELP, rich_help_panel=PROBES)
-    ] = None,
+    options: WordOptions = from_settings(WordOptions, leave_out=("rule", "probe")),
+    change: Probe = from_settings(
+        Probe,
+        panel=PROBES,
+        order=Annotated[str, typer.Option("--frame-order")],
+        which=Annotated[str, typer.Option("--probe")],
+        stage=Annotated[str, typer.Option("--order-stage")],
+        frames=Annotated[int | None, typer.Option(min=1, max=MOST)],
+        one=Annotated[str | None, typer.Option("--single-frame")],
+    ),
+    word_probe: WordProbe = from_settings(word_probe_of, panel=PROBES),
     as_json: JsonOption = False,
 ) -> None:
     """Score every caption with every clip by a matcher, or by words. Exit status 3 if clips had been set aside."""
+    from evenreel.checkpoint import named_matcher
+    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus, select
 
     check_name(out)
-    change = Probe(
-        order=cast("FrameOrder", frame_order),
-        stage=cast("OrderStage", order_stage),
-        frames=frames,
-        rule=rule,
-        one=cast("OneFrame | None", single_frame),
-        which=cast("Which", probe),
-        seed=seed,
-    )
-    word_probe = WordProbe(ocr_ratio, char_errors, words_seed, words_unit)
-    options = WordOptions(words, by, rule, word_probe)
+    options = replace(options, rule=change.rule, probe=word_probe)
     options.check(checkpoint, change, seen, device)
     if not asks_bm25(checkpoint):
         change.check(out)
@@ -103,8 +73,13 @@ def score(
     if asks_bm25(checkpoint):
         scored = score_words(part, features, out, options)
     else:
-        pretrained = _matcher(checkpoint, features, device)
-        scored = _score_by_matcher(pretrained, (change, word_probe), (features, seen), part, out)
+        pretrained = named_matcher(checkpoint, features, device=device)
+        _check_label(out, pretrained)
+        asked = word_probe.asking(pretrained, out)
+        with share_bar("reading the captions") as progress:
+            loaded = change.load(asked, features, part, progress, seen=seen)
+        uses = (*pretrained.about.uses, *change.uses, *loaded.uses)
+        scored = _score_by_matcher(pretrained, loaded, uses, word_probe.notices(pretrained), out)
     if len(splits) > 1:
         together = f"the splits {', '.join(splits)} are scored as one gallery; --split scores one alone"
         scored = replace(scored, notices=(*scored.notices, together))
@@ -114,42 +89,21 @@ def score(
 
 
 def _score_by_matcher(
-    pretrained: Pretrained,
-    probes: tuple[Probe, WordProbe],
-    folders: tuple[Path, Path | None],
-    part: Corpus,
-    out: Path,
+    pretrained: Pretrained, loaded: CorpusFeatures, uses: tuple[str, ...], notices: tuple[str, ...], out: Path
 ) -> Scored:
-    """Score a part of a corpus by features that lie in `folders`: those of the clips, and those of `--seen`."""
-    from evenreel.cli.waiting import share_bar
+    """Write the scores of all captions with all clips, which say what they use."""
+    from evenreel.cli.progress import share_bar
     from evenreel.evaluation import save_scores
     from evenreel.matchers.scoring import matcher_scores
     from evenreel.types import ScoreNotes
 
-    _check_label(out, pretrained)
-    change, words = probes
-    asked = words.asking(pretrained, out)
-    with share_bar("reading the captions") as progress:
-        loaded = change.load(asked, folders[0], part, progress, seen=folders[1])
-    used = pretrained.about.uses
-    notices = (*loaded.notices, *words.notices(pretrained))
-    scored = Scored(len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside, notices, used)
+    said = (*loaded.notices, *notices)
+    scored = Scored(len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside, said, pretrained.about.uses)
     check_table(out, scored)
-    about = ScoreNotes(uses=(*pretrained.about.uses, *change.uses, *loaded.uses))
-    scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos, about=about)
+    scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos, about=ScoreNotes(uses=uses))
     with share_bar("scoring") as progress:
         save_scores(scores, out, progress)
     return scored
-
-
-def _matcher(name: str, features: Path, device: str) -> Pretrained:
-    """A checkpoint, or one of our matchers by its name where no folder is called so."""
-    from evenreel.checkpoint import load_matcher, untrained_matcher
-    from evenreel.matchers import MATCHERS
-
-    if name in MATCHERS and not Path(name).exists():
-        return untrained_matcher(name, features, device=device)
-    return load_matcher(name, device=device)
 
 
 def _check_label(out: Path, pretrained: Pretrained) -> None:

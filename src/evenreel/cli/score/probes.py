@@ -33,13 +33,13 @@ class Probe:
     """What is done to the frames of clips before they are scored; by default nothing.
 
     Attributes:
-        order: original, random or reversed.
-        stage: whether the frames that are taken are moved (`sampled`), or those of the whole `video` before.
-        frames: so many are taken of each clip; None for all.
-        rule: which features these are, as `evenreel features --rule` has it; None for those the matcher was trained on.
-        one: the only frame of each clip that is kept: middle, first or random.
-        which: whose frames are moved, `all` or only `generated` clips.
-        seed: of what is random.
+        order: how the frames of each clip are given to the matcher: original, random or reversed.
+        stage: `sampled`: move the frames that are taken; `video`: move all frames first, and take then.
+        frames: take so many frames of each clip, in the middle of equal parts; None for all.
+        rule: take frames of the features by this rule, as `evenreel features --rule` has it; None for that in training.
+        one: keep one frame of each clip: middle, first or random.
+        which: `all` or `generated`: whose frames are moved.
+        seed: seed of what is random.
     """
 
     order: FrameOrder = "original"

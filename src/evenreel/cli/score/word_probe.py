@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from evenreel.cli.options import MOST_SEED
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from evenreel.features.word_changes import WordChanges
 
 _UNITS = ("word", "window", "clip")
+Share = Annotated[float | None, typer.Option(min=0, max=1)]
 
 
 @dataclass(frozen=True)
@@ -82,3 +86,20 @@ class WordProbe:
         if trained.words_differ and changes != trained:
             told.append(f"the matcher was made for {trained}")
         return tuple(told)
+
+
+def word_probe_of(
+    ocr_ratio: Share = None,
+    words_unit: str | None = None,
+    char_errors: Share = None,
+    words_seed: Annotated[int | None, typer.Option(min=0, max=MOST_SEED)] = None,
+) -> WordProbe:
+    """The probe that options ask for.
+
+    Args:
+        ocr_ratio: keep this share of the words on screen, 0 to 1; None for that in training.
+        words_unit: what is kept or left out as one: word, window or clip; None for that in training, or word.
+        char_errors: misread this share of the characters of words on screen, 0 to 1; None for that in training.
+        words_seed: seed of which words are kept and which characters misread; None for that in training, or 0.
+    """
+    return WordProbe(ocr_ratio, char_errors, words_seed, words_unit)

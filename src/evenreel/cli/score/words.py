@@ -27,8 +27,9 @@ class WordOptions:
     """Options of `evenreel score` that are about words.
 
     Attributes:
-        words: whose they are, `corpus` or `ocr`; None for what the last run of `evenreel features` had.
-        by: `words` or `trigrams`; None is words.
+        words: words on screen that bm25 looks for: corpus or ocr; None for those of the last run.
+        by: what bm25 compares: words, or trigrams, which survive misread letters and are the way for scripts without
+            spaces, such as Chinese; None for words.
         rule: of which features, as `evenreel features --rule` has it; None for the last run's.
         probe: which of them are left out or misread.
     """
@@ -85,7 +86,7 @@ def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions)
         OutputError: the file cannot be written.
         UsageError: the file cannot say what the scores use, or which clips it is about.
     """
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.progress import share_bar
     from evenreel.evaluation import save_scores
     from evenreel.features import find_clips
     from evenreel.features.signs import sign_texts

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +11,6 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import RECIPE_HELP, JsonOption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from evenreel.cli.train.files import FinishedRun
     from evenreel.training.loop.milestones import Watch
     from evenreel.training.recipe.recipe import Recipe
@@ -37,6 +32,7 @@ def train(
     from evenreel.training.recipe.files import find_recipe, load_recipe
 
     chosen = load_recipe(find_recipe(recipe), changes or ())  # a wrong one is told before torch is imported
+    from evenreel.cli.progress import step_bar
     from evenreel.cli.train.show import show_tower_members, show_training
     from evenreel.encoders.towers import usable_device
     from evenreel.training.ensemble.towers import has_tower_members
@@ -48,7 +44,7 @@ def train(
     folder = out or (Path(chosen.out) if chosen.out else RUNS / chosen.name)
     if resume:
         check_begun(folder)
-    with held(folder, chosen, resume=resume), _step_bar(shown=not as_json) as watch:
+    with held(folder, chosen, resume=resume), step_bar(shown=not as_json) as watch:
         if has_tower_members(chosen):
             done = _tower_members(chosen, folder, watch)
             show_tower_members(folder, chosen, done, as_json)
@@ -69,8 +65,8 @@ def _trained(recipe: Recipe, folder: Path, clips_read: Path, watch: Watch) -> Fi
         clips_read: file that remembers which clips can be read.
         watch: told of every step.
     """
+    from evenreel.cli.progress import share_bar
     from evenreel.cli.train.files import FinishedRun, write_results
-    from evenreel.cli.waiting import share_bar
     from evenreel.training.data.material import load_material
     from evenreel.training.ensemble.members import train_recipe_held
     from evenreel.training.loop.run import RunHooks
@@ -102,38 +98,3 @@ def _tower_members(recipe: Recipe, folder: Path, watch: Watch) -> list[FinishedR
         with held(place, own, resume=True):
             done[name] = _trained(own, place, folder / CLIPS_READ, watch)
     return [run for name, run in done.items() if name != ALL]
-
-
-@contextlib.contextmanager
-def _step_bar(*, shown: bool) -> Iterator[Watch]:
-    """A bar of the steps with the latest loss and figures, shown where someone is looking, after a while."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from evenreel.cli.waiting import PATIENCE_S
-
-    console = Console(stderr=True)
-    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with contextlib.ExitStack() as stack:
-        bar = Progress(
-            *columns,
-            TextColumn("{task.description}", markup=False),
-            console=console,
-            transient=True,
-            disable=not (shown and console.is_terminal),
-        )
-        task = bar.add_task("", total=None)
-        started = time.monotonic()
-
-        def watch(step: int, steps: int, figures: Mapping[str, float]) -> None:
-            if not bar.live.is_started and time.monotonic() - started > PATIENCE_S:
-                stack.enter_context(bar)
-            bar.update(task, completed=step, total=steps, description=_in_short(figures))
-
-        yield watch
-
-
-def _in_short(figures: Mapping[str, float]) -> str:
-    loss = sum(value for name, value in figures.items() if name.startswith("loss/"))
-    recalls = [f"{name.removeprefix('validation/')} {figures[name]:.1f}" for name in figures if name.endswith("R@1")]
-    return ", ".join([f"loss {loss:.3f}", *recalls]) if figures else ""
