@@ -48,14 +48,15 @@ class MiningSettings:
     """How captions become a dictionary of scene elements.
 
     Attributes:
-        tagger: finds the words of captions, see `evenreel.language.load_tagger`.
-        min_captions: a phrase that fewer captions name is left out; most of those are misreadings and rarities.
-        max_entities: how many entities there are at most, the most frequent first.
-        max_activities: likewise of activities.
-        modifiers: of `small red ball`: `all` notes it, `red ball` and `ball`. A rare combination then falls to
-            `min_captions` and its noun stays, which `whole` would lose; `bare` cannot tell a red ball from a blue one.
-            Modifiers are adjectives: `tennis ball` is never cut.
-        objects: of `kick red ball`: `all` notes it, `kick ball` and `kick`.
+        tagger: what finds the words of captions: auto, pattern or spacy (`evenreel.language.load_tagger`).
+        min_captions: leave out phrases that fewer captions name; most of those are misreadings and rarities.
+        max_entities: most entities, the most frequent first.
+        max_activities: most activities, the most frequent first.
+        modifiers: what is noted of `big red ball`: `all`, also `red ball` and `ball`; `whole`, it alone; `bare`, `ball`
+            alone. A rare combination then falls to `min_captions` and its noun stays, which `whole` would lose; `bare`
+            cannot tell a red ball from a blue one. Modifiers are adjectives: `tennis ball` is never cut.
+        objects: what is noted of `kick red ball`: `all`, also `kick ball` and `kick`; `whole`, it alone; `bare`, `kick`
+            alone.
         synonyms: groups of words of which the first stands for all; none by default, because an encoder tells words
             apart that a list of synonyms does not.
     """

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.elements.library import check_forget, check_library_alone, tell_library
-from evenreel.cli.elements.sources import TRAIN, Sources, groups, mined, phrase_encoder, read_captions
+from evenreel.cli.elements.sources import TRAIN, PhraseSources, groups, mined, phrase_encoder, read_captions
 from evenreel.cli.evaluate.files import check_place
+from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, DeviceOption, JsonOption
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.provenance import provenance_of
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
     from evenreel.features import FoundClips, StoredClips
     from evenreel.features.scene_elements import EmbeddedDictionary
     from evenreel.language.scene_dictionary import SceneDictionary
-    from evenreel.language.scene_elements import Forms
-    from evenreel.language.taggers import TaggerName
+    from evenreel.language.scene_elements import MiningSettings
     from evenreel.report.result.record import AuditResult
     from evenreel.types import Encoder
 
 KAPPA = 20
 
+CountOption = Annotated[int, typer.Option(min=1, max=MOST)]
 MINED, LISTED, LIBRARY = "Phrases from captions", "Phrases from elsewhere", "In a library"
 CORPUS_HELP = "Folder of the corpus: its captions are mined, and its clips looked at."
 OUT_HELP = "Where the dictionary goes, with its embeddings and the phrases of each clip."
@@ -35,13 +37,8 @@ SPLIT_HELP = (
     f"Part of the corpus whose captions are mined; those of a test split know its answers.  \\[default: {TRAIN}]"
 )
 TOP_HELP = f"Phrases of each kind that a clip gets.  \\[default: {KAPPA}]"
-TEXT_HELP = "Mine this file: UTF-8, a caption a line; lines that begin with # are passed over."
-LIST_HELP = "UTF-8, a phrase a line, the most important first; lines that begin with # are passed over."
-KEPT_HELP = "Of a folder that this command or Python made, for another corpus for example."
 FEATURES_HELP = "Folder of the corpus's features: their encoder embeds the phrases, and every clip is looked at."
 MODEL_HELP = "CLIP or SigLIP that embeds the phrases, where no features say which one."
-FORMS_HELP = "all: of 'big red ball' also 'red ball' and 'ball'; whole: the first alone; bare: the last."
-OBJECTS_HELP = "all: of 'kick ball' also 'kick'; whole: the first alone; bare: the last."
 LIBRARY_HELP = "Find what the clips of this library show, in place of a CORPUS."
 GROUPS_HELP = "Words that count as one, lines such as 'noun: sofa, couch'."
 
@@ -60,24 +57,18 @@ def elements(
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
     split: Annotated[str | None, typer.Option(help=SPLIT_HELP, rich_help_panel=MINED)] = None,
-    text: Annotated[Path | None, typer.Option(help=TEXT_HELP, rich_help_panel=MINED)] = None,
-    tagger: Annotated[str, typer.Option(help="auto, pattern or spacy.", rich_help_panel=MINED)] = "auto",
-    min_captions: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Leave out phrases that fewer captions name.", rich_help_panel=MINED)
-    ] = 5,
-    max_entities: Annotated[int, typer.Option(min=1, max=MOST, help="Most entities.", rich_help_panel=MINED)] = 2000,
-    max_activities: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Most activities.", rich_help_panel=MINED)
-    ] = 1000,
-    modifiers: Annotated[str, typer.Option(help=FORMS_HELP, rich_help_panel=MINED)] = "all",
-    objects: Annotated[str, typer.Option(help=OBJECTS_HELP, rich_help_panel=MINED)] = "all",
     synonyms: Annotated[Path | None, typer.Option(help=GROUPS_HELP, rich_help_panel=MINED)] = None,
-    entities: Annotated[Path | None, typer.Option(help=LIST_HELP, rich_help_panel=LISTED)] = None,
-    activities: Annotated[Path | None, typer.Option(help=LIST_HELP, rich_help_panel=LISTED)] = None,
-    packaged: Annotated[
-        bool, typer.Option("--packaged", help="Everyday things, for clips without captions.", rich_help_panel=LISTED)
-    ] = False,
-    dictionary: Annotated[Path | None, typer.Option(help=KEPT_HELP, rich_help_panel=LISTED)] = None,
+    settings: MiningSettings = from_settings(
+        "evenreel.language.scene_elements:MiningSettings",
+        leave_out=("synonyms",),
+        panel=MINED,
+        min_captions=CountOption,
+        max_entities=CountOption,
+        max_activities=CountOption,
+    ),
+    sources: PhraseSources = from_settings(
+        PhraseSources, panel=LISTED, text=Annotated[Path | None, typer.Option(rich_help_panel=MINED)]
+    ),
     library: Annotated[Path | None, typer.Option("--library", "-l", help=LIBRARY_HELP, rich_help_panel=LIBRARY)] = None,
     forget: Annotated[
         bool, typer.Option("--forget", help="The library's clips are to show nothing.", rich_help_panel=LIBRARY)
@@ -92,30 +83,26 @@ def elements(
     from evenreel.corpus import load_corpus
     from evenreel.features import find_clips
     from evenreel.language.scene_dictionary import packaged as packaged_dictionary
-    from evenreel.language.scene_elements import MiningSettings
     from evenreel.report import write_page
     from evenreel.report.result.page import audit_page
 
-    sources = Sources(text, entities, activities, packaged, dictionary)
     sources.check(split)
     if forget:
         check_forget(library, sources.given)
-    forms = cast("Forms", modifiers), cast("Forms", objects)
-    limits = (min_captions, max_entities, max_activities)
-    settings = MiningSettings(cast("TaggerName", tagger), *limits, *forms, groups(synonyms))
+    settings = replace(settings, synonyms=groups(synonyms))
     if library is not None:
         of_a_corpus = {
             "CORPUS": corpus, "--out": out, "--features": features, "--rule": rule, "--model": model, "--top": top,
             "--report": report, "--replace": replaces or None, "--split": split,
         }  # fmt: skip
         check_library_alone(of_a_corpus)
-        wanted = None if forget else sources.dictionary(settings) or packaged_dictionary()
+        wanted = None if forget else sources.read(settings) or packaged_dictionary()
         tell_library(library, wanted, device, as_json)
         return
     if features is None and (rule is not None or top is not None):
         raise UsageError("--rule and --top are about clips, which are looked at where --features says; give that too.")
     place = _place(corpus, out, features, report)
-    found = sources.dictionary(settings)
+    found = sources.read(settings)
     whole = None if corpus is None else load_corpus(corpus)
     encoder = phrase_encoder(features, model, device)
     looked_at = find_clips(features, whole, rule=rule, windows=False) if features and whole else None
@@ -127,8 +114,8 @@ def elements(
     made = Made(place, found, embedded, clips, _audited(found, read, clips))
     if report is not None and made.audit is not None:
         inputs = {
-            "corpus": corpus, "features": features, "captions": text, "phrases": [entities, activities],
-            "dictionary": dictionary, "synonyms": synonyms,
+            "corpus": corpus, "features": features, "captions": sources.text,
+            "phrases": [sources.entities, sources.activities], "dictionary": sources.dictionary, "synonyms": synonyms,
         }  # fmt: skip
         write_page(audit_page([made.audit]), report, provenance_of(inputs))
     show_elements(made, report, as_json)

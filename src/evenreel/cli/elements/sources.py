@@ -21,28 +21,28 @@ TRAIN = "train"
 
 
 @dataclass(frozen=True)
-class Sources:
-    """The options that say where phrases are from; None or False where one is not given.
+class PhraseSources:
+    """Where phrases are from, at most one of these.
 
     Attributes:
-        text: file of captions.
-        entities, activities: files of phrases.
-        packaged: the dictionary of the package.
-        kept: folder of a dictionary.
+        text: mine this file: UTF-8, a caption a line; lines that begin with # are passed over.
+        entities, activities: UTF-8, a phrase a line, the most important first; lines that begin with # are passed over.
+        packaged: everyday things, for clips without captions.
+        dictionary: folder of a dictionary that this command or Python made, for another corpus for example.
     """
 
-    text: Path | None
-    entities: Path | None
-    activities: Path | None
-    packaged: bool
-    kept: Path | None
+    text: Path | None = None
+    entities: Path | None = None
+    activities: Path | None = None
+    packaged: bool = False
+    dictionary: Path | None = None
 
     @property
     def given(self) -> tuple[str, ...]:
         """The sources that are given, as options."""
         lists = self.entities or self.activities
         options = {"--text": self.text, "--entities and --activities": lists, "--packaged": self.packaged}
-        return tuple(option for option, value in {**options, "--dictionary": self.kept}.items() if value)
+        return tuple(option for option, value in {**options, "--dictionary": self.dictionary}.items() if value)
 
     def check(self, split: str | None) -> None:
         """Refuse several sources.
@@ -64,7 +64,7 @@ class Sources:
                 "them out."
             )
 
-    def dictionary(self, settings: MiningSettings) -> SceneDictionary | None:
+    def read(self, settings: MiningSettings) -> SceneDictionary | None:
         """The dictionary that is asked for; None where the captions of the corpus are to be mined.
 
         Raises:
@@ -74,8 +74,8 @@ class Sources:
         from evenreel.features.scene_elements import load_dictionary
         from evenreel.language.scene_dictionary import given, packaged
 
-        if self.kept is not None:
-            return load_dictionary(self.kept)
+        if self.dictionary is not None:
+            return load_dictionary(self.dictionary)
         if self.packaged:
             return packaged()
         if self.text is not None:
