@@ -25,7 +25,7 @@ _ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Settings:
+class OptionSettings:
     """The options that one parameter of a command stands for; `from_settings` makes it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Settings:
         leave_out: parameters of it that are no options and keep their defaults.
         panel: heading of the options in `--help`; None for the usual one.
         options: by parameter, how its option is declared where neither `SHARED` nor the parameter itself says it: an
-            `Annotated` type with a `typer.Option`, or a function or the `Settings` that make a nested object.
+            `Annotated` type with a `typer.Option`, or a function or the `OptionSettings` that make a nested object.
     """
 
     source: Callable[..., Any] | str
@@ -61,7 +61,7 @@ class Settings:
         texts = documented(self.make)
         for name, one in self._parameters.items():
             declared = self._declared(name)
-            if isinstance(declared, Settings):
+            if isinstance(declared, OptionSettings):
                 yield from declared.parameters()
             else:
                 yield self._option(one, declared or self._hint(one), texts.get(name))
@@ -69,7 +69,7 @@ class Settings:
     def _declared(self, name: str) -> Any:
         """What is said of a parameter; None where its option follows from itself."""
         found = self.options.get(name, SHARED.get(name))
-        return Settings(found, (), self.panel, {}) if inspect.isfunction(found) else found
+        return OptionSettings(found, (), self.panel, {}) if inspect.isfunction(found) else found
 
     def _hint(self, one: inspect.Parameter) -> Any:
         """The type of one parameter alone, as the module reads it that names it: others may be for type checkers."""
@@ -101,7 +101,7 @@ class Settings:
         values: dict[str, Any] = {}
         for name, one in self._parameters.items():
             declared = self._declared(name)
-            value = declared.build(given) if isinstance(declared, Settings) else given[name]
+            value = declared.build(given) if isinstance(declared, OptionSettings) else given[name]
             if one.default is True:
                 values[name] = not value
             elif value is not None:
@@ -124,7 +124,7 @@ def from_settings(
         options: by parameter, how its option is declared where neither `SHARED` nor the parameter itself says it: an
             `Annotated` type with a `typer.Option`, or a function or `from_settings(...)` that make a nested object.
     """
-    return Settings(source, leave_out, panel, options)
+    return OptionSettings(source, leave_out, panel, options)
 
 
 def command_of(function: Callable[..., None]) -> Callable[..., None]:
@@ -134,7 +134,7 @@ def command_of(function: Callable[..., None]) -> Callable[..., None]:
         TypeError: two options would have one name, or settings have no field that is declared.
     """
     own = inspect.signature(function).parameters
-    made = {name: one.default for name, one in own.items() if isinstance(one.default, Settings)}
+    made = {name: one.default for name, one in own.items() if isinstance(one.default, OptionSettings)}
     if not made:
         return function
 
