@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli.options import RECIPE_HELP, JsonOption
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -85,7 +88,6 @@ def _dimension(recipe: Recipe) -> int:
 
 def _measured(recipe: Recipe) -> tuple[Times, int, LearnedFrom]:
     """How long epochs take, D of the features, and what the matcher is fitted to."""
-    from evenreel.cli.progress import share_bar
     from evenreel.encoders.towers import usable_device
     from evenreel.training.data.material import load_material
     from evenreel.training.specs import learned_from
@@ -100,8 +102,6 @@ def _measured(recipe: Recipe) -> tuple[Times, int, LearnedFrom]:
 
 
 def _print_json(found: RecipeCost, times: Times | None) -> None:
-    from evenreel.cli.show_library import print_json
-
     measured = None
     if times is not None:
         measured = asdict(times) | {"in_turn_s": times.in_turn_s, "at_once_s": times.at_once_s}
@@ -109,9 +109,6 @@ def _print_json(found: RecipeCost, times: Times | None) -> None:
 
 
 def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
-    from evenreel.cli.show_library import console, safe
-    from evenreel.wording import count
-
     out, shape = console(), found.shape
     out.print(
         f"{safe(recipe.matcher.name)}, counted on {shape.batch:,} captions of {shape.words} words and {shape.batch:,} "

@@ -12,9 +12,12 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, DeviceOption, JsonOption, PrecisionOption, VideosOption
+from evenreel.cli.progress import bars, share_bar
+from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL
 from evenreel.errors import UsageError
 from evenreel.features.settings import DEFAULT_FRAMES, Words
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -76,7 +79,6 @@ def features(
         return
     if name is not None or ids:
         raise UsageError("--name and --ids are about features of others; give these with --stored STREAM=PLACE.")
-    from evenreel.cli.progress import bars
     from evenreel.corpus import load_corpus
     from evenreel.encoders import load_encoder
     from evenreel.features import compute_features, feature_folder
@@ -130,11 +132,8 @@ def _stored_settings(stored: list[str], name: str | None, frames: int | None, id
 
 
 def _store(corpus: Path, out: Path | None, settings: StoredSettings, as_json: bool) -> None:
-    from evenreel.cli.progress import share_bar
-    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
     from evenreel.corpus import load_corpus
     from evenreel.features import read_manifest, store_features
-    from evenreel.wording import count
 
     folder = out or corpus / "features" / settings.name
     with share_bar("reading the arrays") as progress:
@@ -168,9 +167,6 @@ def _words(corpus: Path) -> DataFrame:
 
 
 def _show(report: FeatureReport, as_json: bool) -> None:
-    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
-    from evenreel.wording import count
-
     if as_json:
         print_json(report.to_json())
         return

@@ -10,8 +10,11 @@ import typer
 
 from evenreel.cli.evaluate.files import check_place, system_names
 from evenreel.cli.options import JsonOption
+from evenreel.cli.progress import share_bar
 from evenreel.cli.score.show import Scored, check_table
+from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Validation
@@ -47,7 +50,6 @@ def fuse(
     as_json: JsonOption = False,
 ) -> None:
     """Make one system of several: standardised and added up, or by ranks, with weights given or learned."""
-    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus
     from evenreel.evaluation import fuse as fuse_scores
     from evenreel.evaluation import save_scores
@@ -114,9 +116,6 @@ def _validation(paths: Sequence[Path], corpus: Corpus | None, split: str | None,
 
 
 def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) -> None:
-    from evenreel.cli.show_library import console, print_json, safe
-    from evenreel.wording import count
-
     captions, clips = len(fused.caption_ids), len(fused.video_ids)
     rows = _rows(fused, names)
     if as_json:

@@ -12,6 +12,8 @@ from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import DeviceOption, JsonOption, LibraryOption, NoVisionOption
 from evenreel.cli.output import as_utf8
+from evenreel.cli.progress import bars
+from evenreel.cli.show_library import show_done, show_problems, show_report, show_result, show_stats
 from evenreel.config import RERANK_DEPTH, IndexSettings, default_library
 from evenreel.errors import LibraryError, UsageError
 
@@ -42,8 +44,6 @@ def index(
     as_json: JsonOption = False,
 ) -> None:
     """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
-    from evenreel.cli.progress import bars
-    from evenreel.cli.show_library import show_report
     from evenreel.library import index_folders
 
     if no_vision:
@@ -86,7 +86,6 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find clips, each with its best moment and the reason."""
-    from evenreel.cli.show_library import show_result
     from evenreel.library import open_library
     from evenreel.library.stats import empty_sentence
 
@@ -124,7 +123,6 @@ def _matcher(name: str | None, device: str) -> Pretrained | None:
 
 def info(library: LibraryOption = None, as_json: JsonOption = False) -> None:
     """Say what a library holds, and list what was set aside and why."""
-    from evenreel.cli.show_library import show_stats
     from evenreel.library import open_library
 
     with open_library(library or default_library(), vision=False) as opened:
@@ -133,7 +131,6 @@ def info(library: LibraryOption = None, as_json: JsonOption = False) -> None:
 
 def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:
     """Check every checksum and everything derived. Exit status 1 if something is wrong."""
-    from evenreel.cli.show_library import show_problems
     from evenreel.library import verify as verify_library
 
     place = library or default_library()
@@ -151,7 +148,6 @@ def repair(
     as_json: JsonOption = False,
 ) -> None:
     """Rebuild what is derived, without decoding any video again."""
-    from evenreel.cli.show_library import show_done
     from evenreel.library import repair as repair_library
 
     show_done(repair_library(library or default_library(), drop_missing=drop_missing), as_json)
@@ -163,7 +159,6 @@ def demo(
     ),
 ) -> None:
     """Render a small library of real mp4 files, index it, search it, audit it. Nothing is downloaded."""
-    from evenreel.cli.progress import bars
     from evenreel.demo import run_demo
 
     with bars() as progress:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from evenreel.cli.options import MOST_SEED, JsonOption
+from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import CorpusError, UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.language.taggers import TaggerName
@@ -117,9 +119,6 @@ def _changed(edit: str, before: Sequence[str], after: Sequence[str]) -> list[boo
 def _show(
     folder: Path, changed: Sequence[tuple[str, str]], captions: int, out: Path, *, kept: bool, as_json: bool
 ) -> None:
-    from evenreel.cli.show_library import console, print_json, safe
-    from evenreel.wording import count
-
     written, still = captions if kept else len(changed), captions - len(changed)
     if as_json:
         print_json({"corpus": str(out), "captions": written, "changed": len(changed), "left_out": captions - written})

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from evenreel.cli.options import MOST_PROCESSES, MOST_SEED, JsonOption
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,8 +54,6 @@ def planted(
     """Render a corpus of videos with one known bias; a broken-off run goes on."""
     from dataclasses import replace
 
-    from evenreel.cli.progress import share_bar
-    from evenreel.cli.show_library import print_json
     from evenreel.planted import described, page_of, plan_corpus, write_corpus
 
     settings = replace(_settings(bias, short, long, signs), mirrors=mirrors)
@@ -91,7 +91,6 @@ def _settings(
 def _show(plan: PlantedCorpus, out: Path, rendered: int) -> None:
     from rich.table import Table
 
-    from evenreel.cli.show_library import console, safe
     from evenreel.planted import planted_statistics
 
     captions = sum(len(clip.caption_ids) for clip in plan.clips)

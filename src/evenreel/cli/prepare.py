@@ -10,7 +10,10 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.adaptation.prepared import Note, PreparedSource
@@ -64,7 +67,6 @@ def prepare(
     from evenreel.adaptation.preparing import prepare as prepare_source
     from evenreel.checkpoint import load_matcher
     from evenreel.checkpoint.config_file import CONFIG, read_config
-    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus
 
     how = _settings(settings, changes, steps, seed)
@@ -189,7 +191,6 @@ def _confounders(asked: str, source: _Source, videos: VideoFeatures, count: int,
 def _packaged(source: _Source) -> EmbeddedDictionary:
     """The phrases that come with evenreel, as the text tower of the features reads them."""
     from evenreel.cli.elements.sources import text_tower
-    from evenreel.cli.progress import share_bar
     from evenreel.features.scene_elements import embed
     from evenreel.language.scene_dictionary import packaged
 
@@ -207,9 +208,6 @@ def _show(
     place: Path, prepared: PreparedSource, measured: str | None, aside: tuple[ClipAside, ...], as_json: bool
 ) -> None:
     """Say what was fitted, how well, how large it is and where it lies."""
-    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
-    from evenreel.wording import count
-
     size = sum(path.stat().st_size for path in place.iterdir())
     note = prepared.note
     if as_json:
@@ -231,7 +229,6 @@ def _show(
 
 
 def _say_what_cannot_be_done(pretrained: Pretrained) -> None:
-    from evenreel.cli.show_library import console
     from evenreel.matchers.adapter import Adapted
 
     if not isinstance(pretrained.matcher, Adapted):

@@ -10,6 +10,7 @@ import typer
 from evenreel.cli import Interrupted
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import LibraryOption
+from evenreel.cli.show_library import console, safe
 from evenreel.config import default_library
 
 if TYPE_CHECKING:
@@ -44,7 +45,5 @@ def serve(
 
 
 def _say(library: Path, address: str, guarded: bool) -> None:
-    from evenreel.cli.show_library import console, safe
-
     also = " Visitors are asked for the token." if guarded else ""
     console().print(f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {address}api/openapi.json).{also}")

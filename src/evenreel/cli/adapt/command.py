@@ -12,6 +12,8 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.adapt.options import AdaptFiles, AdaptSource, any_given
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import DeviceOption, JsonOption
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.provenance import Provenance, provenance_of
 
@@ -84,7 +86,6 @@ def _adapted(
     from evenreel.adaptation.run import adapt as adapt_stream
     from evenreel.adaptation.titan.confounders import read_confounders
     from evenreel.cli.adapt.results import Outcome
-    from evenreel.cli.progress import share_bar
     from evenreel.language import load_tagger
 
     tagger = load_tagger()
@@ -145,7 +146,6 @@ def _own_folder(name: str) -> Path:
 def _undo(checkpoint: str, more: bool, as_json: bool) -> None:
     """Put a checkpoint back."""
     from evenreel.adaptation.keeping import undo
-    from evenreel.cli.show_library import console, print_json, safe
 
     if more:
         raise UsageError("--undo puts a checkpoint back and learns nothing; give it with CHECKPOINT alone.")

@@ -19,7 +19,9 @@ from evenreel.checkpoint import (
     load_matcher,
     names_no_checkpoint,
 )
+from evenreel.cli.progress import share_bar
 from evenreel.errors import UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -106,7 +108,6 @@ def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, devi
         CorpusError: the corpus has no such split, or nothing can be learned from it.
     """
     from evenreel.cli.elements.sources import text_tower
-    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus, select
 
     assert named.pretrained is not None and source.corpus is not None and source.features is not None
@@ -144,7 +145,6 @@ def read_library(named: Named, source: AdaptSource, device: str) -> Given:
     from evenreel.cli.text_lines import queries_of
     from evenreel.library import open_library
     from evenreel.library.adapting import library_stream
-    from evenreel.wording import count
 
     assert source.library is not None and source.queries is not None
     asked = queries_of(source.queries)

@@ -12,6 +12,7 @@ from evenreel.adaptation.keeping import save_adapted
 from evenreel.adaptation.page import adaptation_page
 from evenreel.checkpoint import Pretrained
 from evenreel.cli.adapt.inputs import Given
+from evenreel.cli.progress import share_bar
 from evenreel.provenance import Provenance
 from evenreel.report.page import Page, render, write_page
 from evenreel.training.recipe.files import settings_text
@@ -117,7 +118,6 @@ def write(outcome: Outcome, files: AdaptFiles) -> Written:
 
 def _write_scores(outcome: Outcome, path: Path) -> None:
     """Scores that say what they used: online as batches were answered, offline of the matcher that is given."""
-    from evenreel.cli.progress import share_bar
     from evenreel.evaluation import save_scores
     from evenreel.matchers.scoring import matcher_scores
     from evenreel.types import ScoreNotes

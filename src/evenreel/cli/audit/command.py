@@ -15,6 +15,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place, system_names
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
+from evenreel.cli.progress import share_bar
 from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, UsageError
 from evenreel.progress import Progress
@@ -273,7 +274,6 @@ def _audited(
     names: Sequence[str], given: Audited, settings: AuditSettings, not_made: Callable[[str], None]
 ) -> list[AuditResult]:
     from evenreel.audits import audit as audit_scores
-    from evenreel.cli.progress import share_bar
     from evenreel.evaluation.notices import infinite_scores
 
     with share_bar(f"reading {given.name}") as progress:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli.options import MOST, JsonOption
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.language import ClassRules, Tagged, Tagger, VerbNounClasses
@@ -59,8 +62,6 @@ def _annotated(corpus: Corpus) -> bool:
 
 
 def _tagged(corpus: Corpus, tagger: Tagger) -> list[Tagged]:
-    from evenreel.cli.progress import share_bar
-
     texts = corpus.captions["text"].to_list()
     tagged: list[Tagged] = []
     with share_bar("finding verbs and nouns") as progress:
@@ -78,9 +79,6 @@ def _rules(synonyms: Path | None, min_captions: int) -> ClassRules:
 
 
 def _show(found: VerbNounClasses, unknown: float, tagger: Tagger, as_json: bool) -> None:
-    from evenreel.cli.show_library import console, print_json, safe
-    from evenreel.wording import count
-
     without = sum(not verbs and not nouns for verbs, nouns in zip(found.verbs, found.nouns, strict=True))
     if as_json:
         figures: dict[str, Any] = {"tagger": tagger.name, "captions": len(found.verbs), "without": without}

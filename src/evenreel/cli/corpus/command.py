@@ -9,7 +9,9 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import JsonOption
+from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,7 +87,6 @@ def _with_replaced(done: Imported, out: Path) -> Imported:
 
 
 def _show_import(done: Imported, out: Path, as_json: bool) -> None:
-    from evenreel.cli.show_library import console, print_json, safe
     from evenreel.corpus.summary import split_counts
 
     splits = split_counts(done.corpus)
@@ -114,8 +115,6 @@ def _import_json(done: Imported, out: Path, splits: Mapping[str, SplitCounts], t
 
 
 def _show_info(summary: CorpusSummary, folder: Path, as_json: bool) -> None:
-    from evenreel.cli.show_library import console, print_json, safe
-
     if as_json:
         print_json({"corpus": str(folder)} | summary.to_json())
         return
@@ -137,23 +136,16 @@ def _show_info(summary: CorpusSummary, folder: Path, as_json: bool) -> None:
 
 
 def _show_counts(place: str, clips: int, captions: int, texts: int | None) -> None:
-    from evenreel.cli.show_library import console
-    from evenreel.wording import count
-
     words = "" if texts is None else f", {count(texts, 'sign')} on screen"
     console().print(f"{place}: {count(clips, 'clip')}, {count(captions, 'caption')}{words}")
 
 
 def _show_splits(splits: Mapping[str, SplitCounts]) -> None:
-    from evenreel.cli.show_library import console, safe
-    from evenreel.wording import count
-
     for name, counts in splits.items():
         console().print(f"  {safe(name)}: {count(counts.clips, 'clip')}, {count(counts.captions, 'caption')}")
 
 
 def _show_groups(name: str, groups: Mapping[str, int]) -> None:
-    from evenreel.cli.show_library import console, safe
     from evenreel.corpus.summary import UNASSIGNED
 
     if set(groups) == {UNASSIGNED}:

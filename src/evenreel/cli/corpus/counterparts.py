@@ -12,8 +12,11 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.corpus.command import CORPUS_FILES
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, MOST_SEED, JsonOption, ReadersOption, VideosOption, media_limits
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +45,6 @@ def pair(
     as_json: JsonOption = False,
 ) -> None:
     """Put generated videos beside the real clips that they mirror. Exit status 3 if some fit no clip."""
-    from evenreel.cli.show_library import console, print_json, safe
     from evenreel.corpus import load_corpus
     from evenreel.corpus.pairing import Generator, find_generated, pair_clips
 
@@ -85,7 +87,6 @@ def prompts(
     as_json: JsonOption = False,
 ) -> None:
     """Write what a video generator needs to mirror each real clip. Exit status 3 if clips were set aside."""
-    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus
     from evenreel.corpus.prompts import join_captions, setting_of
     from evenreel.edits.conditioning import Conditioning, prepare_requests
@@ -121,10 +122,8 @@ def mix(
     as_json: JsonOption = False,
 ) -> None:
     """Replace a share of the real clips by their mirrors, which take their captions."""
-    from evenreel.cli.show_library import console, print_json, safe
     from evenreel.corpus import load_corpus, select
     from evenreel.corpus.counterparts import groups_of, only_paired, with_generated
-    from evenreel.wording import count
 
     if out.resolve() == folder.resolve():
         raise UsageError("--out is the corpus itself, whose other clips would be lost; name another folder.")
@@ -182,9 +181,6 @@ def _pairs_json(paired: Corpus, found: FoundVideos, out: Path) -> dict[str, Any]
 
 
 def _show_pairs(paired: Corpus, found: FoundVideos) -> None:
-    from evenreel.cli.show_library import console, safe
-    from evenreel.wording import count
-
     for group, splits in _coverage(paired, found).items():
         for split, counts in splits.items():
             have = f"{counts['paired']:,} of {count(counts['real'], 'real clip')}"
@@ -215,8 +211,6 @@ def _coverage(paired: Corpus, found: FoundVideos) -> dict[str, dict[str, Any]]:
 
 
 def _show_some(what: str, names: Sequence[str]) -> None:
-    from evenreel.cli.show_library import console, safe
-
     for name in names[:MANY]:
         console().print(f"[yellow]{what}:[/] {safe(name)}")
     if len(names) > MANY:
@@ -224,9 +218,6 @@ def _show_some(what: str, names: Sequence[str]) -> None:
 
 
 def _show_written(out: Path, corpus: Corpus, replaced: Sequence[str]) -> None:
-    from evenreel.cli.show_library import console, safe
-    from evenreel.wording import count
-
     held = f"{count(corpus.clips.height, 'clip')}, {count(corpus.captions.height, 'caption')}"
     console().print(f"Wrote {safe(out)}: {held}")
     if replaced:
@@ -235,9 +226,6 @@ def _show_written(out: Path, corpus: Corpus, replaced: Sequence[str]) -> None:
 
 def _show_prompts(prepared: PreparedRequests, setting: str, as_json: bool) -> None:
     from dataclasses import asdict
-
-    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
-    from evenreel.wording import count
 
     if as_json:
         data = {"prompts": str(prepared.path), "setting": setting, "requests": len(prepared.requests)}

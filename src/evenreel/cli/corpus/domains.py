@@ -10,7 +10,9 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.corpus.command import CORPUS_FILES
 from evenreel.cli.options import JsonOption
+from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,9 +84,7 @@ def _replaced(out: Path) -> list[Notice]:
 def _show(pair: DomainPair, counts: DomainCounts, notices: Sequence[Notice], out: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from evenreel.cli.show_library import console, print_json, safe
     from evenreel.corpus.summary import split_counts
-    from evenreel.wording import count
 
     splits = split_counts(pair.corpus)
     if as_json:

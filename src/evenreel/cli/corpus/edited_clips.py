@@ -14,8 +14,11 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST_SEED, DeviceOption, JsonOption, VideosOption, media_limits
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL, MediaLimits
 from evenreel.errors import UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,7 +69,6 @@ def edit_corpus(
     as_json: JsonOption = False,
 ) -> None:
     """Paint over one thing in every clip, or write on it; ids and captions stay. Exit status 3: some were set aside."""
-    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus, load_texts, save_texts, select
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.edited_clips import ClipEditSettings, edit_clips
@@ -136,9 +138,6 @@ def _overlay(edit: str, seed: int, folder: Path) -> Callable[[Corpus], Change]:
 
 
 def _show(report: ClipEditReport, as_json: bool) -> None:
-    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
-    from evenreel.wording import count
-
     if as_json:
         print_json(asdict(report))
         return

@@ -11,6 +11,9 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption, VideosOption
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.edits.common_form import EqualiseSettings
@@ -25,7 +28,6 @@ def equalise_corpus(
     as_json: JsonOption = False,
 ) -> None:
     """Give all clips one codec, rate, size and, within a pair, length. Exit status 3 if clips were set aside."""
-    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.equalise import equalise
@@ -41,9 +43,6 @@ def equalise_corpus(
 
 def _show(report: EqualiseReport, as_json: bool) -> None:
     from fractions import Fraction
-
-    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
-    from evenreel.wording import count
 
     if as_json:
         print_json(report.to_json())

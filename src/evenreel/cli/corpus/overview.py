@@ -11,8 +11,11 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption, ReadersOption, VideosOption, media_limits
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.config import MediaLimits
 from evenreel.provenance import Provenance, provenance_of
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +48,6 @@ def overview_corpus(
 ) -> None:
     """Compare the outward form of real clips and their mirrors. Exit status 3 if a video cannot be read."""
     from evenreel.audits.overview.audit import overview
-    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus, save_corpus
     from evenreel.features.facts import FACTS, FactSettings, clip_facts, with_facts
 
@@ -90,7 +92,6 @@ def _show(found: Overview, set_aside: Sequence[ClipAside], report: Path | None, 
     from dataclasses import asdict
 
     from evenreel.audits.overview.page import overview_sentence
-    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 
     if origin is not None:
         told = {"set_aside": [asdict(one) for one in set_aside], "report": str(report) if report else None}
@@ -115,8 +116,6 @@ def _show(found: Overview, set_aside: Sequence[ClipAside], report: Path | None, 
 def _show_group(one: GroupOverview, confidence: float) -> None:
     from evenreel.audits.overview.audit import names_words, spread_words
     from evenreel.audits.overview.page import similarity_words
-    from evenreel.cli.show_library import console, safe
-    from evenreel.wording import count
 
     out = console()
     out.print(f"[bold]{safe(one.group)}[/], {safe(one.split)}: {count(one.clips, 'clip')}")

@@ -14,6 +14,7 @@ from evenreel.cli.elements.sources import TRAIN, PhraseSources, groups, mined, p
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, DeviceOption, JsonOption
+from evenreel.cli.progress import share_bar
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.provenance import provenance_of
 
@@ -161,7 +162,6 @@ def _make_room(dictionary: SceneDictionary, place: Path, *, replaces: bool) -> N
 
 def _kept(dictionary: SceneDictionary, encoder: Encoder | None, place: Path) -> EmbeddedDictionary | None:
     """The dictionary is kept, and embedded where there is an encoder."""
-    from evenreel.cli.progress import share_bar
     from evenreel.features.scene_elements import embed, save_dictionary, save_embedded
 
     if encoder is None:
@@ -177,7 +177,6 @@ def _look(found: FoundClips | StoredClips, embedded: EmbeddedDictionary, count: 
     """The nearest phrases of every clip, kept beside the dictionary."""
     from evenreel.audits.dictionary.measures import ChosenElements
     from evenreel.cli.elements.show import LookedAt
-    from evenreel.cli.progress import share_bar
     from evenreel.features.scene_elements import clip_means, save_elements, top_of_means
 
     videos, aside = found.load()
@@ -191,7 +190,6 @@ def _look(found: FoundClips | StoredClips, embedded: EmbeddedDictionary, count: 
 def _audited(dictionary: SceneDictionary, read: NamedCaptions | None, clips: LookedAt | None) -> AuditResult | None:
     """What captions and clips say of the dictionary; None where there are neither."""
     from evenreel.audits.dictionary.audit import audit_dictionary
-    from evenreel.cli.progress import share_bar
 
     if read is None and clips is None:
         return None

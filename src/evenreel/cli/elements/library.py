@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ def check_forget(library: Path | None, sources: Sequence[str]) -> None:
 
 def tell_library(library: Path, dictionary: SceneDictionary | None, device: str, as_json: bool) -> None:
     """Find what every clip of a library shows; None: forget it."""
-    from evenreel.cli.show_library import console, print_json, safe
     from evenreel.library import tag_library, untag_library
 
     report = None
@@ -63,8 +63,6 @@ def tell_library(library: Path, dictionary: SceneDictionary | None, device: str,
 
 
 def _show(report: TagReport, library: Path) -> None:
-    from evenreel.cli.show_library import console, safe
-
     out = console()
     out.print(
         f"{report.tagged:,} of {report.clips:,} clips of {safe(library)} show something that the dictionary names:"

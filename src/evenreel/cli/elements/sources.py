@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenreel.cli.progress import share_bar
 from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 
@@ -189,7 +190,6 @@ def groups(path: Path | None) -> Synonyms:
 
 
 def _named(captions: list[str], settings: MiningSettings) -> list[Elements]:
-    from evenreel.cli.progress import share_bar
     from evenreel.language.scene_elements import read_elements
 
     with share_bar("reading the captions") as progress:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.evaluate.files import Files, system_names, write_html, write_per_query, write_ranked
+from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_html, write_per_query, write_ranked
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
+from evenreel.cli.progress import share_bar
 from evenreel.errors import UsageError
 from evenreel.progress import Progress
 from evenreel.provenance import provenance_of
@@ -47,7 +48,7 @@ def evaluate(
         leave_out=("directions", "band_bytes", "threads"),
         metrics=Annotated[list[str] | None, typer.Option("--metric", "-m", help=METRIC_HELP)],
     ),
-    files: Files = from_settings(Files),
+    files: EvaluationFiles = from_settings(EvaluationFiles),
     as_json: JsonOption = False,
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
@@ -117,7 +118,6 @@ def _check_correction(word: str | None, bank: Path | None, directions: Sequence[
 
 
 def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSettings) -> Comparison | None:
-    from evenreel.cli.progress import share_bar
     from evenreel.evaluation import compare
 
     name, *others = evaluations
@@ -154,8 +154,6 @@ class _Job:
 
     def evaluate(self, path: Path) -> Evaluation:
         """Figures of one file, with what was noticed while it was read."""
-        from evenreel.cli.progress import share_bar
-
         notices: list[str] = []
         scores = self._load(path, notices.append)
         directions = self._directions(scores, notices)

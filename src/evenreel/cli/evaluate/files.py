@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Files:
+class EvaluationFiles:
     """Where to write what; None for what is not asked for.
 
     Attributes:
@@ -129,7 +129,7 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
 
 
 def write_ranked(
-    files: Files, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceName, direction: Direction
+    files: EvaluationFiles, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceName, direction: Direction
 ) -> None:
     """What was ranked in one direction, as a run or whole, and what is relevant in it."""
     from evenreel.evaluation import RELEVANCE, save_scores

@@ -12,6 +12,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, DeviceOption, JsonOption
+from evenreel.cli.progress import share_bar
 from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
 from evenreel.cli.score.word_probe import WordProbe, word_probe_of
@@ -58,7 +59,6 @@ def score(
 ) -> None:
     """Score every caption with every clip by a matcher, or by words. Exit status 3 if clips had been set aside."""
     from evenreel.checkpoint import named_matcher
-    from evenreel.cli.progress import share_bar
     from evenreel.corpus import load_corpus, select
 
     check_name(out)
@@ -92,7 +92,6 @@ def _score_by_matcher(
     pretrained: Pretrained, loaded: CorpusFeatures, uses: tuple[str, ...], notices: tuple[str, ...], out: Path
 ) -> Scored:
     """Write the scores of all captions with all clips, which say what they use."""
-    from evenreel.cli.progress import share_bar
     from evenreel.evaluation import save_scores
     from evenreel.matchers.scoring import matcher_scores
     from evenreel.types import ScoreNotes

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.errors import OutputError, UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.features import ClipAside
@@ -57,8 +59,6 @@ def check_table(out: Path, scored: Scored) -> None:
         OutputError: the disk has no room for it.
         UsageError: its file names no ids, and some clips are left out.
     """
-    from evenreel.wording import count
-
     if out.suffix == ".npy" and scored.set_aside:
         raise UsageError(
             f"The features leave {count(len(scored.set_aside), 'clip')} out that had been set aside, and an .npy does "
@@ -74,9 +74,6 @@ def check_table(out: Path, scored: Scored) -> None:
 
 def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
     """Say what was written."""
-    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
-    from evenreel.wording import count
-
     aside = scored.set_aside
     if as_json:
         result = {"scores": str(out), "captions": scored.captions, "clips": scored.clips}

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from evenreel.cli.progress import share_bar
 from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.show import Scored, check_table
 from evenreel.cli.score.word_probe import WordProbe
 from evenreel.errors import UsageError
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.features.settings import Words
@@ -86,7 +88,6 @@ def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions)
         OutputError: the file cannot be written.
         UsageError: the file cannot say what the scores use, or which clips it is about.
     """
-    from evenreel.cli.progress import share_bar
     from evenreel.evaluation import save_scores
     from evenreel.features import find_clips
     from evenreel.features.signs import sign_texts
@@ -109,8 +110,6 @@ def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions)
 
 
 def _notices(scores: Bm25Scores, signs: Signs, changes: WordChanges) -> list[str]:
-    from evenreel.wording import count
-
     notices = [f"scored with {use}" for use in changes.uses]
     if bare := sum(not any(texts) for texts in signs.values()):
         notices.append(f"nothing is written in {bare:,} of {count(len(signs), 'clip')}")

@@ -9,6 +9,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import RECIPE_HELP, JsonOption
+from evenreel.cli.progress import share_bar, step_bar
 
 if TYPE_CHECKING:
     from evenreel.cli.train.files import FinishedRun
@@ -32,7 +33,6 @@ def train(
     from evenreel.training.recipe.files import find_recipe, load_recipe
 
     chosen = load_recipe(find_recipe(recipe), changes or ())  # a wrong one is told before torch is imported
-    from evenreel.cli.progress import step_bar
     from evenreel.cli.train.show import show_tower_members, show_training
     from evenreel.encoders.towers import usable_device
     from evenreel.training.ensemble.towers import has_tower_members
@@ -65,7 +65,6 @@ def _trained(recipe: Recipe, folder: Path, clips_read: Path, watch: Watch) -> Fi
         clips_read: file that remembers which clips can be read.
         watch: told of every step.
     """
-    from evenreel.cli.progress import share_bar
     from evenreel.cli.train.files import FinishedRun, write_results
     from evenreel.training.data.material import load_material
     from evenreel.training.ensemble.members import train_recipe_held
