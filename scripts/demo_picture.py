@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from evenreel import open_library
 from evenreel.demo import DEMO_QUERIES
+from evenreel.library.search.hits import SearchResult
 from evenreel.media import open_video, parse_rule
-from evenreel.types import SearchResult
 
 WIDTH, HEIGHT, CAPTION_PX = 320, 240, 46
 

@@ -23,8 +23,9 @@ from evenreel.demo import (
     run_demo,
 )
 from evenreel.encoders import load_encoder
+from evenreel.library.search.hits import Hit, SearchResult, State
 from evenreel.planted import draw_frame
-from evenreel.types import Encoder, FloatArray, Hit, SearchResult, State
+from evenreel.types import Encoder, FloatArray
 
 SEEN = [query for query in DEMO_QUERIES if query.answer and not query.answer.signs]
 WRITTEN = [query for query in DEMO_QUERIES if query.answer and query.answer.signs]

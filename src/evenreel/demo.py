@@ -14,8 +14,8 @@ import numpy as np
 
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import LibraryError
+from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.planted import Entity, Scene, Sign, sample_scene, write_scene
-from evenreel.types import Hit, SearchResult
 
 if TYPE_CHECKING:
     from evenreel.audits import AuditResult

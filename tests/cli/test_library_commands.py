@@ -20,7 +20,7 @@ from PIL import Image
 
 from evenreel.cli import INTERRUPTED
 from evenreel.errors import EvenreelError, LibraryError, UsageError
-from evenreel.types import Hit, SearchResult, TextHit
+from evenreel.library.search.hits import Hit, SearchResult, TextHit
 from tests.forked import run_cli
 from tests.in_process import run_here
 from tests.library.videos import write_folder, write_video

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.library.search.confidence import update_null_scores
+from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.store.catalog import open_for_writing, set_meta
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.vectors import ExactVectors
-from evenreel.types import FloatArray, Pixels, SearchResult, TextEmbedding
+from evenreel.types import FloatArray, Pixels, TextEmbedding
 
 SUBJECTS = ["red bus", "dog beach", "snow mountain", "guitar concert", "pancake kitchen", "blue boat"]
 DIMENSION = 64

@@ -25,8 +25,8 @@ from evenreel.library.contents import (
     locate,
     root_of,
 )
+from evenreel.library.search.hits import TextHit
 from evenreel.media.content import FileStamp
-from evenreel.types import TextHit
 
 from .fakes import Library as Fake
 from .fakes import empty_catalog, on_disk

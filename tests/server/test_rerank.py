@@ -15,8 +15,8 @@ from uvicorn import Server
 from evenreel.checkpoint import Pretrained, load_matcher
 from evenreel.errors import UsageError
 from evenreel.library import Library, open_library
+from evenreel.library.search.hits import SearchResult
 from evenreel.server import ServeSettings, make_app
-from evenreel.types import SearchResult
 from tests.in_process import run_here
 from tests.server.conftest import Served, wait_for_model
 from tests.server.reranked import save_tcd

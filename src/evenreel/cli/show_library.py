@@ -15,7 +15,7 @@ from evenreel.wording import count, printable
 if TYPE_CHECKING:
     from evenreel.features import ClipAside
     from evenreel.library import IndexReport, LibraryProblem, LibraryStats, SetAside
-    from evenreel.types import Hit, MomentHit, SearchResult
+    from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 
 MANY_NOTES = 10
 PARTS = {"seen": "what is seen", "on_screen": "words on screen", "both": "both together"}

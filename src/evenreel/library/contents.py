@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.shards import read_shard, shard_path
+from evenreel.library.search.hits import Element, TextHit
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import has_elements, load_metadata, loaded_path
 from evenreel.media.content import FileStamp
-from evenreel.types import Element, Metadata, TextHit
+from evenreel.types import Metadata
 from evenreel.wording import printable
 
 STATES = ("indexed", "set_aside", "missing")

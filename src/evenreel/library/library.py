@@ -16,13 +16,14 @@ from evenreel.library import contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
 from evenreel.library.index.model import other_model
 from evenreel.library.search.filters import Filter, read_filter
+from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
 from evenreel.library.search.query import Query
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog
 from evenreel.library.store.writer import open_vectors
-from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks, SearchResult
+from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained

@@ -12,6 +12,7 @@ from evenreel.library import contents
 from evenreel.library.facets import Facet
 from evenreel.library.result_bias import SOURCE
 from evenreel.library.search.highlights import marks
+from evenreel.library.search.hits import Element, Hit, SearchResult, TextHit
 from evenreel.library.search.neutral import NO_VISION
 from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
@@ -26,7 +27,7 @@ from evenreel.server.records import (
     Sign,
     Stats,
 )
-from evenreel.types import Element, Hit, Metadata, SearchResult, TextHit
+from evenreel.types import Metadata
 from evenreel.wording import is_printable, printable
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from evenreel.library.contents import ClipFile, Examples, ListedFile
 from evenreel.library.facets import Facet
 from evenreel.library.result_bias import Favours, Share
-from evenreel.types import Element, MomentHit, State
+from evenreel.library.search.hits import Element, MomentHit, State
 
 MetadataValue = str | int | float | bool | None
 

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from evenreel.checkpoint import Inputs
 from evenreel.cli.show_library import show_result
+from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.library.search.query import Query
 from evenreel.library.search.rerank import PARTS
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
-from evenreel.types import Hit, SearchResult
 from tests.library.fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths
 from tests.library.search.test_rerank import LastFrame, Values, reranker_of, stored
 

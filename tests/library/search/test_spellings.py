@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
 from evenreel.library.search.highlights import marks
+from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query, UnfinishedText
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.spellings import ON_SIGNS, spellings
 from evenreel.library.store.fulltext import padded, rebuild_full_text
-from evenreel.types import SearchResult
 from tests.library.fakes import Library, empty_catalog
 
 SIGNS = {

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.types import FloatArray, MomentHit, TextHit
+from evenreel.library.search.hits import MomentHit, TextHit
+from evenreel.types import FloatArray
 
 MAX_MOMENTS = 3
 

@@ -32,8 +32,8 @@ import numpy as np
 
 from evenreel.library.search.confidence import FITS, MAY_FIT
 from evenreel.library.search.gallery import FrameGallery, FrameRanking
+from evenreel.library.search.hits import Channel, State, TextHit
 from evenreel.library.search.text_match import TextMatch
-from evenreel.types import Channel, State, TextHit
 
 RANK_CONSTANT = 60
 

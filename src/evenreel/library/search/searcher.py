@@ -25,6 +25,7 @@ from evenreel.library.search import filters
 from evenreel.library.search.confidence import FITS
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import FrameGallery, Opened, load_gallery, look
+from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 from evenreel.library.search.moments import best_moments, high_stretches, shown, whole
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
 from evenreel.library.search.ranking import RankedClip, add_seen, add_written, best_state, ordered
@@ -32,7 +33,7 @@ from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, loaded_path, reading, snapshot
 from evenreel.library.store.vectors import VectorIndex
-from evenreel.types import Encoder, FloatArray, Hit, MomentHit, SearchResult
+from evenreel.types import Encoder, FloatArray
 from evenreel.wording import count
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from evenreel.library.search.hits import TextHit
 from evenreel.library.search.spellings import IN_NAMES, ON_SIGNS, lookups, words_of
 from evenreel.library.store.fulltext import phrase
-from evenreel.types import TextHit
 
 MAX_ANCHORS = 32
 MAX_SHOWN = 5
