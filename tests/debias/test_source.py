@@ -186,11 +186,11 @@ def mean(of: Counterparts | PairBatch) -> Tensor:
 def test_a_share_of_the_batch_takes_part(share: float, seed: int) -> None:
     debiased = Debiased(small("mean_pool"), SourceDebias(share=share))
     torch.manual_seed(seed)
-    drawn = [debiased._drawn(torch.ones(20, dtype=torch.bool)) for _ in range(2)]
+    drawn = [debiased._sampled_pairs(torch.ones(20, dtype=torch.bool)) for _ in range(2)]
     assert [int(kept.sum()) for kept in drawn] == [round(20 * share)] * 2
     assert not torch.equal(*drawn), "every step has its own"
     absent = torch.arange(20) < 10
-    assert not (debiased._drawn(absent) & ~absent).any()
+    assert not (debiased._sampled_pairs(absent) & ~absent).any()
 
 
 @pytest.mark.parametrize("name", ["mean_pool+mlp", "temporal", "x_pool", "t_mass"])

@@ -26,7 +26,7 @@ from evenreel.training.cost import (
     Cost,
     Shape,
     _captions,
-    _counted,
+    _count_multiply_adds,
     _videos,
     matcher_cost,
     recipe_cost,
@@ -84,7 +84,7 @@ def test_what_is_done_once_for_a_caption_is_no_part_of_a_pair() -> None:
         mapped(state, lambda rows: rows.repeat_interleave(16, 0))
         for state in (matcher.encode_text(_captions(SMALL)), matcher.encode_video(_videos(SMALL, windows=False)))
     )
-    many = _counted(lambda: matcher.score(text, video))[1] / 32**2
+    many = _count_multiply_adds(lambda: matcher.score(text, video))[1] / 32**2
     assert matcher_cost(matcher, SMALL).pair_multiply_adds == pytest.approx(many, rel=0.01)
 
 

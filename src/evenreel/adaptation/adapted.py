@@ -157,19 +157,19 @@ class TestTimeMatcher(nn.Module):
         before = self.ranked(texts) if self.settings.predict == "before" else None
         own = self._remember(texts, tuple(sentences))
         assert self._seen is not None
-        verdict = self._judged(self._seen, own) if self.learned and self.settings.safety.roll_back else None
+        verdict = self._quality_verdict(self._seen, own) if self.learned and self.settings.safety.roll_back else None
         self._step(self._seen, own, verdict)
         return self.ranked(texts) if before is None else before
 
     def learn(self, stream: QueryStream, progress: Progress = lambda share: None) -> None:
         """Learn from all queries of a stream, but those that are held out to measure quality on."""
-        held, learned = self._parted(len(stream.sentences))
+        held, learned = self._held_out_split(len(stream.sentences))
         rounds = [rows for _ in range(self.settings.epochs) for rows in _chunks(learned, self.settings.bank)]
         for done, rows in enumerate(rounds, start=1):
             self._step(_part(stream, rows), np.arange(len(rows)), None)
             progress(done / len(rounds))
         for rows in _chunks(held, self.settings.bank) if self.learned else []:
-            verdict = self._judged(_part(stream, rows), np.arange(len(rows)))
+            verdict = self._quality_verdict(_part(stream, rows), np.arange(len(rows)))
             self.steps[-1] = replace(self.steps[-1], verdict=verdict, served=self._name)
 
     def ranked(self, texts: TextFeatures) -> FloatArray:
@@ -193,7 +193,7 @@ class TestTimeMatcher(nn.Module):
             if self.settings.objective == "pseudo_labels":
                 pairs = pseudo_pairs(self.teacher, window, own, self.gallery, self.settings, self._here)
                 kept = pairs.kept(self.settings.safety.keep)
-                step = self._noted(step, pairs, kept)
+                step = self._recorded_step(step, pairs, kept)
                 step = replace(step, loss=self._learner.paired(kept.texts, kept.columns, self._videos))
             else:
                 loss = self._learner.unpaired(taken(window.texts, own), self._videos)
@@ -201,7 +201,7 @@ class TestTimeMatcher(nn.Module):
         self.steps.append(step)
         self.steps[-1] = replace(step, served=self._name)
 
-    def _noted(self, step: AdaptationStep, pairs: PseudoPairs, kept: PseudoPairs) -> AdaptationStep:
+    def _recorded_step(self, step: AdaptationStep, pairs: PseudoPairs, kept: PseudoPairs) -> AdaptationStep:
         found = balance(pairs.columns[: pairs.queries], len(self._videos.ids))
         clips = [self._videos.ids[column] for column in pairs.columns[: pairs.queries]]
         return replace(
@@ -240,13 +240,13 @@ class TestTimeMatcher(nn.Module):
         self._seen = QueryWindow(texts, sentences)
         return np.arange(len(sentences) - new, len(sentences))
 
-    def _parted(self, count: int) -> tuple[Indices, Indices]:
+    def _held_out_split(self, count: int) -> tuple[Indices, Indices]:
         """Rows of queries that are held out, and of the others."""
         order = np.random.default_rng([self.settings.seed, 1]).permutation(count)
         held = round(self.settings.safety.held_out * count)
         return np.sort(order[:held]), np.sort(order[held:])
 
-    def _judged(self, window: QueryWindow, own: Indices) -> QualityVerdict:
+    def _quality_verdict(self, window: QueryWindow, own: Indices) -> QualityVerdict:
         """Hold the adapted model to the source on queries that it has not learned from, with all earlier such ones."""
         scale = float(self.source.logit_scale.detach().exp())
         rows = slice(int(own[0]), int(own[-1]) + 1)
@@ -301,5 +301,5 @@ def _part(stream: QueryStream, rows: Indices) -> QueryWindow:
 
 
 def _chunks(rows: Indices, size: int) -> list[Indices]:
-    """As few parts of at most this size as there can be, of nearly equal sizes."""
+    """Split rows into as few parts of at most this size as there can be, of nearly equal sizes."""
     return np.array_split(rows, -(-len(rows) // size)) if len(rows) else []

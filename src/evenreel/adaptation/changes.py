@@ -167,7 +167,7 @@ def _first(scores: FloatArray, count: int) -> Indices:
 
 
 def _spread(rows: Indices) -> Indices:
-    """At most `EXAMPLES` of them, evenly from first to last."""
+    """Select at most `EXAMPLES` rows, evenly from first to last."""
     if len(rows) <= EXAMPLES:
         return rows
     kept: Indices = rows[np.linspace(0, len(rows) - 1, EXAMPLES).round().astype(np.int64)]

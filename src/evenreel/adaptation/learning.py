@@ -129,7 +129,7 @@ class Learner:
             columns = np.sort(self._rng.choice(len(videos.ids), size, replace=False))
             with evaluating(self._matcher):
                 found = self._unpaired(self._matcher, self._text(texts, rows), self._video(videos, columns))
-                terms.append(self._stepped(found))
+                terms.append(self._optimiser_step(found))
         return _means(terms)
 
     def _rounds(self, count: int) -> Iterator[Indices]:
@@ -148,7 +148,7 @@ class Learner:
         same = torch.from_numpy(clips[:, None] == clips)
         batch = PairBatch(self._text(texts, rows), self._video(videos, clips), same.to(device_of(self._matcher)))
         with evaluating(self._matcher):
-            return self._stepped(contrastive(self._matcher, batch))
+            return self._optimiser_step(contrastive(self._matcher, batch))
 
     def _text(self, texts: TextFeatures, rows: Indices) -> TextBatch:
         return to_device(text_batch(texts, rows), device_of(self._matcher))
@@ -156,7 +156,7 @@ class Learner:
     def _video(self, videos: VideoFeatures, rows: Indices) -> VideoBatch:
         return to_device(video_batch(videos, rows), device_of(self._matcher))
 
-    def _stepped(self, terms: dict[str, Tensor]) -> dict[str, float]:
+    def _optimiser_step(self, terms: dict[str, Tensor]) -> dict[str, float]:
         self._optimiser.zero_grad()
         torch.stack([term.float() for term in terms.values()]).sum().backward()  # type: ignore[no-untyped-call]
         self._optimiser.step()

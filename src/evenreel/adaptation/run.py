@@ -121,15 +121,15 @@ def _evidence(verdict: QualityVerdict) -> str:
     harm += ["entropy rose"] if verdict.changes["entropy"].low > 0 else []
     rise = verdict.changes["agreement"]
     more = f", {'but' if rise.low > 0 else 'and'} {' and '.join(harm)}" if harm else ""
-    return f"agreement with their first clips {_went(rise)}{more}"
+    return f"agreement with their first clips {_change_words(rise)}{more}"
 
 
-def _went(change: MeanChange) -> str:
+def _change_words(change: MeanChange) -> str:
     """Up, down, or not for sure, with the interval.
 
-    >>> _went(MeanChange(0.02, 0.01, 0.03)), _went(MeanChange(-0.02, -0.03, -0.01))
+    >>> _change_words(MeanChange(0.02, 0.01, 0.03)), _change_words(MeanChange(-0.02, -0.03, -0.01))
     ('rose by 0.020 (0.010 to 0.030)', 'fell by 0.020 (0.010 to 0.030)')
-    >>> _went(MeanChange(-0.01, -0.03, 0.01))
+    >>> _change_words(MeanChange(-0.01, -0.03, 0.01))
     'did not rise for sure: by -0.010 (-0.030 to +0.010)'
     """
     if change.low > 0:

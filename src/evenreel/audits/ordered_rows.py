@@ -33,7 +33,7 @@ class OrderedRows:
     def of(cls, block: NDArray[Any]) -> OrderedRows:
         """(b, V) scores without NaN."""
         order = np.argsort(block, axis=1)
-        values = _gathered(block, order)
+        values = _take_rows(block, order)
         hidden = np.count_nonzero(values == -np.inf, axis=1)
         places = np.broadcast_to(np.arange(values.shape[1]), values.shape)
         first = np.ones((len(values), values.shape[1] + 1), dtype=np.bool_)
@@ -46,21 +46,21 @@ class OrderedRows:
 
     def placed(self, marks: Flags) -> Flags:
         """(V,) or (b, V) marks of columns -> (b, V) of places."""
-        return marks.take(self.order) if marks.ndim == 1 else _gathered(marks, self.order)
+        return marks.take(self.order) if marks.ndim == 1 else _take_rows(marks, self.order)
 
     def beaten(self, placed: Flags) -> Column:
         """(b, V) marks of places -> (b, V) how many marked ones score less than each place, equal ones half."""
-        before = _counted(placed)
+        before = _counts_before(placed)
         if self.distinct:
             return np.asarray((before[:, :-1] + before[:, 1:]) / 2)
-        return np.asarray((_gathered(before, self.start) + _gathered(before, self.end)) / 2)
+        return np.asarray((_take_rows(before, self.start) + _take_rows(before, self.end)) / 2)
 
     def among_first(self, placed: Flags, depths: Sequence[int]) -> Column:
         """(b, V) marks of places -> (K, b), of each of K depths, how many of the best are marked.
 
         It is the mean over all orders of equals. Minus infinity is never among the best, see `shown`.
         """
-        before, rows = _counted(placed), np.arange(len(self.order))
+        before, rows = _counts_before(placed), np.arange(len(self.order))
         found = np.zeros((len(depths), len(rows)))
         for number, depth in enumerate(depths):
             lowest = np.minimum(self.order.shape[1] - self.shown(depth), self.order.shape[1] - 1)
@@ -93,13 +93,13 @@ def candidates(block: NDArray[Any], depth: int) -> NDArray[np.intp]:
     return np.argpartition(block, block.shape[1] - width, axis=1)[:, block.shape[1] - width :]
 
 
-def _counted(placed: Flags) -> NDArray[np.int32]:
+def _counts_before(placed: Flags) -> NDArray[np.int32]:
     """(b, V) marks -> (b, V + 1), how many stand before each place."""
     before = np.zeros((len(placed), placed.shape[1] + 1), dtype=np.int32)
     np.cumsum(placed, axis=1, out=before[:, 1:])
     return before
 
 
-def _gathered(table: NDArray[Any], places: NDArray[np.intp]) -> NDArray[Any]:
+def _take_rows(table: NDArray[Any], places: NDArray[np.intp]) -> NDArray[Any]:
     """(b, W) table and (b, V) places in its rows -> (b, V); by far quicker than `numpy.take_along_axis`."""
     return np.asarray(table.ravel().take(places + np.arange(len(table))[:, None] * table.shape[1]))

@@ -110,7 +110,7 @@ def audit(
 
 
 def _drawn_by(result: AuditResult, drawn: Clusters) -> AuditResult:
-    """With what is drawn in the place of clips named in what the interval is over."""
+    """Name in the interval what is drawn in the place of clips."""
     over = {"captions": f"captions by {drawn.word}", BOTH: f"captions and {drawn.word}"}.get(result.effect.over)
     if over is None or drawn.by_clip:
         return result

@@ -26,7 +26,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         make_folder(part)
         yield part
         _sync(part)
-        _put(part, folder)
+        _move_folder(part, folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -44,7 +44,7 @@ def _sync(folder: Path) -> None:
             sync_folder(path)
 
 
-def _put(part: Path, folder: Path) -> None:
+def _move_folder(part: Path, folder: Path) -> None:
     """Rename a folder, over another if there is one."""
     before = _beside(folder) if folder.exists() else None
     if before is not None:

@@ -120,7 +120,7 @@ def standardisation(
     Raises:
         ScoresError: a score is no finite number, or all scores of a member are the same.
     """
-    called = names or _numbered(scores)
+    called = names or _member_names(scores)
     means, scales = zip(*(_mean_and_deviation(*one) for one in zip(scores, called, strict=True)), strict=True)
     return means, scales
 
@@ -196,7 +196,7 @@ def _numbers(values: object) -> bool:
     )
 
 
-def _numbered(scores: Sequence[ScoreBlocks]) -> list[str]:
+def _member_names(scores: Sequence[ScoreBlocks]) -> list[str]:
     return [f"member {number}" for number in range(1, len(scores) + 1)]
 
 
@@ -219,7 +219,7 @@ def _mean_and_deviation(scores: ScoreBlocks, name: str) -> tuple[float, float]:
 def _tables(scores: Sequence[ScoreBlocks], shape: tuple[int, int]) -> NDArray[np.float32]:
     """(M, Q, V), the one copy of all scores that is held."""
     tables = np.empty((len(scores), *shape), np.float32)
-    for table, one, name in zip(tables, scores, _numbered(scores), strict=True):
+    for table, one, name in zip(tables, scores, _member_names(scores), strict=True):
         for rows, band in _bands(one, name):
             table[rows] = band
     return tables

@@ -117,7 +117,7 @@ class PerStratum(nn.Module):
 
     def encode_text(self, text: TextBatch) -> tuple[Any, ...]:
         """Encode captions with the wrapped matcher, through each of the maps."""
-        return tuple(self.matcher.encode_text(self._changed(text, head)) for head in self.heads)
+        return tuple(self.matcher.encode_text(self._mapped_captions(text, head)) for head in self.heads)
 
     def encode_video(self, video: VideoBatch) -> Any:
         """Encode videos with the wrapped matcher."""
@@ -138,7 +138,7 @@ class PerStratum(nn.Module):
         if batch.strata is None:
             raise UsageError("Training with a map for each stratum needs the strata of the videos; the batch has none.")
         apart = batch.strata[:, None] != batch.strata
-        text = self._changed(batch.text, partial(self._by_stratum, batch.strata))
+        text = self._mapped_captions(batch.text, partial(self._by_stratum, batch.strata))
         relevance = None if batch.relevance is None else batch.relevance.masked_fill(apart, 0.0)
         terms: dict[str, Tensor] = self.matcher.loss(
             replace(batch, text=text, same=batch.same | apart, relevance=relevance)
@@ -154,7 +154,7 @@ class PerStratum(nn.Module):
         changed = torch.stack([head(vectors, mask) for head in self.heads])
         return changed[strata, torch.arange(len(strata), device=strata.device)]
 
-    def _changed(self, text: TextBatch, change: VectorMap) -> TextBatch:
+    def _mapped_captions(self, text: TextBatch, change: VectorMap) -> TextBatch:
         return replace(text, vector_map=change) if self.limits.graphs else map_captions(text, change)
 
 

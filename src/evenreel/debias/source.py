@@ -124,11 +124,11 @@ class Debiased(nn.Module):
             raise UsageError("Training with debias needs the counterparts of the videos, and the batch has none.")
         terms = self.matcher.loss(replace(batch, counterpart=None))
         real, generated = self._scores(batch, batch.counterpart)
-        kept = self._drawn(batch.counterpart.present)
+        kept = self._sampled_pairs(batch.counterpart.present)
         return {**terms, "source": self.settings.weight * self._term(real, generated, kept)}
 
     def _scores(self, batch: PairBatch, other: Counterparts) -> tuple[Tensor, Tensor]:
-        """Of each caption with the real and with the generated video of its pair, (B,) each.
+        """Score each caption with the real and with the generated video of its pair, (B,) each.
 
         They are the scores that a search gives, in evaluation mode and in full precision: the gap is a small difference
         of two scores, and different dropout or rounding of the two is no preference.
@@ -144,7 +144,7 @@ class Debiased(nn.Module):
             own, counterpart = scale * own, scale * counterpart
         return torch.where(other.generated, counterpart, own), torch.where(other.generated, own, counterpart)
 
-    def _drawn(self, present: Tensor) -> Tensor:
+    def _sampled_pairs(self, present: Tensor) -> Tensor:
         """The pairs that take part in this step, (B,)."""
         if self.settings.share == 1:
             return present

@@ -317,7 +317,7 @@ def _single(encoded: Encoded, what: str) -> EmbeddingTable:
 
 
 def _prepared(vectors: Array, normalised: bool) -> NDArray[np.float64]:
-    """In double precision, and at unit length where that is asked for."""
+    """Convert vectors to double precision, and to unit length where that is set."""
     values = vectors.astype(np.float64)
     if not np.isfinite(values).all():
         raise UsageError(f"Vector {int(np.argwhere(~np.isfinite(values))[0, 0])} has a component that is no number.")

@@ -137,7 +137,7 @@ def _check_numbers(lengths: NDArray[np.float64]) -> None:
 
 
 def _of_class(rows: Indices, lengths: NDArray[np.float64], target: float, settings: Trimming) -> Indices:
-    """Of a class whose clips ascend in length, those that are left out, from one end."""
+    """Select the clips left out of a class whose clips ascend in length, from one end."""
     total, count, first, last = float(lengths.sum()), len(rows), 0, len(rows)
     short = target >= total / count + settings.margin
     if not short and target > total / count - settings.margin:

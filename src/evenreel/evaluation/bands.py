@@ -116,7 +116,7 @@ def _pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Ite
 
 
 def _query_by_query(scores: NDArray[Any]) -> NDArray[Any]:
-    """With the scores of a query side by side in memory."""
+    """Copy scores so that those of a query lie side by side in memory."""
     if scores.flags.c_contiguous:
         return scores
     turned = np.empty(scores.shape, scores.dtype)

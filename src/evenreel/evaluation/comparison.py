@@ -123,7 +123,7 @@ def _differences(
     settings: EvaluationSettings,
     progress: Progress,
 ) -> list[Difference]:
-    """Of one direction, by metric, then system."""
+    """List the differences of one direction, by metric, then system."""
     rows: list[Difference] = []
     for number, metric in enumerate(metrics, 1):
         found = [_difference(metric, base, other, settings) for other in others.values()]
@@ -160,7 +160,7 @@ def _difference(
 
 
 def _interval(metric: Metric, base: DirectionResult, other: DirectionResult, settings: EvaluationSettings) -> Interval:
-    """Of the difference; of medians by samples of groups, the same for both systems."""
+    """Compute the interval of the difference; of medians by samples of groups, the same for both systems."""
     if metric.is_of_means:
         return difference_interval(metric, base.per_query, other.per_query, base.groups, settings.confidence)
     systems = [Columns(one.per_query, base.groups) for one in (base, other)]
@@ -170,7 +170,7 @@ def _interval(metric: Metric, base: DirectionResult, other: DirectionResult, set
 
 
 def _unlike_uses(baseline: Evaluation, others: Mapping[str, Evaluation]) -> tuple[str, ...]:
-    """Who looks at more than caption and video, where not all look at the same."""
+    """Yield who looks at more than caption and video, where not all look at the same."""
     return tuple(
         f"{name} uses {_words(other.uses)} and the baseline {_words(baseline.uses)}: part of the difference may be due "
         "to that."

@@ -186,7 +186,7 @@ def _video_means(result: DirectionResult, clips: Sequence[str]) -> DirectionResu
 
 
 def _summarised(result: DirectionResult, settings: EvaluationSettings) -> DirectionResult:
-    """With the figure of each metric."""
+    """Return the result with the figure of each metric."""
     what, items = ("caption", "clip") if result.direction == "t2v" else ("clip", "caption")
     if not result.query_ids:
         raise ScoresError(

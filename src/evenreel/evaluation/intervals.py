@@ -107,12 +107,14 @@ def figure_intervals(
     return {
         str(metric): figure_interval(metric, per_query, groups, settings.confidence, gallery_size)
         if metric.is_of_means
-        else _sampled(metric, per_query, groups, settings)
+        else _sampled_interval(metric, per_query, groups, settings)
         for metric in settings.metrics
     }
 
 
-def _sampled(metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings) -> Interval:
+def _sampled_interval(
+    metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
+) -> Interval:
     """Percentiles of the figure over samples of groups."""
     value, columns = float(metric.summary(per_query)[0]), Columns(per_query, groups)
     if columns.count < 2:
@@ -146,11 +148,11 @@ def figure_interval(
     if metric.columns == (FIRST_RANK,):
         return _rank_interval(first, confidence, float(gallery_size))
     if not others:
-        return share_interval(first, confidence) if metric.name == "R" else _graded(first, confidence, 100.0)
+        return share_interval(first, confidence) if metric.name == "R" else _degree_interval(first, confidence, 100.0)
     if metric.name == "GeoR":
         return _geometric(value, [share_interval(mean, confidence) for mean in means])
     together = GroupedMean(value, np.sum([mean.sums for mean in means], axis=0), first.sizes)
-    return _graded(together, confidence, 100.0 * len(means))
+    return _degree_interval(together, confidence, 100.0 * len(means))
 
 
 def _geometric(value: float, recalls: Sequence[Interval]) -> Interval:
@@ -166,7 +168,7 @@ def share_interval(mean: GroupedMean, confidence: float) -> Interval:
     found = _wilson(mean, confidence, 100.0)
     if mean.sizes.max() == 1:
         return found
-    (low, high), (other_low, other_high) = _ends(found), _ends(_graded(mean, confidence, 100.0))
+    (low, high), (other_low, other_high) = _ends(found), _ends(_degree_interval(mean, confidence, 100.0))
     return around(mean.value, min(low, other_low), max(high, other_high))
 
 
@@ -247,7 +249,7 @@ def hits_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -> 
 
 
 def _geometric_difference(sides: Sequence[Sequence[GroupedMean]], confidence: float) -> Interval:
-    """Of geometric means, by what each group adds to their logarithms, with one query more that hits and one without.
+    """Compare geometric means by what each group adds to their logarithms, with one more hit and one more miss.
 
     A recall of 0 has no logarithm, and with very few hits what one of them adds is beyond any approximation.
     """
@@ -308,7 +310,7 @@ def _rank_interval(mean: GroupedMean, confidence: float, worst: float) -> Interv
     return around(mean.value, low, max(highs), (1.0, worst))
 
 
-def _graded(mean: GroupedMean, confidence: float, most: float) -> Interval:
+def _degree_interval(mean: GroupedMean, confidence: float, most: float) -> Interval:
     if _error(mean.parts, mean.sizes) <= _FLAT * most:
         return _wilson(mean, confidence, most)
     return around(mean.value, *_hall(mean, confidence), (0.0, most))
@@ -336,7 +338,7 @@ def _wilson(mean: GroupedMean, confidence: float, most: float) -> Interval:
 
 def _hall(mean: GroupedMean, confidence: float) -> tuple[float, float]:
     """Ends by Hall's cubic transformation of the studentised mean, which takes its skewness out."""
-    parts, groups, error = _levered(mean.parts, mean.sizes), len(mean.sizes), _error(mean.parts, mean.sizes)
+    parts, groups, error = _leave_one_out_parts(mean.parts, mean.sizes), len(mean.sizes), _error(mean.parts, mean.sizes)
     value, reach = mean.value, _quantile(mean.sizes, confidence) / groups**0.5
     if error == 0:
         return value, value
@@ -348,14 +350,14 @@ def _hall(mean: GroupedMean, confidence: float) -> tuple[float, float]:
     return low, high
 
 
-def _levered(parts: Column, sizes: Column) -> Column:
+def _leave_one_out_parts(parts: Column, sizes: Column) -> Column:
     """(G,) parts as far as each would be from the mean of the others; parts of groups of equal size stay."""
     return np.asarray(parts * (1 - 1 / len(sizes)) / (1 - sizes / sizes.sum()))
 
 
 def _error(parts: Column, sizes: Column) -> float:
     """Standard error from what each group adds."""
-    return float(np.sqrt((_levered(parts, sizes) ** 2).sum() * len(parts) / (len(parts) - 1)))
+    return float(np.sqrt((_leave_one_out_parts(parts, sizes) ** 2).sum() * len(parts) / (len(parts) - 1)))
 
 
 def _quantile(sizes: Column, confidence: float) -> float:

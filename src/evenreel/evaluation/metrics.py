@@ -178,6 +178,6 @@ def _weighted_median(values: NDArray[np.float64], weights: NDArray[Any]) -> NDAr
 
 
 def _known(values: NDArray[np.float64], weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Without the queries whose value is NaN; as they are where there is none, which is nearly always."""
+    """Leave out queries whose value is NaN; a copy only where there is one, which is rare."""
     known = ~np.isnan(values)
     return (values, weights) if known.all() else (values[known], weights[:, known])

@@ -73,7 +73,7 @@ def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> 
     values, degrees = _best_first(scores, items)
     above, size = _above_and_equal(scores, items.query, values)
     each = Places(len(scores), items.query, above, size, (degrees == 1).astype(np.int64), degrees, values > -np.inf)
-    return _stretches(each) if ties == "expected" else _untied(each, ties)
+    return _stretches(each) if ties == "expected" else _break_ties(each, ties)
 
 
 def best_items(scores: NDArray[Any], items: Items) -> Items:
@@ -96,7 +96,7 @@ def _best_first(scores: NDArray[Any], items: Items) -> tuple[NDArray[Any], NDArr
 
 
 def _above_and_equal(scores: NDArray[Any], query: Indices, values: NDArray[Any]) -> tuple[Indices, Indices]:
-    """For each item, how many of the gallery score higher than it, and how many the same, itself among them."""
+    """Count, for each item, the gallery's scores above it and equal to it, itself among them."""
     if ((query[1:] == query[:-1]) & (values[1:] != values[:-1])).any():
         return _looked_up(scores, query, values)
     return _counted(scores, query, values)
@@ -142,7 +142,7 @@ def _stretches(each: Places) -> Places:
     )  # fmt: skip
 
 
-def _untied(each: Places, ties: Ties) -> Places:
+def _break_ties(each: Places, ties: Ties) -> Places:
     """Items of one score in a row, the more relevant nearer to the end that the rule favours."""
     favoured = -each.degrees if ties == "optimistic" else each.degrees
     order = np.lexsort((favoured, each.above, each.query))

@@ -101,14 +101,14 @@ def dual_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 10
     Cheng et al. 2021; the scale is that of cosines in CLIP-like models (T-MASS). Float64, because the factor of a poor
     pair is smaller than float32 can hold.
     """
-    values = _turned(_numbers(scores.values, scores), direction)
+    values = _queries_as_rows(_numbers(scores.values, scores), direction)
     totals = _log_sum_exp(values, scale)
     product = np.empty(values.shape)
     for rows in _slabs(*values.shape):
         part = values[rows].astype(np.float64)
         with np.errstate(invalid="ignore"):
             product[rows] = np.where(np.isneginf(part), part, part * np.exp(scale * part - totals))
-    return _result(scores, _turned(product, direction), OTHER_QUERIES)
+    return _result(scores, _queries_as_rows(product, direction), OTHER_QUERIES)
 
 
 def double_softmax(scores: Scores, scale: float = 1 / 500) -> Scores:
@@ -125,7 +125,7 @@ def double_softmax(scores: Scores, scale: float = 1 / 500) -> Scores:
         with np.errstate(invalid="ignore"):
             weighted = part * np.exp(scale * part - totals[rows, None])
         product[rows] = np.where(np.isneginf(part), part, weighted)
-    return _result(scores, _lowered(product, _log_sum_exp(product, 1.0)), OTHER_QUERIES)
+    return _result(scores, _less_column(product, _log_sum_exp(product, 1.0)), OTHER_QUERIES)
 
 
 def inverted_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 20.0) -> Scores:
@@ -134,9 +134,9 @@ def inverted_softmax(scores: Scores, direction: Direction = "t2v", scale: float 
     Smith et al. 2017, with all queries of the test for the sample. A constant that an item adds to all its
     scores is taken out.
     """
-    values = _turned(_numbers(scores.values, scores), direction)
-    lowered = _lowered(values, _log_sum_exp(values, scale) / scale)
-    return _result(scores, _turned(lowered, direction), OTHER_QUERIES)
+    values = _queries_as_rows(_numbers(scores.values, scores), direction)
+    lowered = _less_column(values, _log_sum_exp(values, scale) / scale)
+    return _result(scores, _queries_as_rows(lowered, direction), OTHER_QUERIES)
 
 
 def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int = 1) -> Scores:
@@ -158,7 +158,7 @@ def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int =
     hubs = np.asarray(((bank >= least[:, None]) & np.isfinite(bank)).any(axis=0))
     corrected = hubs[values.argmax(axis=1)]
     result = values.copy()
-    result[corrected] = _lowered(values[corrected], _log_sum_exp(bank, scale) / scale)
+    result[corrected] = _less_column(values[corrected], _log_sum_exp(bank, scale) / scale)
     return _result(scores, result, _bank_label(bank, values, "t2v"))
 
 
@@ -177,11 +177,11 @@ def nearest_neighbour_norm(
         top: how many of the bank's queries count for an item.
         weight: weight of the correction.
     """
-    values = _turned(_numbers(scores.values, scores), direction)
-    bank = _turned(bank, direction)
+    values = _queries_as_rows(_numbers(scores.values, scores), direction)
+    bank = _queries_as_rows(bank, direction)
     bank = _checked_bank(bank, values.shape[1], top, len(bank))
-    lowered = _lowered(values, weight * _mean_of_best(bank, top))
-    return _result(scores, _turned(lowered, direction), _bank_label(bank, values, direction))
+    lowered = _less_column(values, weight * _mean_of_best(bank, top))
+    return _result(scores, _queries_as_rows(lowered, direction), _bank_label(bank, values, direction))
 
 
 def csls(scores: Scores, neighbours: int = 10) -> Scores:
@@ -244,7 +244,7 @@ def _digest(row: Column) -> bytes:
     return blake2b(row.astype(np.float32).tobytes(), digest_size=16).digest()
 
 
-def _turned(values: Matrix, direction: Direction) -> Matrix:
+def _queries_as_rows(values: Matrix, direction: Direction) -> Matrix:
     """Queries as rows; the same turns the result back."""
     return values if direction == "t2v" else values.T
 
@@ -282,7 +282,7 @@ def _checked_bank(bank: Matrix, items: int, top: int, most: int) -> Matrix:
     return bank if bank.dtype.itemsize >= 4 and np.issubdtype(bank.dtype, np.floating) else bank.astype(np.float64)
 
 
-def _lowered(values: Matrix, totals: Column) -> Matrix:
+def _less_column(values: Matrix, totals: Column) -> Matrix:
     """(n, m) less (m,), in the type of the values; minus infinity stays."""
     finite = np.where(np.isneginf(totals), 0.0, totals)
     return np.asarray(values - finite.astype(values.dtype))

@@ -95,7 +95,7 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
         raise UsageError(f"The depth is {depth}; a run lists at least 1 item a query.")
     queries, gallery = _sides(scores.caption_ids, scores.video_ids, direction)
     tag = _tag_of(scores.about.uses)
-    with output_file(path) as part, _opened(part, path) as file:
+    with output_file(path) as part, _open_run(part, path) as file:
         for start, band in row_bands(scores.block, (len(queries), len(gallery)), direction):
             check_numbers(band, start, queries, gallery)
             _table(_best(band, depth), start, queries, gallery, tag).write_csv(
@@ -139,7 +139,7 @@ def write_qrels(
         )
     full = 1 if isinstance(relevance, RelevantPairs) else GRADES
     queries, gallery = _sides(caption_ids, video_ids, direction)
-    with output_file(path) as part, _opened(part, path) as file:
+    with output_file(path) as part, _open_run(part, path) as file:
         for start, band in row_bands(relevance.block, (len(queries), len(gallery)), direction):
             rows, columns = np.nonzero(band > 0)
             grades = np.maximum(np.rint(band[rows, columns] * full), 1).astype(np.int64)
@@ -183,7 +183,7 @@ def _sides(caption_ids: Sequence[str], video_ids: Sequence[str], direction: Dire
     return (sides[0], sides[1]) if direction == "t2v" else (sides[1], sides[0])
 
 
-def _opened(part: Path, path: Path) -> IO[bytes]:
+def _open_run(part: Path, path: Path) -> IO[bytes]:
     return gzip.open(part, "wb", compresslevel=6) if path.suffix == ".gz" else part.open("wb")  # type: ignore[return-value]
 
 

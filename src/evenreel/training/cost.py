@@ -186,14 +186,14 @@ def matcher_cost(matcher: Matcher, shape: Shape, *, windows: bool = False) -> Co
     _check_shape(matcher, shape, windows=reads)
     network = module(matcher).eval()
     text, video = _captions(shape), _videos(shape, windows=reads)
-    text_state, text_adds = _counted(lambda: matcher.encode_text(text))
-    video_state, video_adds = _counted(lambda: matcher.encode_video(video))
+    text_state, text_adds = _count_multiply_adds(lambda: matcher.encode_text(text))
+    video_state, video_adds = _count_multiply_adds(lambda: matcher.encode_video(video))
     batches = shape.batch / _COUNTED
-    of_text, of_video = (_used(network, tensors_of(state)) for state in (text_state, video_state))
+    of_text, of_video = (_used_parameters(network, tensors_of(state)) for state in (text_state, video_state))
     encoding = of_text | of_video
     kept_text, kept_video = (mapped(state, Tensor.detach) for state in (text_state, video_state))
-    scores, _ = _counted(lambda: matcher.score(kept_text, kept_video))
-    scoring = encoding | _used(network, [scores])
+    scores, _ = _count_multiply_adds(lambda: matcher.score(kept_text, kept_video))
+    scoring = encoding | _used_parameters(network, [scores])
     tables = {weight for part in network.modules() if isinstance(part, nn.Embedding) for weight in part.parameters()}
     return Cost(
         SideCost(_size(of_text - tables), round(batches * text_adds), row_bytes(kept_text)),
@@ -207,11 +207,11 @@ def matcher_cost(matcher: Matcher, shape: Shape, *, windows: bool = False) -> Co
 
 
 def _pair_adds(matcher: Matcher, texts: Any, videos: Any) -> int:
-    """Of one more pair among many: what scoring does once for a caption or a clip falls out of the difference."""
+    """Count the multiply-adds of one more pair: what scoring does once for a caption or a clip falls out."""
 
     def counted(captions: int, clips: int) -> int:
         some_texts, some_videos = take_rows(texts, slice(captions)), take_rows(videos, slice(clips))
-        return _counted(lambda: matcher.score(some_texts, some_videos))[1]
+        return _count_multiply_adds(lambda: matcher.score(some_texts, some_videos))[1]
 
     return counted(2, 2) - counted(2, 1) - counted(1, 2) + counted(1, 1)
 
@@ -233,14 +233,14 @@ def _check_shape(matcher: Matcher, shape: Shape, *, windows: bool) -> None:
         )
 
 
-def _counted(work: Callable[[], Any]) -> tuple[Any, int]:
+def _count_multiply_adds(work: Callable[[], Any]) -> tuple[Any, int]:
     """What some work gives, and its multiply-adds; attention in its plain form, since the fused ones go uncounted."""
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
         result = work()
     return result, counter.get_total_flops() // 2
 
 
-def _used(network: nn.Module, outputs: Iterable[Tensor]) -> set[nn.Parameter]:
+def _used_parameters(network: nn.Module, outputs: Iterable[Tensor]) -> set[nn.Parameter]:
     """The parameters that the outputs depend on."""
     learned = [weight for weight in network.parameters() if weight.requires_grad]
     sums = [output.sum() for output in outputs if output.requires_grad]

@@ -339,7 +339,7 @@ def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Genera
     much as the mean of the unit words moves, which is what a sentence that is the mean of its words would do; a caption
     of one word changes by the noise alone.
     """
-    kept = _kept(text.word_mask, settings.drop, generator)
+    kept = _kept_mask(text.word_mask, settings.drop, generator)
     words = F.normalize(text.words, dim=-1)
     moved = text.sentence + masked_mean(words, kept) - masked_mean(words, text.word_mask)
     sentence = F.normalize(_noisy(moved, settings.noise, generator), dim=-1)
@@ -348,12 +348,12 @@ def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Genera
 
 def clip_view(video: VideoBatch, settings: TTTSettings, generator: torch.Generator) -> VideoBatch:
     """Drop some frames of clips, for a second view; texts of on-screen windows stay."""
-    kept = _kept(video.frame_mask, settings.drop, generator)
+    kept = _kept_mask(video.frame_mask, settings.drop, generator)
     frames = F.normalize(_noisy(video.frames, settings.noise, generator), dim=-1)
     return replace(video, frames=frames.masked_fill(~kept[..., None], 0.0), frame_mask=kept)
 
 
-def _kept(mask: Tensor, drop: float, generator: torch.Generator) -> Tensor:
+def _kept_mask(mask: Tensor, drop: float, generator: torch.Generator) -> Tensor:
     """(N, L) True = real and left, at least one a row that has any."""
     draws = torch.rand(mask.shape, generator=generator).to(mask.device).masked_fill(~mask, -1.0)
     kept = draws >= drop

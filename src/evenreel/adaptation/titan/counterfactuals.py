@@ -258,7 +258,7 @@ def _says_nothing(token: Token) -> bool:
 
 
 def _forms(tagged: Sequence[Tagged], queries: Mapping[str, int]) -> dict[str, list[tuple[int, str, str]]]:
-    """By tag, every written form with its base form and the number of queries that have this, the rarest first."""
+    """Map each tag to its written forms with base form and number of queries that have it, the rarest first."""
     found: dict[str, set[tuple[int, str, str]]] = {}
     for token in _content(tagged):
         form = token.text if token.tag.startswith("NNP") else token.text.lower()

@@ -111,7 +111,7 @@ def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Indi
     if settings.match == "mutual_nn":
         return _mutual(table)
     if settings.match == "hungarian":
-        return _assigned(table, settings.capacity)
+        return _assignment(table, settings.capacity)
     return one_way(transport_plan(table, settings.temperature, settings.iterations), least=0.0)
 
 
@@ -231,7 +231,7 @@ def _mutual(table: Table) -> Indices:
     return matches
 
 
-def _assigned(table: Table, capacity: int | None) -> Indices:
+def _assignment(table: Table, capacity: int | None) -> Indices:
     """The most pairs that can match, and of all ways to have these the one with the largest sum of scores."""
     queries, videos = table.shape
     each = min(capacity or -(-queries // videos), queries)

@@ -224,7 +224,7 @@ def _doubt(scores: FloatArray, own: Indices, columns: Indices) -> NDArray[np.flo
 def _counterfactuals(
     scores: FloatArray, window: QueryWindow, own: Indices, settings: AdaptSettings, resources: StreamResources
 ) -> tuple[Counterfactual, ...]:
-    """Those of the queries that are labelled; how often a clip is named is counted among all."""
+    """Write counterfactuals of the labelled queries; how often a clip is named is counted among all."""
     if settings.counterfactuals is None or resources.tagger is None:
         return ()
     matches, among = one_way(scores), set(own.tolist())

@@ -115,7 +115,7 @@ def _notices(dictionary: SceneDictionary, found: Sequence[KindMeasures]) -> Iter
 
 
 def _crowded(one: KindMeasures) -> Iterator[str]:
-    """That clips get most of a small dictionary, and so each other's phrases."""
+    """Yield a notice where clips get most of a small dictionary, and so each other's phrases."""
     each = int(one.chosen.sum()) // one.clips if one.chosen is not None and one.clips else 0
     if 2 * each > len(one.phrases):
         yield (

@@ -156,7 +156,7 @@ def measure(
     """Measure each kind of phrase that the dictionary has, entities first."""
     found: list[KindMeasures] = []
     for kind in (kinds := _kinds(dictionary)):
-        found.append(_measured(kind, dictionary, captions, chosen, settings))
+        found.append(_measure_kind(kind, dictionary, captions, chosen, settings))
         progress(len(found) / len(kinds))
     return tuple(found)
 
@@ -166,7 +166,7 @@ def _kinds(dictionary: SceneDictionary) -> list[Kind]:
     return [kind for kind, phrases in of_kind.items() if phrases]
 
 
-def _measured(
+def _measure_kind(
     kind: Kind,
     dictionary: SceneDictionary,
     captions: NamedCaptions | None,
@@ -181,7 +181,7 @@ def _measured(
     mentions = None if pairs is None else _sums(pairs)
     if chosen is None:
         return KindMeasures(kind, phrases, coverage, mentions)
-    got = _got(chosen.top, kind, len(phrases))
+    got = _chosen_pairs(chosen.top, kind, len(phrases))
     gains = None
     if captions is not None and pairs is not None:
         gains = _gains(_said_of_clips(pairs, captions.clip_ids, chosen.top.clip_ids), got, chosen, kind, settings)
@@ -232,7 +232,7 @@ def _said_of_clips(pairs: sparse.csr_array, of: Sequence[str], clip_ids: Sequenc
     return said
 
 
-def _got(top: TopElements, kind: Kind, phrases: int) -> sparse.csr_array:
+def _chosen_pairs(top: TopElements, kind: Kind, phrases: int) -> sparse.csr_array:
     """(V, P), 1 where a clip got a phrase."""
     places = top.entities if kind == "entity" else top.activities
     return _ones(np.repeat(np.arange(len(places)), places.shape[1]), places.ravel(), (len(places), phrases))
@@ -256,13 +256,13 @@ def _gains(
     low, high = difference_ends(hits, counts, chosen_counts - hits, others, settings.confidence)
     vectors = chosen.embedded.entities if kind == "entity" else chosen.embedded.activities
     precision = _average_precision(named, chosen.means[described], vectors)
-    drawn = _drawn(named, both, got, settings)
+    drawn = _sampled_sums(named, both, got, settings)
     return Gains(
         len(described), counts, hits, chosen_counts - hits, 100 * low, 100 * high, precision, drawn
     )  # fmt: skip
 
 
-def _drawn(
+def _sampled_sums(
     named: sparse.csr_array, both: sparse.csr_array, got: sparse.csr_array, settings: AuditSettings
 ) -> NDArray[np.float64]:
     """(2, B) of the phrases that both groups of a sample have clips for; see `Gains.drawn`."""
@@ -302,7 +302,7 @@ class _Cosines:
     about: ScoreNotes = NO_NOTES
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Of some phrases and clips."""
+        """Compute the cosines of some phrases and clips."""
         return np.asarray(self.phrases[captions] @ self.clips[videos].T)
 
 

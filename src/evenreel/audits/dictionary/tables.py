@@ -117,10 +117,10 @@ def _short_table(found: Sequence[KindMeasures], settings: AuditSettings) -> Audi
         figures["Gini of what clips get"] = lambda one: _of(gini, one.chosen)
         figures["skewness of it"] = lambda one: _of(skewness, one.chosen)
     if any(one.gains is not None for one in found):
-        figures["phrases with a gain"] = _known
+        figures["phrases with a gain"] = _phrases_with_gain
         figures["gain of named phrases, points"] = lambda one: _gain(one, settings)
         figures["gain, mean over phrases, points"] = lambda one: _mean(one, lambda gains: gains.gain)
-        figures["interval above 0, % of phrases"] = _told
+        figures["interval above 0, % of phrases"] = _significant_share
         figures["average precision, mean, %"] = lambda one: _mean(one, lambda gains: gains.precision)
         figures["chance, mean, %"] = lambda one: _mean(one, lambda gains: gains.chance)
     rows = [(what, *(figure(one) for one in found)) for what, figure in figures.items()]
@@ -138,7 +138,7 @@ def _hub_table(found: Sequence[KindMeasures]) -> AuditTable:
 
 
 def _extreme_table(title: str, measured: Sequence[tuple[KindMeasures, Gains]], *, best: bool) -> AuditTable:
-    """By the end of the interval that is nearer to 0, so that phrases of few clips do not lead by luck."""
+    """Order by the interval's end that is nearer to 0, so that phrases of few clips do not lead by luck."""
     rows: list[Row] = []
     for one, gains in measured:
         sure = -gains.low if best else gains.high
@@ -169,24 +169,24 @@ def _of(figure: Callable[[Indices], float], counts: Indices | None) -> float | N
     return None if counts is None else figure(counts)
 
 
-def _known(one: KindMeasures) -> int | None:
+def _phrases_with_gain(one: KindMeasures) -> int | None:
     return None if one.gains is None else int((~np.isnan(one.gains.gain)).sum())
 
 
 def _gain(one: KindMeasures, settings: AuditSettings) -> str | None:
-    if one.gains is None or not _known(one):
+    if one.gains is None or not _phrases_with_gain(one):
         return None
     return figure_words(gain_of_named([one.gains], settings.confidence), settings.confidence)
 
 
-def _told(one: KindMeasures) -> float | None:
-    if one.gains is None or not _known(one):
+def _significant_share(one: KindMeasures) -> float | None:
+    if one.gains is None or not _phrases_with_gain(one):
         return None
     return float(100 * (one.gains.low[~np.isnan(one.gains.gain)] > 0).mean())
 
 
 def _mean(one: KindMeasures, of: Callable[[Gains], Column]) -> float | None:
-    """Over the phrases that have a gain."""
-    if one.gains is None or not _known(one):
+    """Average a figure over the phrases that have a gain."""
+    if one.gains is None or not _phrases_with_gain(one):
         return None
     return float(of(one.gains)[~np.isnan(one.gains.gain)].mean())

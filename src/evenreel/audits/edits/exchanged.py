@@ -68,7 +68,7 @@ class _Standing:
 
     @classmethod
     def of(cls, perturbed: Perturbed, edit: str, held: slice, swapped: Counts) -> _Standing:
-        """Of some captions; `swapped` (V, 1 + B) says which clips' versions are exchanged."""
+        """Place the own clips of some captions; `swapped` (V, 1 + B) says which clips' versions are exchanged."""
         rows, own = np.arange(held.stop - held.start), perturbed.own[held]
         blocks = [perturbed.versions[name].block(held).astype(np.float64) for name in (AS_IS, edit)]
         scores = [block[rows, own] for block in blocks]

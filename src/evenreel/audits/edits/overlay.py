@@ -122,7 +122,7 @@ def overlay_sentence(measured: OverlayMeasures, confidence: float) -> str:
 
 
 def _silent(measured: OverlayMeasures) -> Iterator[str]:
-    """That pairs have no distance, and what the effect is in for that."""
+    """Yield a notice where pairs have no distance, and say what the effect is in for that."""
     if count := measured.unknown[WRONG]:
         yield (
             f"Of {len(measured.pairs.own):,} pairs of a caption and a wrong clip, {count:,} have no distance before or "

@@ -133,7 +133,7 @@ def _unit(unknown: Mapping[str, int]) -> Unit:
 
 
 def _carried(corpus: Corpus) -> dict[str, str]:
-    """By clip, the other clip whose words it carries."""
+    """Map each clip to the other clip whose words it carries."""
     if OVERLAY_OF not in corpus.clips.columns:
         raise CorpusError(
             f"The clips of the corpus have no column {OVERLAY_OF!r}, which names the clip whose words each carries. "

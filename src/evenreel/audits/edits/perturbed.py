@@ -179,7 +179,7 @@ class Perturbed:
                 "among them; score the same captions and clips before and after the edit, at least two clips."
             )
         versions = {
-            name: Version(one, _found(one.caption_ids, asked), _found(one.video_ids, clips))
+            name: Version(one, _places_of(one.caption_ids, asked), _places_of(one.video_ids, clips))
             for name, one in checked.items()
         }
         own = np.array([place[clip_of[one]] for one in asked], dtype=np.int64)
@@ -208,10 +208,10 @@ class Perturbed:
         """
         parts: dict[tuple[str, str], list[Standings]] = defaultdict(list)
         for held in self.bands(band_bytes):
-            own, others = self._parted(AS_IS, held)
+            own, others = self._own_and_others(AS_IS, held)
             parts[AS_IS, AS_IS].append(Standings.of(own, others))
             for edit in self.edits:
-                own_after, others_after = self._parted(edit, held)
+                own_after, others_after = self._own_and_others(edit, held)
                 for placing, (of_own, of_others) in placings.items():
                     found = Standings.of(own_after if of_own else own, others_after if of_others else others)
                     parts[edit, placing].append(found)
@@ -224,7 +224,7 @@ class Perturbed:
         for start in range(0, len(self.own), step):
             yield slice(start, min(start + step, len(self.own)))
 
-    def _parted(self, edit: str, held: slice) -> tuple[Block, Block]:
+    def _own_and_others(self, edit: str, held: slice) -> tuple[Block, Block]:
         """(b,) scores of the own clips and (b, V - 1) of the others."""
         block, own = self.versions[edit].block(held), self.own[held]
         other = np.arange(block.shape[1]) != own[:, None]
@@ -241,7 +241,7 @@ def _places(ids: Sequence[str]) -> dict[str, int]:
     return {one: place for place, one in enumerate(ids)}
 
 
-def _found(ids: Sequence[str], wanted: Sequence[str]) -> Indices:
+def _places_of(ids: Sequence[str], wanted: Sequence[str]) -> Indices:
     place = _places(ids)
     return np.array([place[one] for one in wanted], dtype=np.int64)
 

@@ -138,7 +138,9 @@ def caption_spreads(measured: PerturbedMeasures, settings: AuditSettings) -> dic
     found = ratio_intervals(second, first, measured.perturbed.drawn_with, settings)
     with np.errstate(invalid="ignore"):  # of no clip are two captions known
         roots = np.sqrt([first.sum(axis=1), second.sum(axis=1)] / counted.sum(axis=1)).T.tolist()
-    return {edit: CaptionSpread(_taken(one), *root) for edit, one, root in zip(names, found, roots, strict=True)}
+    return {
+        edit: CaptionSpread(_percent_taken(one), *root) for edit, one, root in zip(names, found, roots, strict=True)
+    }
 
 
 def _main(edited: Mapping[str, ScoreBlocks]) -> str | None:
@@ -169,7 +171,7 @@ def _squares(before: Column, after: Column, groups: Indices) -> Column:
     return np.array([*rows, counted])
 
 
-def _taken(ratio: Interval) -> Interval:
+def _percent_taken(ratio: Interval) -> Interval:
     low, high = (None if end is None else 100 * (1 - end) for end in (ratio.high, ratio.low))
     return Interval(100 * (1 - ratio.value), low, high)
 

@@ -101,7 +101,7 @@ def _fall_words(measured: PerturbedMeasures, confidence: float, when: str) -> st
 
 
 def _turned(effect: Effect) -> Effect:
-    """With the opposite sign."""
+    """Return the effect with the opposite sign."""
     low, high = (None if end is None else -end for end in (effect.high, effect.low))
     return replace(effect, value=-effect.value, low=low, high=high)
 

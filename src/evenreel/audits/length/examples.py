@@ -62,7 +62,7 @@ class Strip:
 def all_lengths(measured: LengthMeasures) -> Groups:
     """Lengths of training, of test, and of what is returned first."""
     data = measured.data
-    return _known(
+    return _nonempty(
         {
             "training": Weighted.of(data.train_lengths),
             "test" if len(data.train_lengths) else "all": Weighted.of(data.whole),
@@ -104,7 +104,7 @@ def _class_lengths(measured: LengthMeasures, held: TrainTestClasses, class_: int
         block = scores.block(slice(row, row + 1), slice(0, len(shown)))
         columns, shares = OrderedRows.of(block).first(MAIN)
         shown[columns[0]] += shares[0]
-    return _known(
+    return _nonempty(
         {
             "training": Weighted.of(held.actions.lengths[own & held.trained]),
             "test": Weighted.of(held.actions.lengths[own & ~held.trained]),
@@ -113,7 +113,7 @@ def _class_lengths(measured: LengthMeasures, held: TrainTestClasses, class_: int
     )
 
 
-def _known(groups: Groups) -> Groups:
+def _nonempty(groups: Groups) -> Groups:
     return {name: one for name, one in groups.items() if len(one.lengths)}
 
 

@@ -38,7 +38,7 @@ def rank_correlation(
         NaN where a column is constant given the others.
     """
     known = [np.unique(column, return_inverse=True) for column in columns]
-    places = [_placed(member, len(values)) for values, member in known]
+    places = [_value_matrix(member, len(values)) for values, member in known]
     value = float(_partial(places, np.ones((1, len(groups))))[0]) if len(groups) else float("nan")
     if not settings.resamples or np.isnan(value):
         return Effect(name, value)
@@ -51,7 +51,7 @@ def rank_correlation(
     return Effect(name, value, low, high, p_value=float(p))
 
 
-def _placed(member: NDArray[np.intp], count: int) -> sparse.csr_array:
+def _value_matrix(member: NDArray[np.intp], count: int) -> sparse.csr_array:
     """(n, U), 1 where a row has the value; values ascend."""
     return sparse.csr_array((np.ones(len(member)), (np.arange(len(member)), member)), shape=(len(member), count))
 

@@ -167,7 +167,7 @@ class _Pairs:
         )
 
     def win_rate(self, chosen: Flags) -> Interval:
-        """Over the captions of the chosen of n pairs, in percent."""
+        """Compute the win rate over the captions of the chosen of n pairs, in percent."""
         kept = chosen[self.pair]
         return share_interval(100 * self.wins[kept], self.drawn[kept], self.settings)
 

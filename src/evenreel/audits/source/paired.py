@@ -154,7 +154,7 @@ def measure_source(
         len(paired.pair),
         len(np.unique(paired.cluster[asked])),
         figures={row: _figures(one, paired.drawn_with, settings, galleries[row]) for row, one in columns.items()},
-        deltas={kind: _shown(drawn, settings, _FURTHEST[kind]) for kind, drawn in deltas.items()},
+        deltas={kind: _delta_intervals(drawn, settings, _FURTHEST[kind]) for kind, drawn in deltas.items()},
         swapped=swapped,
         p_value=exchange_test(swapped),
         win_rate=share_interval(100 * ranks.wins, paired.drawn_with, settings),
@@ -169,7 +169,7 @@ def measure_source(
         video_figures={
             row: _figures(one, paired.cluster[asked], settings, len(paired.pair)) for row, one in of_videos.items()
         },
-        video_deltas=_shown(_relative(*videos), settings, _FURTHEST["relative"]),
+        video_deltas=_delta_intervals(_relative(*videos), settings, _FURTHEST["relative"]),
         rank_gaps=rank["mixed real"] - rank["mixed generated"],
         location=location,
         notices=paired.notices,
@@ -203,11 +203,11 @@ def _deltas(
     settings: AuditSettings,
     ahead: NDArray[np.int64] | None,
 ) -> dict[str, Drawn]:
-    """By kind, then metric, (1 + B,) as measured and where pairs have changed places."""
+    """Compute deltas by kind, then metric, (1 + B,) as measured and where pairs have changed places."""
     mixed = swapped_figures(columns["mixed real"], columns["mixed generated"], paired.drawn_with, flips)
     alone = swapped_alone(paired, flips, settings.band_bytes, ahead)
     relative = _relative(*mixed)
-    location = _relative(*(map(_located, alone) if ahead is None else alone))
+    location = _relative(*(map(_located_figures, alone) if ahead is None else alone))
     return {
         "relative": relative,
         "location": location,
@@ -215,7 +215,7 @@ def _deltas(
     }
 
 
-def _located(drawn: Drawn) -> Drawn:
+def _located_figures(drawn: Drawn) -> Drawn:
     return {str(metric): location_figure(metric, drawn) for metric in DELTA_METRICS}
 
 
@@ -227,7 +227,7 @@ def _relative(real: Drawn, generated: Drawn) -> Drawn:
     return deltas | {MIX_R: mix_r(deltas)}
 
 
-def _shown(drawn: Drawn, settings: AuditSettings, most: float) -> dict[str, Interval]:
+def _delta_intervals(drawn: Drawn, settings: AuditSettings, most: float) -> dict[str, Interval]:
     """Deltas that the paper's tables show, with their intervals."""
     words = (*map(str, DELTA_METRICS), MIX_R)
     return {word: inverted_interval(drawn[word], settings, ends=(-most, most)) for word in words}

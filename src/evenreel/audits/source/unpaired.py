@@ -188,7 +188,7 @@ class _ExposureTally:
 
 
 def _property(gallery: SourceGallery, marks: Flags, there: NDArray[np.intp]) -> ClipProperty:
-    """Of some clips, whether each is marked; all may change places, those of a pair or a video among themselves."""
+    """Mark some clips; all may change places, those of a pair or a video among themselves."""
     rank = np.empty(len(gallery.order), np.int64)
     rank[gallery.order] = np.arange(len(rank))
     values = marks[there].astype(np.float64)

@@ -53,7 +53,7 @@ def unpaired_sentence(preference: Preference, exposure: Exposure, confidence: fl
 
 
 def _shown_first(exposure: Exposure, confidence: float, *, enough: bool) -> str:
-    """Who takes the first places, and whether that is more or less than the share of the gallery."""
+    """Word who takes the first places, and whether that is more or less than the share of the gallery."""
     first = exposure.shown.get(1)
     if first is None:
         return ""
@@ -80,7 +80,7 @@ def _few_pairs(measured: SourceMeasures) -> str:
 
 
 def _direction(effect: Effect) -> str:
-    """Who is favoured, as far as that can be told."""
+    """Word who is favoured, as far as that is significant."""
     side = "real" if effect.value > effect.neutral else "generated"
     if not effect.enough:
         return "What was seen" if effect.value == effect.neutral else f"What was seen leans towards {side} clips"

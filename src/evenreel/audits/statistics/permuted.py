@@ -67,7 +67,7 @@ class ClipProperty:
         generator = np.random.default_rng(seed)
         step = max(1, _CHUNK_BYTES // (8 * max(len(self.values), 1)))
         for start in range(0, samples, step):
-            yield self._drawn(min(step, samples - start), generator)
+            yield self._draw(min(step, samples - start), generator)
 
     def probes(self, seed: int) -> Column:
         """Draw (P, V) permuted values that every query is measured with."""
@@ -84,7 +84,7 @@ class ClipProperty:
         drawn = [base + values @ apart for values in self.permuted(samples, settings.seed)]
         return np.concatenate([[weights @ self.values], *drawn])
 
-    def _drawn(self, samples: int, generator: np.random.Generator) -> Column:
+    def _draw(self, samples: int, generator: np.random.Generator) -> Column:
         values, cluster = self.values[self.order], self.cluster[self.order]
         member = np.unique(cluster, return_inverse=True)[1]
         sizes: Column = np.bincount(member).astype(np.float64)

@@ -139,7 +139,7 @@ def _alone(paired: PairedScores, flips: Flips, band_bytes: int, ahead: NDArray[n
 
 
 def _ahead(ahead: NDArray[np.int64] | None, held: slice) -> Iterator[NDArray[np.int64] | None]:
-    """For the real clips of some captions and for their mirrors."""
+    """Yield `ahead` for the real clips of some captions, then for their mirrors."""
     yield None if ahead is None else ahead[held]
     yield None if ahead is None else 1 - ahead[held]
 

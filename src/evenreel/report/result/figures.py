@@ -50,9 +50,9 @@ def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> 
     for number, (series, by_group) in enumerate(deltas.items()):
         figure.add_bar(
             x=[name_label(group, _GROUP_WIDTH) for group in by_group],
-            y=[_known(one.value) for one in by_group.values()],
+            y=[_finite(one.value) for one in by_group.values()],
             error_y=interval_ends(by_group.values()), name=plain(series), marker_color=COLOURS[number % len(COLOURS)],
-            customdata=[_said(one) for one in by_group.values()], hovertemplate="%{x}: %{customdata}",
+            customdata=[_hover_words(one) for one in by_group.values()], hovertemplate="%{x}: %{customdata}",
         )  # fmt: skip
     figure.update_xaxes(type="category", showgrid=False, automargin=True)
     figure.update_yaxes(zeroline=True, zerolinewidth=2)
@@ -69,10 +69,11 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
     figure = go.Figure(layout=axes(in_lines(plain(first.name), _BESIDE_WIDTH), ""))
     figure.add_vline(x=first.neutral, line={"dash": "dot", "color": COLOURS[-1]})
     figure.add_scatter(
-        x=[_known(one.value) for one in effects.values()], y=[name_label(name, _SYSTEM_WIDTH) for name in effects],
+        x=[_finite(one.value) for one in effects.values()], y=[name_label(name, _SYSTEM_WIDTH) for name in effects],
         mode="markers", marker={"size": 11, "color": COLOURS[0]}, showlegend=False,
         error_x={**interval_ends(effects.values()), "color": COLOURS[0]},
-        customdata=[_said(one) for one in effects.values()], hovertemplate="%{y}: %{customdata}<extra></extra>",
+        customdata=[_hover_words(one) for one in effects.values()],
+        hovertemplate="%{y}: %{customdata}<extra></extra>",
     )  # fmt: skip
     figure.update_xaxes(zeroline=False)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
@@ -182,10 +183,10 @@ def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatte
     colour, shares = COLOURS[number % len(COLOURS)], [share for share, _ in line]
     figures = [one for _, one in line]
     drawn = go.Scatter(
-        x=shares, y=[_known(one.value) for one in figures], mode="lines+markers" if len(line) > 1 else "markers",
+        x=shares, y=[_finite(one.value) for one in figures], mode="lines+markers" if len(line) > 1 else "markers",
         line={"color": colour, "dash": DASHES[number % len(DASHES)]},
         marker={"size": 8, "color": colour, "symbol": SYMBOLS[number % len(SYMBOLS)]},
-        name=plain(name), legendgroup=name, showlegend=in_legend, customdata=[_said(one) for one in figures],
+        name=plain(name), legendgroup=name, showlegend=in_legend, customdata=[_hover_words(one) for one in figures],
         error_y=interval_ends(figures) if len(line) == 1 else None,
     )  # fmt: skip
     if len(line) == 1 or any(one.low is None or one.high is None for one in figures):
@@ -203,18 +204,18 @@ def interval_ends(figures: Iterable[Interval | Effect]) -> dict[str, Any]:
     known = list(figures)
     return {
         "type": "data", "symmetric": False, "thickness": 1.5, "color": COLOURS[-1],
-        "array": [None if one.high is None else _known(one.high - one.value) for one in known],
-        "arrayminus": [None if one.low is None else _known(one.value - one.low) for one in known],
+        "array": [None if one.high is None else _finite(one.high - one.value) for one in known],
+        "arrayminus": [None if one.low is None else _finite(one.value - one.low) for one in known],
     }  # fmt: skip
 
 
-def _said(figure: Interval | Effect) -> str:
+def _hover_words(figure: Interval | Effect) -> str:
     if figure.low is None or figure.high is None:
         return f"{figure.value:,.2f}"
     return f"{figure.value:,.2f} ({figure.low:,.2f} to {figure.high:,.2f})"
 
 
-def _known(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     """A figure that could not be measured leaves a gap."""
     return value if np.isfinite(value) else None
 

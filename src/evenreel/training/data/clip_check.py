@@ -46,7 +46,7 @@ def readable(
         RunFolderError: the verdicts cannot be written.
     """
     keys = [_key(file, rule) for file in files]
-    with _opened(verdicts) as memory:
+    with _open_verdicts(verdicts) as memory:
         new = [place for place, key in enumerate(keys) if key not in memory.known]
 
         def note(done: int, verdict: ClipVerdict) -> None:
@@ -65,7 +65,7 @@ def readable(
 
 
 @contextmanager
-def _opened(path: Path | None) -> Iterator[Verdicts]:
+def _open_verdicts(path: Path | None) -> Iterator[Verdicts]:
     """The verdicts in a file, which no other process has meanwhile."""
     with ExitStack() as held:
         with _writing(path):

@@ -138,10 +138,10 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     )
     loaded = replace(_with_lengths(loaded, parts, recipe), trimmed=parts.trimmed)
     loaded = replace(loaded, uses=(*uses_of(recipe), *uses_in(spec_of(recipe))))
-    return loaded if recipe.start is None else _started(loaded, recipe.start, recipe.data.streams)
+    return loaded if recipe.start is None else _with_start_weights(loaded, recipe.start, recipe.data.streams)
 
 
-def _started(loaded: LoadedData, checkpoint: str, streams: Sequence[str]) -> LoadedData:
+def _with_start_weights(loaded: LoadedData, checkpoint: str, streams: Sequence[str]) -> LoadedData:
     """The material with the weights of a checkpoint to begin with."""
     pretrained = load_matcher(checkpoint)
     note, used = pretrained.about.encoder, loaded.encoder
@@ -188,7 +188,7 @@ def _parts(corpus: Corpus, recipe: Recipe) -> CorpusSplits:
 
 
 def _target(corpus: Corpus, recipe: Recipe, parts: CorpusSplits) -> Corpus:
-    """Whose classes are the measure of `trim`: what the model is selected on, or another split as it would be."""
+    """Return the part whose classes are the measure of `trim`: what is selected on, or another split as it would be."""
     named = None if recipe.trim is None else recipe.trim.target
     if named is None and parts.selected is not None:
         return parts.selected
@@ -384,7 +384,7 @@ def _only(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[ClipAside
 
 
 def _none_left(part: Corpus, set_aside: Sequence[ClipAside]) -> str:
-    """That no clip can be used, and why the first of them cannot."""
+    """Word that no clip can be used, and why the first of them cannot."""
     sentence = f"Not one of the {part.clips.height:,} clips of a split can be used"
     own = set(part.clips["clip_id"])
     first = next((one for one in set_aside if one.clip_id in own), None)

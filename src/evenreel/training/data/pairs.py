@@ -169,7 +169,7 @@ def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | No
 
 
 def _parts(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
-    """The same with all clips."""
+    """Split the corpus as `parts_of` does, with all clips."""
     whole = select(corpus, split=data.train)
     if data.validation is not None:
         return whole, select(corpus, split=data.validation)

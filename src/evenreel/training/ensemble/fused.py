@@ -100,7 +100,7 @@ def _fusion(recipe: Recipe, material: TrainingInputs, sizes: Sequence[int], matc
 
 
 def _of_heads(whole: PerStratum, dimension: int, fusion: Fusion) -> Matcher:
-    """The same matcher and heads, not copied, with other numbers."""
+    """Return the same matcher and heads, not copied, with other fusion numbers."""
     other = PerStratum(whole.matcher, dimension, fusion)
     other.heads = whole.heads
     return cast("Matcher", other.eval())

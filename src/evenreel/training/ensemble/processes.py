@@ -75,7 +75,7 @@ def _ended_with() -> Iterator[Working]:
 
 def _begun(run: MemberRun, folder: Path, outside: RunHooks, threads: int) -> Working:
     here, there = CONTEXT.Pipe(duplex=False)
-    sent = replace(outside, watch=_unwatched)
+    sent = replace(outside, watch=_no_watch)
     process = CONTEXT.Process(target=_train, args=(run, folder, sent, threads, there), daemon=True)
     process.start()
     there.close()
@@ -115,7 +115,7 @@ def _train(run: MemberRun, folder: Path, outside: RunHooks, threads: int, connec
         connection.send(error)
 
 
-def _unwatched(step: int, steps: int, figures: Mapping[str, float]) -> None:
+def _no_watch(step: int, steps: int, figures: Mapping[str, float]) -> None:
     """Stands in for what a process cannot be sent."""
 
 
