@@ -64,7 +64,8 @@ from evenreel.checkpoint.architecture import encodings
 from evenreel.corpus import select
 from evenreel.encoders import load_encoder
 from evenreel.features.graphs import with_graphs
-from evenreel.papers.engine.material import Part, StudyMaterial, part_of
+from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.material import Part, part_of
 from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, length_figures
 from evenreel.planted import corpus_of, plan_corpus, text_features, video_features
@@ -212,7 +213,7 @@ def of_corpus(runs: Sequence[Run]) -> Iterator[tuple[Run, Rows]]:
         yield run, rows_of_run(run, material)
 
 
-def material_of(run: Run) -> StudyMaterial:
+def material_of(run: Run) -> LearningInputs:
     """A planted corpus with the features that the matcher takes; all strengths have the test split of strength 0."""
     encoder, plan = load_encoder("builtin"), plan_corpus("length", run.strength, run.clips, run.seed)
     corpus = corpus_of(plan)
@@ -222,7 +223,7 @@ def material_of(run: Run) -> StudyMaterial:
         texts, videos = text_features(own, encoder), video_features(own, encoder, RULE)
         texts, videos = (texts, videos) if run.matcher == "wti" else beside_motion(texts, videos, corpus)
         parts.append(part_of(select(corpus, split=split), texts, videos))
-    return StudyMaterial(parts[1].corpus, features=parts[1], train=parts[0], corpus=corpus)
+    return LearningInputs(test=parts[1].corpus, features=parts[1], train=parts[0], corpus=corpus)
 
 
 def beside_motion(texts: TextFeatures, videos: VideoFeatures, corpus: Corpus) -> tuple[TextFeatures, VideoFeatures]:
@@ -240,7 +241,7 @@ def beside_motion(texts: TextFeatures, videos: VideoFeatures, corpus: Corpus) ->
     return with_graphs(texts, corpus), replace(videos, frames=both.astype(np.float16))
 
 
-def rows_of_run(run: Run, material: StudyMaterial) -> Rows:
+def rows_of_run(run: Run, material: LearningInputs) -> Rows:
     """Train once, and measure the rows that come of it."""
     recipe = recipe_for(run)
     splits = splits_of(recipe, material)
