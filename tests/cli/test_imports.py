@@ -12,9 +12,12 @@ import polars as pl
 import pytest
 
 from evenreel.config import IndexSettings
-from evenreel.corpus import make_corpus, save_corpus
+from evenreel.corpus import load_corpus, make_corpus, save_corpus
+from evenreel.encoders import load_encoder
 from evenreel.evaluation import save_scores
+from evenreel.features import FeatureSettings, compute_features
 from evenreel.library import index_folders
+from evenreel.planted import plan_corpus, write_corpus
 from evenreel.types import Scores
 from tests.library.videos import write_folder
 
@@ -26,6 +29,15 @@ atexit.register(lambda: place.write_text(json.dumps(sorted(sys.modules))))
 from evenreel.cli import main
 main()
 """
+RECIPE = """
+name: tests/small
+about: Written for a test.
+data: {corpus: planted, features: features}
+matcher: {name: mean_pool}
+adapter: {kind: linear}
+loop: {batch_size: 4, epochs: 1, device: cpu}
+records: {every_steps: 1, tensorboard: false}
+"""
 MODELS = {"torch", "transformers", "lightning", "sentencepiece", "tokenizers"}
 TABLES = {"polars", "scipy", "sklearn", "pandas", "plotly"}
 READERS = {"av", "cv2", "onnxruntime", "rapidocr", "PIL"}
@@ -34,7 +46,8 @@ RESEARCH = {"evenreel.papers", "evenreel.audits", "evenreel.adaptation", "evenre
 CORPUS = {"evenreel.corpus"}
 PRODUCT = {"evenreel.library", "evenreel.server", "fastapi", "uvicorn"}
 MEASURING = {"evenreel.evaluation", "evenreel.report"}
-LEAN = MODELS | TABLES | READERS | WORDS | RESEARCH | CORPUS | MEASURING
+STUDIES = {"evenreel.papers", "evenreel.corpus.formats", "evenreel.planted"}
+LEAN = MODELS | TABLES | READERS | WORDS | RESEARCH | CORPUS | MEASURING | STUDIES
 
 NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
     "help": (["--help"], 0, LEAN | PRODUCT | {"numpy", "pydantic", "yaml", "sqlite3", "evenreel.matchers"}),
@@ -54,6 +67,16 @@ NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
         0,
         MODELS | READERS | WORDS | PRODUCT | RESEARCH - {"evenreel.audits", "evenreel.adaptation"} | {"plotly"},
     ),
+    "train": (
+        ["train", "small.yaml", "--out", "run"],
+        0,
+        STUDIES | {"evenreel.audits", "evenreel.adaptation", "evenreel.library", "evenreel.server", "fastapi"},
+    ),
+    "score": (
+        ["score", "mean_pool", "planted", "--features", "features", "--out", "scores.npz"],
+        0,
+        STUDIES | {"evenreel.audits", "evenreel.adaptation", "evenreel.training", "evenreel.library", "lightning"},
+    ),
     "train, refused by its recipe": (
         ["train", "msrvtt-9k/mean_pool", "--set", "loop.batch_size=0"],
         2,
@@ -69,7 +92,7 @@ NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a library, a corpus and scores of it."""
+    """A folder with a library, a corpus with scores of it, and a planted one with features and a recipe."""
     place = tmp_path_factory.mktemp("imports")
     write_folder(place / "videos", 1)
     index_folders(place / "videos", place / "library", IndexSettings(model="builtin", read_text=False, workers=1))
@@ -78,6 +101,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {"caption_id": captions, "clip_id": clips, "text": ["a ball"] * 40}
     save_corpus(make_corpus(pl.DataFrame({"clip_id": clips, **lengths}), pl.DataFrame(texts)), place / "corpus")
     save_scores(Scores(np.random.default_rng(0).normal(size=(40, 40)), list(captions), list(clips)), place / "s.npz")
+    write_corpus(plan_corpus("visual", 0.5, 12), place / "planted", workers=1)
+    settings = FeatureSettings(rule="2 midpoints", read_text=False, videos=place / "planted", workers=1)
+    compute_features(
+        load_corpus(place / "planted"), place / "features", load_encoder("builtin", device="cpu"), settings
+    )
+    (place / "small.yaml").write_text(RECIPE)
     return place
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenreel.corpus.folder import load_corpus, save_corpus
-    from evenreel.corpus.formats.imported import Imported, Notice
     from evenreel.corpus.formats.registry import FORMATS
+    from evenreel.corpus.imported import Imported, Notice
     from evenreel.corpus.on_screen import load_texts, save_texts
     from evenreel.corpus.relevance import class_relevance, own_clip, same_text
     from evenreel.corpus.splits import select, split_corpus
@@ -35,7 +35,7 @@ __all__ = [
 _MODULE_OF = {
     "folder": ("load_corpus", "save_corpus"),
     "formats.registry": ("FORMATS",),
-    "formats.imported": ("Imported", "Notice"),
+    "imported": ("Imported", "Notice"),
     "on_screen": ("load_texts", "save_texts"),
     "relevance": ("class_relevance", "own_clip", "same_text"),
     "splits": ("select", "split_corpus"),

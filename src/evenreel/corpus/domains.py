@@ -16,9 +16,9 @@ import polars as pl
 
 from evenreel.corpus.annotation import CLASS_NAMES, copy_class_names, drop_class_names
 from evenreel.corpus.folder import load_corpus, save_corpus
-from evenreel.corpus.formats.imported import Notice, some
 from evenreel.corpus.formats.msrvtt import FULL
 from evenreel.corpus.formats.tgif import OFFICIAL
+from evenreel.corpus.imported import Notice, some
 from evenreel.corpus.on_screen import load_texts, save_texts
 from evenreel.corpus.summary import split_counts
 from evenreel.corpus.tables import CLASSES, make_corpus

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from evenreel.arguments import as_path
-from evenreel.corpus.formats.imported import table
+from evenreel.corpus.imported import table
 from evenreel.errors import CorpusError
 from evenreel.files import replacing
 from evenreel.parquet_files import read_table

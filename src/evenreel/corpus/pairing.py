@@ -11,8 +11,8 @@ import polars as pl
 
 from evenreel.corpus.cells import from_cell
 from evenreel.corpus.counterparts import SETTING, counterparts, group_name, is_generated
-from evenreel.corpus.formats.given import csv_rows, stem
-from evenreel.corpus.formats.imported import some, table
+from evenreel.corpus.given_files import csv_rows, stem
+from evenreel.corpus.imported import some, table
 from evenreel.corpus.prompts import file_name
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from evenreel.corpus.formats.imported import some
 from evenreel.corpus.formats.plain_tables import read_table
+from evenreel.corpus.imported import some
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 

@@ -16,7 +16,7 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evenreel.corpus.formats.imported import Imported
+    from evenreel.corpus.imported import Imported
     from evenreel.corpus.summary import CorpusSummary, SplitCounts, ValueRange
 
 MANY_GROUPS = 12

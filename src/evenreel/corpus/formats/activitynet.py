@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import ReleaseFiles, field, optional, read_json, read_lines, stem, texts, typed
-from evenreel.corpus.formats.imported import Draft, Imported
+from evenreel.corpus.given_files import ReleaseFiles, field, optional, read_json, read_lines, stem, texts, typed
+from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
 FILES = {"train": ("train.json",), "val": ("val_1.json", "val1.json")}

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import ReleaseFiles, csv_rows, field, number, read_json, read_lines, stem, typed
-from evenreel.corpus.formats.imported import Draft, Imported
+from evenreel.corpus.given_files import ReleaseFiles, csv_rows, field, number, read_json, read_lines, stem, typed
+from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
 OFFICIAL = {"train": 8362, "val": 1062, "test": 1004}

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import polars as pl
 
-from evenreel.corpus.formats.given import brief, field, optional, read_json, read_text
-from evenreel.corpus.formats.imported import Imported
 from evenreel.corpus.formats.plain_tables import (
     SUFFIXES,
     from_captions,
@@ -26,6 +24,8 @@ from evenreel.corpus.formats.plain_tables import (
     tables_among,
     with_split,
 )
+from evenreel.corpus.given_files import brief, field, optional, read_json, read_text
+from evenreel.corpus.imported import Imported
 from evenreel.errors import CorpusError
 
 CONVERTED = "refs/convert/parquet"

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.corpus.formats.given import ReleaseFiles, stem, tab_rows
-from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.corpus.formats.names import movie_length_s
+from evenreel.corpus.given_files import ReleaseFiles, stem, tab_rows
+from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
 FILES = {

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.corpus.formats.given import ReleaseFiles, read_json, read_lines, stem, texts, typed
-from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.corpus.formats.names import cut_length_s
+from evenreel.corpus.given_files import ReleaseFiles, read_json, read_lines, stem, texts, typed
+from evenreel.corpus.imported import Draft, Imported
 
 OFFICIAL = {"train": 1200, "val": 100, "test": 670}
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import polars as pl
 
-from evenreel.corpus.formats.given import ReleaseFiles, csv_rows, parse_json, read_json, read_text, stem, typed
-from evenreel.corpus.formats.imported import Imported, Notice, repeated, some, table
+from evenreel.corpus.given_files import ReleaseFiles, csv_rows, parse_json, read_json, read_text, stem, typed
+from evenreel.corpus.imported import Imported, Notice, repeated, some, table
 from evenreel.corpus.tables import CAPTION_COLUMNS, CLASSES, CLIP_COLUMNS, make_corpus
 from evenreel.errors import CorpusError
 from evenreel.parquet_files import scan_table

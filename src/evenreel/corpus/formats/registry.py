@@ -9,7 +9,6 @@ from evenreel.corpus.formats.activitynet import read_activitynet
 from evenreel.corpus.formats.didemo import read_didemo
 from evenreel.corpus.formats.epic_kitchens import read_epic_kitchens
 from evenreel.corpus.formats.hugging_face import read_hugging_face
-from evenreel.corpus.formats.imported import Imported
 from evenreel.corpus.formats.lsmdc import read_lsmdc
 from evenreel.corpus.formats.msrvtt import read_msrvtt, read_msrvtt_1ka, read_msrvtt_7k
 from evenreel.corpus.formats.msvd import read_msvd
@@ -20,6 +19,7 @@ from evenreel.corpus.formats.tgif import read_tgif
 from evenreel.corpus.formats.vatex import read_vatex
 from evenreel.corpus.formats.vitevqa import read_vitevqa
 from evenreel.corpus.formats.youcook2 import read_youcook2
+from evenreel.corpus.imported import Imported
 
 FORMATS: dict[str, Callable[[Sequence[Path]], Imported]] = {
     "msrvtt": read_msrvtt,

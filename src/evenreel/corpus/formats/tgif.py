@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from evenreel.corpus.formats.given import ReleaseFiles, read_lines, stem, tab_rows
-from evenreel.corpus.formats.imported import Draft, Imported
+from evenreel.corpus.given_files import ReleaseFiles, read_lines, stem, tab_rows
+from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
 SPLITS = ("train", "val", "test")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.corpus.formats.given import ReleaseFiles, field, optional, read_json, read_lines, stem, texts, typed
-from evenreel.corpus.formats.imported import Draft, Imported
 from evenreel.corpus.formats.names import cut_length_s
+from evenreel.corpus.given_files import ReleaseFiles, field, optional, read_json, read_lines, stem, texts, typed
+from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
 FILES = {

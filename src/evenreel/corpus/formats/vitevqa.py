@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import ReleaseFiles, field, optional, read_json, texts, typed, whole
-from evenreel.corpus.formats.imported import Draft, Imported
+from evenreel.corpus.given_files import ReleaseFiles, field, optional, read_json, texts, typed, whole
+from evenreel.corpus.imported import Draft, Imported
 from evenreel.corpus.on_screen import bounds, make_texts
 from evenreel.errors import CorpusError
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.formats.given import ReleaseFiles, csv_rows, field, number, optional, read_json, typed
-from evenreel.corpus.formats.imported import Draft, Imported
+from evenreel.corpus.given_files import ReleaseFiles, csv_rows, field, number, optional, read_json, typed
+from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
 SPLITS = {"training": "train", "validation": "val", "testing": "test"}

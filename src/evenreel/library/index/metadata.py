@@ -179,7 +179,7 @@ def _check_separator(table: Path, separator: str) -> None:
     Raises:
         UsageError: its first line is one column, with another separator in it.
     """
-    from evenreel.corpus.formats.given import other_separator
+    from evenreel.corpus.given_files import other_separator
 
     with table.open(encoding="utf-8-sig", errors="replace") as file:
         names = file.readline(10_000).strip().split(separator)

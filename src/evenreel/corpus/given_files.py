@@ -15,7 +15,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from evenreel.corpus.formats.imported import Notice
+from evenreel.corpus.imported import Notice
 from evenreel.errors import CorpusError
 from evenreel.files import VIDEO_SUFFIXES
 
