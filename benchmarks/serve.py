@@ -41,7 +41,7 @@ from evenreel.library.store import catalog
 from evenreel.library.store.writer import Store
 from evenreel.planted import plan_corpus, write_corpus
 from evenreel.planted.plan import PlantedCorpus
-from evenreel.server.desk import LockedEncoder
+from evenreel.server.desk import ThreadSafeEncoder
 from evenreel.types import TextTrack
 
 SLOWER, LARGER = 3.0, 1.05
@@ -142,7 +142,7 @@ def add_signs(plan: PlantedCorpus, library: Path) -> None:
 
 def in_process(library: Path, queries: Sequence[str], threads: int) -> Times:
     """`Library.search` from so many threads."""
-    encoder = LockedEncoder(load_encoder("builtin"))
+    encoder = ThreadSafeEncoder(load_encoder("builtin"))
     own = threading.local()
 
     def ask(query: str) -> int:

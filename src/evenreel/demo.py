@@ -15,7 +15,7 @@ import numpy as np
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import LibraryError
 from evenreel.library.search.hits import Hit, SearchResult
-from evenreel.planted import Entity, Scene, Sign, sample_scene, write_scene
+from evenreel.planted import Entity, Scene, SignBoard, sample_scene, write_scene
 
 if TYPE_CHECKING:
     from evenreel.audits import AuditResult
@@ -42,7 +42,7 @@ class DemoQuery:
 
 
 def _answer(shape: str, colour: str, place: str, activity: str, sign: str | None = None) -> Scene:
-    signs = (Sign(sign, y=0.87, height=0.13, style=1),) if sign else ()
+    signs = (SignBoard(sign, y=0.87, height=0.13, style=1),) if sign else ()
     subject = Entity(shape, colour, "medium" if sign else "large", y=-0.3 if sign else 0.0)
     return Scene((subject,), activity, place, signs=signs, distractors=2, duration_s=5.0)
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 import evenreel
 from evenreel.encoders import load_encoder
-from evenreel.planted import Entity, Scene, SceneRanges, Sign, caption, draw_frame, sample_scene, vocabulary
+from evenreel.planted import Entity, Scene, SceneRanges, SignBoard, caption, draw_frame, sample_scene, vocabulary
 from evenreel.types import Encoder
 from scripts.builtin_encoder.frames import shrink
 from scripts.builtin_encoder.model import DEVIATION, MEAN
@@ -69,7 +69,7 @@ def test_it_does_not_read(encoder: Encoder) -> None:
     words = [*vocabulary.colours(), *vocabulary.shapes(), *(w.lower() for w in vocabulary.sign_words()[:8])]
     pairs = [rng.choice(len(words), 2, replace=False) for _ in range(120)]
     signed = [
-        draw_frame(replace(scene, signs=(Sign(words[n].upper(), height=0.13),)), 1.0)
+        draw_frame(replace(scene, signs=(SignBoard(words[n].upper(), height=0.13),)), 1.0)
         for scene, pair in zip(_unseen(120), pairs, strict=True)
         for n in pair
     ]

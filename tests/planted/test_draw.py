@@ -11,7 +11,7 @@ from math import pi, sqrt
 import numpy as np
 import pytest
 
-from evenreel.planted import Entity, Renderer, Scene, Sign, draw_clip, draw_frame, vocabulary
+from evenreel.planted import Entity, Renderer, Scene, SignBoard, draw_clip, draw_frame, vocabulary
 
 PLAIN = Scene((Entity("circle", "purple", "large"),), "rests", "beach")
 RADIUS_PX = 0.26 * 240
@@ -65,7 +65,7 @@ def test_edges_are_smooth() -> None:
 
 
 def test_a_sign_is_shown_for_its_time_only() -> None:
-    scene = replace(PLAIN, signs=(Sign("EXIT", start_s=1.0, end_s=2.0),))
+    scene = replace(PLAIN, signs=(SignBoard("EXIT", start_s=1.0, end_s=2.0),))
     plain, renderer = Renderer(PLAIN), Renderer(scene)
     changed = [bool((renderer.frame(t) != plain.frame(t)).any()) for t in (0.5, 1.0, 1.9, 2.0, 3.0)]
     assert changed == [False, True, True, False, False]
@@ -95,11 +95,11 @@ def test_a_clip_has_its_frames_at_its_rate() -> None:
 def test_another_process_draws_the_same_bytes() -> None:
     code = (
         "from hashlib import sha256; from evenreel.planted import *\n"
-        "scene = Scene((Entity('heart', 'pink', 'medium'),), 'sways', 'city', (Sign('TAXI'),), 3, 0.02)\n"
+        "scene = Scene((Entity('heart', 'pink', 'medium'),), 'sways', 'city', (SignBoard('TAXI'),), 3, 0.02)\n"
         "print(sha256(draw_frame(scene, 1.3).tobytes()).hexdigest())"
     )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    scene = Scene((Entity("heart", "pink", "medium"),), "sways", "city", (Sign("TAXI"),), 3, 0.02)
+    scene = Scene((Entity("heart", "pink", "medium"),), "sways", "city", (SignBoard("TAXI"),), 3, 0.02)
     assert there.strip() == sha256(draw_frame(scene, 1.3).tobytes()).hexdigest()
 
 

@@ -14,7 +14,7 @@ from evenreel.media import open_video, parse_rule
 from evenreel.planted import (
     PlantSettings,
     SceneRanges,
-    Sign,
+    SignBoard,
     draw_frame,
     plan_corpus,
     text_features,
@@ -74,9 +74,11 @@ def test_captions_are_in_order_and_each_as_if_alone(encoder: Encoder) -> None:
 
 def test_windows_hold_the_words_of_their_moment(encoder: Encoder) -> None:
     clip = plan_corpus("scene_text", 1.0, 40, settings=SETTINGS).clips[0]
-    scene = replace(clip.scene, duration_s=2.0, signs=(Sign("TAXI", end_s=1.0), Sign("HOTEL", y=0.2, start_s=0.5)))
+    scene = replace(
+        clip.scene, duration_s=2.0, signs=(SignBoard("TAXI", end_s=1.0), SignBoard("HOTEL", y=0.2, start_s=0.5))
+    )
     assert [words_shown(scene, t) for t in (0.0, 0.5, 1.0)] == [("TAXI",), ("TAXI", "HOTEL"), ("HOTEL",)]
-    scene = replace(scene, signs=(Sign("TAXI", end_s=1.0),))
+    scene = replace(scene, signs=(SignBoard("TAXI", end_s=1.0),))
     found = video_features([replace(clip, shot=replace(clip.shot, scene=scene))], encoder, "4 midpoints")
     assert found.windows is not None and found.window_mask is not None
     assert found.window_mask.tolist() == [[True, True, False, False]]
@@ -88,7 +90,7 @@ def test_windows_hold_the_words_of_their_moment(encoder: Encoder) -> None:
 
 def test_a_sign_that_no_frame_shows_leaves_windows_without_text(encoder: Encoder) -> None:
     clip = plan_corpus("visual", 0.5, 20, settings=SETTINGS).clips[0]
-    scene = replace(clip.scene, duration_s=2.0, signs=(Sign("TAXI", start_s=1.1, end_s=1.2),))
+    scene = replace(clip.scene, duration_s=2.0, signs=(SignBoard("TAXI", start_s=1.1, end_s=1.2),))
     found = video_features([replace(clip, shot=replace(clip.shot, scene=scene))], encoder, "2 midpoints")
     assert found.windows is not None and found.window_mask is not None
     assert found.windows.shape == found.frames.shape and not found.window_mask.any()

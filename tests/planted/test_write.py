@@ -12,10 +12,10 @@ import av
 import numpy as np
 import pytest
 
-from evenreel.planted import Entity, Scene, Sign, draw_clip, write_scene
+from evenreel.planted import Entity, Scene, SignBoard, draw_clip, write_scene
 
 SCENE = Scene(
-    (Entity("star", "red", "large"),), "spins", "beach", (Sign("HARBOUR"),), 3, 0.02, duration_s=2.0, width=256
+    (Entity("star", "red", "large"),), "spins", "beach", (SignBoard("HARBOUR"),), 3, 0.02, duration_s=2.0, width=256
 )
 
 
@@ -23,7 +23,7 @@ def test_two_runs_and_another_process_write_the_same_bytes(tmp_path: Path) -> No
     code = (
         "import sys; from pathlib import Path; from evenreel.planted import *\n"
         "write_scene(Path(sys.argv[1]), Scene((Entity('star', 'red', 'large'),), 'spins', 'beach',"
-        " (Sign('HARBOUR'),), 3, 0.02, duration_s=2.0, width=256))"
+        " (SignBoard('HARBOUR'),), 3, 0.02, duration_s=2.0, width=256))"
     )
     paths = [tmp_path / f"{n}.mp4" for n in range(5)]
     for path in paths[1:]:

@@ -9,7 +9,7 @@ from evenreel.planted.features import text_features, video_features
 from evenreel.planted.folder import page_of, write_corpus
 from evenreel.planted.look import Look
 from evenreel.planted.plan import PlantedClip, PlantedCorpus, plan_corpus
-from evenreel.planted.scenes import Entity, Scene, SceneRanges, Sign, sample_scene
+from evenreel.planted.scenes import Entity, Scene, SceneRanges, SignBoard, sample_scene
 from evenreel.planted.shots import PlantSettings
 from evenreel.planted.statistics import PlantedStatistics, planted_statistics
 from evenreel.planted.tables import corpus_of
@@ -31,7 +31,7 @@ __all__ = [
     "Renderer",
     "Scene",
     "SceneRanges",
-    "Sign",
+    "SignBoard",
     "caption",
     "corpus_of",
     "described",

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from evenreel.planted.look import apply_look
 from evenreel.planted.motion import Pose, shake_offset, subject_pose
 from evenreel.planted.outlines import Loop, outline
-from evenreel.planted.scenes import Entity, Face, Scene, Sign
+from evenreel.planted.scenes import Entity, Face, Scene, SignBoard
 from evenreel.planted.things import PAINTERS
 from evenreel.planted.vocabulary import (
     Background,
@@ -198,7 +198,7 @@ def _letters(text: str, line_px: int, face: Face) -> Image.Image:
     return mask.resize((round(mask.width * scale), line_px), Image.Resampling.LANCZOS)
 
 
-def _paste_sign(picture: Image.Image, sign: Sign, offset: tuple[int, int]) -> None:
+def _paste_sign(picture: Image.Image, sign: SignBoard, offset: tuple[int, int]) -> None:
     board = _board(sign.text, max(8, round(sign.height * picture.height)), sign.style, sign.face)
     x = (picture.width - board.width) // 2 + offset[0]
     y = round(sign.y * picture.height - board.height / 2) + offset[1]

@@ -28,7 +28,7 @@ from evenreel.planted.biases import BIASES
 from evenreel.planted.draw import draw_clip
 from evenreel.planted.edits import described, edited
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
-from evenreel.planted.scenes import Scene, Sign
+from evenreel.planted.scenes import Scene, SignBoard
 from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
 from evenreel.planted.vocabulary import data_text
@@ -181,7 +181,7 @@ def _texts(plan: PlantedCorpus) -> DataFrame | None:
     return make_texts(rows) if rows else None
 
 
-def _text_rows(clip: PlantedClip, sign: Sign) -> list[dict[str, object]]:
+def _text_rows(clip: PlantedClip, sign: SignBoard) -> list[dict[str, object]]:
     """A row for a sign; none where it is up between two frames."""
     scene = clip.scene
     frames = [number for number in range(scene.frame_count) if sign.is_up(number / scene.fps)]

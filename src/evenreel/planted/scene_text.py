@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from evenreel.planted.captions import any_of
-from evenreel.planted.scenes import FACES, Scene, Sign, sample_scene
+from evenreel.planted.scenes import FACES, Scene, SignBoard, sample_scene
 from evenreel.planted.shots import RandomStreams, Sentence, Shot, World, plain_captions
 from evenreel.planted.vocabulary import shapes, sign_sentences, sign_styles
 
@@ -47,8 +47,8 @@ def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     return tuple(_among_others(shot, rng, noise, world.settings.signs - 1) for shot in shots)
 
 
-def _sign(word: str, rng: np.random.Generator) -> Sign:
-    return Sign(
+def _sign(word: str, rng: np.random.Generator) -> SignBoard:
+    return SignBoard(
         text=word,
         y=float(rng.choice([0.12, 0.88])),
         height=float(rng.uniform(0.12, 0.16)),

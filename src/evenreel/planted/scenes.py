@@ -40,7 +40,7 @@ class Entity:
 
 
 @dataclass(frozen=True)
-class Sign:
+class SignBoard:
     """Words on a board in a scene.
 
     Attributes:
@@ -60,6 +60,10 @@ class Sign:
     end_s: float = float("inf")
     style: int = 0
     face: Face = "plain"
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"Sign({values})"  # digests of written corpora are made of this form
 
     def is_up(self, time_s: float) -> bool:
         """True if the sign is shown at a moment of the clip."""
@@ -91,7 +95,7 @@ class Scene:
     entities: tuple[Entity, ...]
     activity: str
     background: str
-    signs: tuple[Sign, ...] = ()
+    signs: tuple[SignBoard, ...] = ()
     distractors: int = 0
     shake: float = 0.0
     duration_s: float = 4.0
@@ -207,10 +211,10 @@ def _sample_subject(rng: np.random.Generator) -> Entity:
     )
 
 
-def _sample_sign(rng: np.random.Generator, duration_s: float) -> Sign:
+def _sample_sign(rng: np.random.Generator, duration_s: float) -> SignBoard:
     """A sign that is up for at least half of the clip, so that sparse sampling sees it."""
     start_s = float(rng.uniform(0, 0.4)) * duration_s
-    return Sign(
+    return SignBoard(
         text=_choose(rng, sign_words()),
         y=float(rng.choice([0.12, 0.88])),
         height=float(rng.uniform(0.1, 0.15)),

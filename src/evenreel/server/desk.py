@@ -40,7 +40,7 @@ class LoadingError(EvenreelError):
     """The model is still being loaded; retry in a moment."""
 
 
-class LockedEncoder:
+class ThreadSafeEncoder:
     """An encoder for several threads, used by one at a time."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -95,7 +95,7 @@ class Desk:
         self._located: OrderedDict[Hashable, ClipMedia] = OrderedDict()
         self._looking_up = 0
         self._lock = threading.Lock()
-        self._encoder: LockedEncoder | None = None
+        self._encoder: ThreadSafeEncoder | None = None
         self._generation = 0  # of the encoder
         self._made_with: tuple[str | None, str | None] | None = None
         self._looked_at: Version | None = None
@@ -253,7 +253,7 @@ class Desk:
             library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
             self._change_matcher(library, encoder)
         if encoder is not None:
-            self._set_model(LockedEncoder(encoder), "ready")
+            self._set_model(ThreadSafeEncoder(encoder), "ready")
 
     def _change_matcher(self, library: Library, encoder: Encoder | None) -> None:
         """Load what re-ranks, if it goes with the library as it is now; without it the library's own order stands."""
@@ -270,7 +270,7 @@ class Desk:
             self.matcher_trouble = str(error)
             log.warning("the matcher cannot re-rank: %s", error)
 
-    def _set_model(self, encoder: LockedEncoder | None, state: str, trouble: str = "") -> None:
+    def _set_model(self, encoder: ThreadSafeEncoder | None, state: str, trouble: str = "") -> None:
         self._generation += self._encoder is not encoder
         self._encoder, self.model, self.trouble = encoder, state, trouble
 
