@@ -1,1 +1,1 @@
-"""Other versions of a corpus: clips or captions changed in one known way, so that an audit can tell."""
+"""Changed versions of a corpus: clips or captions edited in one known way, for audits to compare with."""

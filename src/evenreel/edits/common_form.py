@@ -1,4 +1,4 @@
-"""Which form all clips of a corpus can be given so that nothing has to be made up, and what that form leaves to see."""
+"""The common form that all clips of a corpus can be given without making anything up, and its limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDING_S = 1e-3  # a length in a header is rounded to a unit of its time base
 
 @dataclass(frozen=True)
 class EqualiseSettings:
-    """What all clips are to have in common; what is None follows from the corpus.
+    """Form that all clips are given; fields that are None follow from the corpus.
 
     Attributes:
         videos: folder in which the paths of the clips begin.
@@ -37,7 +37,7 @@ class EqualiseSettings:
         fit: what is done with a picture of another shape: `pad` keeps it whole with black bars, `crop` fills the frame.
         crf: constant rate factor of x264, 0 to 51; a higher one makes smaller files.
         workers: processes; 0 means one for each core.
-        limits: what one clip may cost.
+        limits: limits of one clip.
         retry: try clips again that were set aside before.
     """
 
@@ -70,7 +70,7 @@ class EqualiseSettings:
 
 
 def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) -> Form:
-    """The form of all clips: as asked for, else the lowest rate and picture among the groups' medians.
+    """Choose the form of all clips: as the settings say, else the lowest rate and picture among the groups' medians.
 
     A group is real clips, or the clips of a generator in a setting. A median is that of a real clip, not the middle
     between two.
@@ -98,7 +98,7 @@ def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) ->
 def frame_counts(
     corpus: Corpus, facts: ClipFacts, form: Form, duration_s: float | None
 ) -> tuple[dict[str, int], list[ClipAside]]:
-    """How many frames each clip gets, and the clips that are too short for the duration asked for."""
+    """Return the number of frames of each clip, and the clips that are shorter than the duration."""
     table = facts.table.select("clip_id", "duration_s").join(
         corpus.clips.select("clip_id", "path", family=pl.coalesce("pair_id", "clip_id")), on="clip_id", how="left"
     )
@@ -116,7 +116,7 @@ def frame_counts(
 
 
 def form_notices(corpus: Corpus, facts: ClipFacts, form: Form) -> Iterator[str]:
-    """What the form makes up or leaves to tell a group by."""
+    """Iterate over notices: what the form makes up, or leaves to tell a group by."""
     table = grouped(corpus, facts)
     if slower := table.filter(pl.col("fps") < float(form.fps) * 0.99).height:
         yield f"Clips with fewer frames a second than {float(form.fps):.4g}, of which some are repeated: {slower:,}."
@@ -140,7 +140,7 @@ def _of_bars(groups: pl.Series, barred: list[bool]) -> Iterator[str]:
 
 
 def grouped(corpus: Corpus, facts: ClipFacts) -> pl.DataFrame:
-    """The facts with the column `group`: the generator and its setting, and `camera` for real clips."""
+    """Add the column `group` to the facts: the generator and its setting, and `camera` for real clips."""
     names = groups_of(corpus)
     group = pl.Series("group", [names.get(clip, CAMERA) for clip in facts.table["clip_id"]], dtype=pl.String)
     return facts.table.with_columns(group)

@@ -1,9 +1,9 @@
-"""What a video generator is given of real clips: their captions as one text, a keyframe, or their first half.
+"""Input of a video generator for each real clip: its captions as one text, a keyframe, or its first half.
 
 It lies in a folder, where every file appears whole or not at all, so that a run that was cut off goes on where it
 stopped; files are called as `evenreel.corpus.prompts.file_name` says:
 
-    prompts.csv             what is asked for, where the generator runs elsewhere
+    prompts.csv             the requests, where the generator runs elsewhere
     keyframes/CLIP.png      with the setting `image`
     first_halves/CLIP.mp4   with the setting `video`
 """
@@ -48,16 +48,16 @@ _NO_CAPTION = "no caption says what it shows; give it one, or leave it out"
 
 @dataclass(frozen=True)
 class Conditioning:
-    """What a generator is given of each clip.
+    """Settings of the input that a generator gets of each clip.
 
     Attributes:
         setting: `text` is the fused captions alone; `image` a keyframe with them, `video` the first half of the clip.
         videos: folder in which the paths of the clips begin.
-        split: of the clips; None for all.
+        split: split of the clips; None for all.
         fuse: makes one text of a clip's captions; called for one clip after another, and what it raises is the reason
             that a clip is set aside for.
         workers: reader processes; 0 means one for each core.
-        limits: what one clip may cost.
+        limits: limits of one clip.
     """
 
     setting: Setting = "text"
@@ -70,12 +70,12 @@ class Conditioning:
 
 @dataclass(frozen=True)
 class PreparedRequests:
-    """What is ready to be given to a generator.
+    """Requests to a generator that runs elsewhere.
 
     Attributes:
-        path: the table that says it.
+        path: table of the requests.
         requests: one a clip, in the order of the corpus.
-        set_aside: clips for which nothing can be asked, and why.
+        set_aside: clips without a request, and why.
     """
 
     path: Path
@@ -89,12 +89,12 @@ def prepare_requests(
     given: Conditioning | None = None,
     progress: Progress = lambda share: None,
 ) -> PreparedRequests:
-    """Write what a generator needs that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it.
+    """Write the input of a generator that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it.
 
     Args:
-        corpus: whose real clips are to be mirrored.
+        corpus: its real clips are to be mirrored.
         out: folder, see the module; pictures and videos that are there are kept.
-        given: what of each clip.
+        given: input of each clip.
         progress: called with the share of the clips that is done.
 
     Raises:
@@ -123,7 +123,7 @@ def prepare_requests(
 
 
 def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[Clip, list[str]]]:
-    """The real clips of the split with their captions, in the order of the corpus.
+    """Return the real clips of the split with their captions, in the order of the corpus.
 
     Raises:
         CorpusError: there is no such split.
@@ -134,10 +134,10 @@ def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[Clip, lis
 
 
 def fused(captions: Sequence[str], fuse: Fuse) -> str:
-    """Captions of a clip as one text.
+    """Fuse the captions of a clip to one text.
 
     Raises:
-        MediaError: there is none, or they cannot be made one.
+        MediaError: there is no caption, or they cannot be made one text.
     """
     if not captions:
         raise MediaError("failed", _NO_CAPTION)
@@ -159,8 +159,8 @@ class RequestMaker:
     """Makes requests, one clip at a time; videos are read in a process that can be killed.
 
     Args:
-        folder: where keyframes and first halves go, see the module.
-        given: what of each clip.
+        folder: folder of keyframes and first halves, see the module.
+        given: input of each clip.
     """
 
     def __init__(self, folder: Path, given: Conditioning) -> None:
@@ -172,7 +172,7 @@ class RequestMaker:
         self._worker.close()
 
     def request(self, clip: Clip, prompt: str) -> GenerationRequest:
-        """What the generator is given of a clip; a keyframe or first half that is there is not made again.
+        """Make the request of a clip; a keyframe or first half that is there is not made again.
 
         Raises:
             MediaError: its video cannot be read.
@@ -187,10 +187,10 @@ class RequestMaker:
         return GenerationRequest(clip.clip_id, setting, prompt, keyframe, first_half)
 
     def check(self, video: Path) -> None:
-        """Find out whether a video can be read.
+        """Check that a video can be read.
 
         Raises:
-            MediaError: it cannot.
+            MediaError: it cannot be read.
         """
         self._read("nothing", video, WHOLE)
 
@@ -206,7 +206,7 @@ class RequestMaker:
         return place
 
     def _read(self, excerpt: Excerpt, video: Path, part: Part) -> Pixels:
-        """What the worker answers: pixels, the bytes of a file, or nothing."""
+        """Return the worker's answer: pixels, the bytes of a file, or an empty array."""
         found: Pixels = np.empty(0, np.uint8)
         task = {"path": str(video), "part": [part.start_s, part.end_s], "excerpt": excerpt}
         for _, array in self._worker.run(task):

@@ -42,30 +42,30 @@ _VERSION = 1
 
 
 class ClipEdit(Protocol):
-    """What becomes of the pictures of clips."""
+    """An edit of the pictures of clips."""
 
     @property
     def described(self) -> Mapping[str, Any]:
-        """What decides what becomes of every clip, ready for `json.dumps`."""
+        """Identity of the edit for all clips, ready for `json.dumps`."""
 
     def described_of(self, clip_id: str) -> Sequence[str]:
-        """What decides it of one clip beside that."""
+        """Return the identity of the edit for one clip, beside `described`."""
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
-        """(T, 3, H, W) frames of a clip -> as many after the edit; a MediaError sets the clip aside."""
+        """Edit the frames (T, 3, H, W) of a clip, as many after as before; a MediaError sets the clip aside."""
 
 
 @dataclass(frozen=True)
 class ClipEditSettings:
-    """How clips are read and written.
+    """Settings of reading and writing edited clips.
 
     Attributes:
         videos: folder in which the paths of the clips begin.
-        fps: frames a second of the new clips; where a video has fewer, it keeps its own.
-        limits: what one clip may cost.
+        fps: frames a second of the new clips; a video that has fewer keeps its own.
+        limits: limits of one clip.
 
     Raises:
-        UsageError: the rate is none.
+        UsageError: the rate is not above 0.
     """
 
     videos: Path = Path()
@@ -79,15 +79,15 @@ class ClipEditSettings:
 
 @dataclass
 class ClipEditReport:
-    """What a run did.
+    """Report of a run that edits clips.
 
     Attributes:
-        folder: of the new corpus.
+        folder: folder of the new corpus.
         written: clips that were written now.
         unchanged: clips that were there.
         set_aside: clips of the old corpus that are not in the new one.
         seconds: length of the run.
-        notices: what to know of the new corpus, a sentence each.
+        notices: notices about the new corpus, a sentence each.
     """
 
     folder: str
@@ -108,10 +108,10 @@ def edit_clips(
     """Write the clips of a corpus after an edit, and the corpus of these clips; a clip that is there is left alone.
 
     Args:
-        corpus: whose clips; ids and captions stay.
-        folder: of the new corpus and its clips; made where it is missing.
-        edit: what becomes of each clip.
-        settings: where the videos are, and the rate of the new ones.
+        corpus: the clips; ids and captions stay.
+        folder: folder of the new corpus and its clips; made where it is missing.
+        edit: edits each clip.
+        settings: folder of the videos, and the rate of the new ones.
         progress: called with the share that is done.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A corpus whose clips differ in no outward form: one codec, rate and picture size, and the same length in a pair.
+"""A corpus whose clips have one outward form: one codec, rate and picture size, and the same length in a pair.
 
 Generated clips come at other rates, sizes, lengths and from other encoders than real ones, and a ranking may go by
 that instead of by what is shown. The paper on source bias leaves these differences in (Generative Ghost, Table 1).
@@ -48,11 +48,11 @@ _HEADERS_SHARE = 0.05
 
 @dataclass
 class EqualiseReport:
-    """What a run did.
+    """Report of a run that equalises clips.
 
     Attributes:
-        folder: the new corpus.
-        form: what all its clips have in common, by `Form`'s names.
+        folder: folder of the new corpus.
+        form: the form of all its clips, by `Form`'s names.
         encoded: clips that were written now.
         unchanged: clips that were there.
         set_aside: clips of the old corpus that are not in the new one.
@@ -69,7 +69,7 @@ class EqualiseReport:
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data, the form that `--json` prints."""
+        """Return the report as plain data, the form that `--json` prints."""
         return asdict(self)
 
 
@@ -83,8 +83,8 @@ def equalise(
 
     Args:
         corpus: with counterparts or without.
-        folder: of the new corpus and its clips; made where it is missing.
-        settings: the form, and where the videos are.
+        folder: folder of the new corpus and its clips; made where it is missing.
+        settings: the form, and the folder of the videos.
         progress: called with the share that is done.
 
     Raises:

@@ -36,7 +36,7 @@ def reordered(
     seed: int = 0,
     only: Collection[str] | None = None,
 ) -> VideoFeatures:
-    """Videos whose real frames stand in another order; a matcher is told the times of the original one.
+    """Put the real frames of videos in another order; a matcher gets the times of the original one.
 
     A clip's order is drawn from the seed and the id of the clip, so it does not depend on which others are there.
 
@@ -45,8 +45,8 @@ def reordered(
         order: `random` and `reversed` as the paper has them (Table 4); `original` changes nothing.
         stage: with `take`, whether frames are taken first and only these are moved (`sampled`), or the `video` is
             moved and then frames are taken, which are others than before, as where files were edited.
-        take: so many frames of every clip, those in the middle of equal parts; None for all.
-        seed: of random orders.
+        take: frames to take of every clip, those in the middle of equal parts; None for all.
+        seed: seed of random orders.
         only: ids of the clips whose frames are moved; None for all.
 
     Returns:
@@ -70,12 +70,12 @@ def reordered(
 
 
 def single_frame(videos: VideoFeatures, which: OneFrame = "middle", *, seed: int = 0) -> VideoFeatures:
-    """Videos of one frame each (Generative Ghost, Table 5): what is left of a preference is due to how clips look.
+    """Reduce videos to one frame each (Generative Ghost, Table 5): a preference left then is due to how clips look.
 
     Args:
         videos: (V, T, D).
         which: the `middle` frame, the `first`, or a `random` one, drawn from the seed and the id of the clip.
-        seed: of random frames.
+        seed: seed of random frames.
 
     Returns:
         (V, 1, D), each frame with its time; windows stay as they are.
@@ -88,10 +88,10 @@ def single_frame(videos: VideoFeatures, which: OneFrame = "middle", *, seed: int
 
 
 def sees_order(score: Callable[[VideoFeatures], NDArray[Any]], videos: VideoFeatures) -> bool:
-    """Whether some score changes where frames are reversed; if none does, moving frames proves nothing.
+    """Check that some score changes where frames are reversed; if none does, moving frames proves nothing.
 
     Args:
-        score: gives the scores of some captions with the videos.
+        score: scores some captions with the videos.
         videos: a few dozen are enough.
     """
     return not np.allclose(score(videos), score(reordered(videos, "reversed")), rtol=0, atol=SAME)
@@ -104,7 +104,7 @@ def _one_of(real: Indices, which: OneFrame, seed: int, clip_id: str) -> Indices:
 
 
 def _moved(videos: VideoFeatures, order: FrameOrder, seed: int, rows: Collection[int]) -> VideoFeatures:
-    """The real frames of some rows in another order."""
+    """Put the real frames of some rows in another order."""
     if order == "original":
         return videos
     frames = videos.frames.copy()
@@ -116,7 +116,7 @@ def _moved(videos: VideoFeatures, order: FrameOrder, seed: int, rows: Collection
 
 
 def _taken(videos: VideoFeatures, take: int | None) -> VideoFeatures:
-    """The frames in the middle of `take` equal parts of each clip; all of a clip that has no more."""
+    """Take the frames in the middle of `take` equal parts of each clip; all of a clip that has no more."""
     if take is None:
         return videos
     if take < 1:
@@ -165,7 +165,7 @@ def _rows_of(videos: VideoFeatures, only: Collection[str] | None) -> Collection[
 
 
 def _random_of(clip_id: str, seed: int) -> np.random.Generator:
-    """What is drawn for one clip, whichever others there are."""
+    """Return the generator of one clip, the same whichever others there are."""
     if seed < 0:
         raise UsageError(f"The seed of random frames is {seed}; it must not be negative.")
     digest = sha256(clip_id.encode("utf-8", "surrogatepass")).digest()

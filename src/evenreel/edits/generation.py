@@ -28,13 +28,13 @@ Generate = Callable[[GenerationRequest], "Path | None"]
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """What a generator has made.
+    """Corpus with the counterparts of a generator.
 
     Attributes:
         corpus: with the counterparts that are there.
-        made: how many were made now.
-        kept: how many were there already.
-        set_aside: clips without one, and why.
+        made: number made now.
+        kept: number that were there already.
+        set_aside: clips without a counterpart, and why.
     """
 
     corpus: Corpus
@@ -53,17 +53,17 @@ def generate_counterparts(
 ) -> Generated:
     """Have a generator make a counterpart of each real clip, and pair those that are there.
 
-    Clips are asked for one after another, in the order of the corpus. A counterpart whose file is there is not made
+    Clips are generated one after another, in the order of the corpus. A counterpart whose file is there is not made
     again, nor is one that the corpus has. One that fails, or whose video cannot be read, is set aside and the rest goes
-    on; the next run asks for it again. A run that was cut off goes on where it stopped.
+    on; the next run tries it again. A run that was cut off goes on where it stopped.
 
     Args:
-        corpus: whose real clips are to be mirrored.
+        corpus: its real clips are to be mirrored.
         generate: the generator; what it raises is the reason that a clip is set aside for.
-        out: folder of one generator and setting: the counterparts go to `videos` in it, what is given of a clip as
+        out: folder of one generator and setting: the counterparts go to `videos` in it, its input as
             `evenreel.edits.conditioning` says.
         source: the generator's name.
-        given: what it is given of each clip.
+        given: input of each clip.
         progress: called with the share of the clips that is done.
 
     Raises:
@@ -93,12 +93,12 @@ def generate_counterparts(
 
 
 def _finished(folder: Path) -> dict[str, Path]:
-    """The counterparts that are there, by the names of their files without the suffix."""
+    """Return the counterparts that are there, by the names of their files without the suffix."""
     return {file.stem: file for file in sorted(folder.glob("*")) if file.suffix.lower() in VIDEO_SUFFIXES}
 
 
 def _make(generate: Generate, request: GenerationRequest, maker: RequestMaker, out: Path) -> Path:
-    """One counterpart, in its place.
+    """Make one counterpart, in its place.
 
     Raises:
         MediaError: there is none that can be read.
@@ -124,7 +124,7 @@ def _make(generate: Generate, request: GenerationRequest, maker: RequestMaker, o
 
 
 def _ask(generate: Generate, request: GenerationRequest) -> Path:
-    """The file that the generator has made."""
+    """Call the generator and return its file."""
     try:
         made = generate(request)
     except Exception as error:  # a generator may raise whatever it likes

@@ -1,6 +1,6 @@
 """Frames with a thing taken out: patches that show it are painted over; a control paints over as many elsewhere.
 
-The colour is the mean of what is left of the frame. Blurring would keep the colour of what is to go, and a red ball
+The colour is the mean of the rest of the frame. Blurring would keep the colour of the thing, and a red ball
 that is a red cloud is still red; the mean of the whole frame would keep a part of it. Either way a flat patch with
 sharp edges is nothing that a camera sees, which is why an effect counts only beside that of the control.
 """
@@ -27,12 +27,12 @@ _FRAMES = 64
 
 @dataclass(frozen=True)
 class MaskSettings:
-    """Which patches show a thing.
+    """Choice of the patches that show a thing.
 
     Attributes:
-        share: most of a clip's patches that go, those that show it best; frames need not give equally many.
-        others: what stays; a patch that one of these phrases fits at least as well stays too. How well a phrase fits is
-            counted from its mean over the clip, for some phrases fit everything better than others do.
+        share: largest share of a clip's patches that is painted over, the best fitting ones, whatever their frames.
+        others: phrases of what stays; a patch that one of these fits at least as well stays too. How well a phrase fits
+            is counted from its mean over the clip, for some phrases fit everything better than others do.
     """
 
     share: float = 0.25
@@ -46,13 +46,13 @@ class MaskSettings:
 def remove(
     pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
 ) -> Pixels:
-    """A clip's frames without what some phrases name, as far as the tower can tell where that is.
+    """Paint over what some phrases name in a clip's frames, as far as the tower can tell where it is.
 
     Args:
         pixels: (T, 3, H, W) uint8 RGB, frames of one clip.
-        encoder: its towers say which patches show it.
+        encoder: its towers find the patches.
         phrases: such as `a brown dog`; a patch counts by the one that fits it best.
-        settings: how much goes.
+        settings: share of the patches, and phrases of what stays.
 
     Returns:
         (T, 3, H, W) uint8.
@@ -65,14 +65,14 @@ def remove(
 
 
 def without_motion(pixels: Pixels) -> Pixels:
-    """(T, 3, H, W) -> the same number of frames, all of them the middle one."""
+    """Replace every frame of (T, 3, H, W) by the middle one."""
     return np.repeat(pixels[(len(pixels) - 1) // 2 :][:1], len(pixels), axis=0)
 
 
 def patches_of(
     pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
 ) -> PatchMask:
-    """Which patches of a clip's frames show what some phrases name; arguments and errors as `remove`."""
+    """Find the patches of a clip's frames that show what some phrases name; arguments and errors as `remove`."""
     if not phrases:
         raise UsageError("Name at least one thing to take out of the frames.")
     settings = settings or MaskSettings()
@@ -85,20 +85,20 @@ def patches_of(
 
 
 def patch_cosines(pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str]) -> FloatArray:
-    """(T, rows, columns, K) cosines of the patches of T frames with K phrases; features of few frames are held."""
+    """Compute the cosines (T, rows, columns, K) of the patches of T frames with K phrases, a few frames at a time."""
     vectors = encoder.encode_text(phrases).sentence
     bands = (pixels[start : start + _FRAMES] for start in range(0, len(pixels), _FRAMES))
     return np.concatenate([encoder.encode_patches(band, whole=True) @ vectors.T for band in bands])
 
 
 def above_mean(cosines: FloatArray) -> FloatArray:
-    """(T, rows, columns, K) -> (T, rows, columns) the largest, once each phrase's mean over the clip is taken off."""
+    """Take each phrase's mean over the clip off (T, rows, columns, K), and return the largest: (T, rows, columns)."""
     nearest: FloatArray = (cosines - cosines.mean(axis=(0, 1, 2))).max(axis=-1)
     return nearest
 
 
 def best_patches(fit: FloatArray, share: float) -> PatchMask:
-    """The share of all patches that fit best, at least one; of equal ones the first.
+    """Select the share of all patches that fit best, at least one; of equal ones the first.
 
     >>> best_patches(np.array([[[0.1, 0.9], [0.5, 0.5]]], np.float32), share=0.5).tolist()
     [[[False, True], [True, False]]]
@@ -110,10 +110,10 @@ def best_patches(fit: FloatArray, share: float) -> PatchMask:
 
 
 def shifted(mask: PatchMask, seed: int) -> PatchMask:
-    """A control: as many patches of every frame, in the same shape, at another place that chance chooses.
+    """Shift a mask as a control: as many patches of every frame, in the same shape, at a random other place.
 
-    All frames are shifted alike, and what leaves on one side comes in on the other. Patches drawn one by one would be
-    scattered over the frame, and a hole in one piece harms less, or more, than as many small ones.
+    All frames are shifted alike, and patches that leave on one side come in on the other. Patches drawn one by one
+    would be scattered over the frame, and a hole in one piece harms less, or more, than as many small ones.
     """
     rows, columns = mask.shape[1:]
     if rows * columns == 1:
@@ -123,7 +123,7 @@ def shifted(mask: PatchMask, seed: int) -> PatchMask:
 
 
 def paint_over(pixels: Pixels, mask: PatchMask) -> Pixels:
-    """Frames with some patches in the mean colour of what is left of each; of the whole frame where nothing is.
+    """Paint patches of frames in the mean colour of the rest of each; of the whole frame where no rest is.
 
     Args:
         pixels: (T, 3, H, W) uint8.
@@ -148,5 +148,5 @@ def paint_over(pixels: Pixels, mask: PatchMask) -> Pixels:
 
 
 def _patch_at(pixels: int, patches: int) -> NDArray[np.int64]:
-    """Along one side, the patch that the middle of each pixel lies in."""
+    """Return, along one side, the patch that the middle of each pixel lies in."""
     return (2 * np.arange(pixels) + 1) * patches // (2 * pixels)

@@ -44,11 +44,11 @@ _PLAIN = str.maketrans(
 
 @dataclass(frozen=True)
 class OverlaySettings:
-    """What is written on clips.
+    """Settings of the words written on clips.
 
     Attributes:
         edit: `overlay`, words of another clip; `overlay-control`, as many letters that say nothing, in the same place.
-        seed: of who lends words to whom, and of the control's letters.
+        seed: seed of the distractors, and of the control's letters.
 
     Raises:
         UsageError: there is no such edit.
@@ -64,12 +64,12 @@ class OverlaySettings:
 
 @dataclass(frozen=True)
 class LentWords:
-    """What goes onto clips.
+    """Words to write on clips.
 
     Attributes:
-        words: by clip, those of another one.
-        lenders: by clip, whose they are.
-        captioned: clips that carry a caption, whose lender has nothing on its screen.
+        words: words of another clip, by clip.
+        lenders: the other clip, by clip.
+        captioned: clips that carry a caption, whose distractor has no words on its screen.
         reduced: clips that have words with letters which the font lacks, and lend the others, or marks that it lacks.
         shortened: clips that have more to lend than `MOST_LETTERS`.
         silent: clips without any word that the font could write, which lend nothing.
@@ -84,7 +84,7 @@ class LentWords:
 
     @property
     def notices(self) -> Iterator[str]:
-        """What to know of the words, a sentence each."""
+        """Iterate over notices about the words, a sentence each."""
         clips = len(self.words)
         yield (
             f"{clips - self.captioned:,} of {clips:,} clips carry what is on another clip's screen, {self.captioned:,} "
@@ -101,7 +101,7 @@ class LentWords:
             yield f"{self.silent:,} of {clips:,} clips have no words that could be written; they lend none."
 
     def mark(self, corpus: Corpus, edit: OverlayName) -> Corpus:
-        """The corpus whose clips say whose words they carry; of the control, which carries none, without the column."""
+        """Add the column that names the other clip to a corpus; remove it for the control, which carries no words."""
         clips = corpus.clips.drop(OVERLAY_OF, strict=False)
         if edit == OVERLAY:
             lenders = [self.lenders[clip] for clip in clips["clip_id"]]
@@ -110,18 +110,18 @@ class LentWords:
 
 
 def lent_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> LentWords:
-    """Whose words go onto which clip: those on its screen, or its first caption where nobody read any there.
+    """Assign each clip the words of another one: those on its screen, or its first caption where none were read there.
 
-    Words go to clips of the same split, never to one that has a caption of its lender or shows all of the words itself.
-    Each clip lends about as often.
+    Words go to clips of the same split, never to one that has a caption of the other clip or shows all of the words
+    itself. Each clip lends about as often.
 
     Args:
-        corpus: whose clips.
+        corpus: the clips.
         texts: words on their screens, as `evenreel.corpus.load_texts` has them.
-        seed: of who lends to whom.
+        seed: seed of the assignment.
 
     Raises:
-        CorpusError: nobody has words for some clip, or none that the font could write.
+        CorpusError: there are no words for some clip, or none that the font could write.
     """
     said, shown = _captions(corpus), _on_screen(corpus, texts)
     on_screen = {clip: _drawn(some) for clip, some in shown.items()}
@@ -152,7 +152,7 @@ def lent_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> Len
 
 
 def drawable(text: str) -> str:
-    """The text with plain letters for accented ones, without words that Pillow's own font cannot write whole.
+    """Return the text with plain letters for accented ones, without words that Pillow's own font cannot write whole.
 
     >>> drawable("Café  Hauptstraße 東京 24h")
     'Cafe Hauptstrasse 24h'
@@ -161,7 +161,7 @@ def drawable(text: str) -> str:
 
 
 def _drawable_word(word: str) -> str:
-    """The word without marks that the font lacks; empty where it lacks a letter, without which it is another word."""
+    """Return the word without marks that the font lacks; empty where it lacks a letter."""
     if any(one.isalnum() and not _has_letter(one) for one in word):
         return ""
     return "".join(filter(_has_letter, word))
@@ -171,7 +171,7 @@ class Overlay:
     """Writes words at the bottom of clips; an `evenreel.edits.edited_clips.ClipEdit`.
 
     Args:
-        words: by clip.
+        words: words of each clip.
         settings: whether the words are shown, or letters that say nothing.
     """
 
@@ -180,16 +180,16 @@ class Overlay:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What decides what becomes of every clip."""
+        """Identity of the edit for all clips."""
         look = {"height": HEIGHT, "lines": MOST_LINES, "line_px": LEAST_LINE_PX, "colours": [DARK, LIGHT]}
         return {**asdict(self._settings), **look}
 
     def described_of(self, clip_id: str) -> list[str]:
-        """What decides it of one clip beside that."""
+        """Return the identity of the edit for one clip, beside `described`."""
         return [self._words[clip_id]]
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
-        """(T, 3, H, W) frames of a clip -> these with a banner over their lowest rows.
+        """Cover the lowest rows of a clip's frames (T, 3, H, W) with a banner.
 
         Raises:
             MediaError: the picture is too low.
@@ -211,14 +211,14 @@ class Overlay:
 
 @dataclass(frozen=True)
 class Layout:
-    """Lines of a banner, each as many pixels high."""
+    """Lines of a banner, each `line_px` pixels high."""
 
     lines: tuple[str, ...]
     line_px: int
 
 
 def laid_out(text: str, size: tuple[int, int]) -> Layout:
-    """Words in a banner of some height and width, in the largest letters that will do; what is beyond goes.
+    """Lay out words in a banner of some height and width, in the largest letters that fit; the overflow is cut.
 
     A word that is too long even in the smallest goes on in the next line: squeezed, nobody could read it.
 
@@ -238,11 +238,11 @@ def laid_out(text: str, size: tuple[int, int]) -> Layout:
 
 
 def banner(said: Sequence[str], layout: Layout, size: tuple[int, int]) -> Pixels:
-    """(3, height, width) light letters on a dark ground.
+    """Draw light letters on a dark ground, (3, height, width).
 
     Args:
-        said: what is written, a line each; it is stretched to the width that the line of the layout takes.
-        layout: what sets the place of each line.
+        said: text of each line; it is stretched to the width that the line of the layout takes.
+        layout: sets the place of each line.
         size: height and width.
     """
     height, width = size
@@ -261,7 +261,7 @@ def _room(width: int) -> int:
 
 
 def _letters(text: str, font: ImageFont.FreeTypeFont) -> Image.Image:
-    """A mask of a line, as high as any line of the font."""
+    """Return the mask of a line, as high as any line of the font."""
     mask = Image.new("L", (max(1, round(font.getlength(text))), sum(font.getmetrics())))
     ImageDraw.Draw(mask).text((0, 0), text, fill=255, font=font)
     return mask
@@ -283,7 +283,7 @@ def _whole(word: str, font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]:
 
 
 def _pieces(word: str, font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]:
-    """The word, or parts of it that are as long as the room, of a letter at least."""
+    """Split a word into parts that fit the room, of a letter at least."""
     start = 0
     for end in range(1, len(word)):
         if font.getlength(word[start : end + 1]) > room:
@@ -294,7 +294,7 @@ def _pieces(word: str, font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]
 
 @cache
 def _font(line_px: int) -> ImageFont.FreeTypeFont:
-    """Pillow's own font, whose lines are that high."""
+    """Return Pillow's own font with lines of this height."""
     whole = sum(_loaded(100).getmetrics())
     return _loaded(max(1, line_px * 100 // whole))
 
@@ -308,13 +308,13 @@ def _loaded(em_px: int) -> ImageFont.FreeTypeFont:
 
 @cache
 def _has_letter(letter: str) -> bool:
-    """Whether the font draws it otherwise than the box that stands for what it lacks."""
+    """Check that the font draws a letter otherwise than the box for letters that it lacks."""
     font = _font(LEAST_LINE_PX * 2)
     return bytes(font.getmask(letter)) != bytes(font.getmask(_NO_SUCH_LETTER))
 
 
 def _drawn(texts: Iterable[str]) -> str:
-    """What can be written of the texts in a row, each once."""
+    """Join what can be written of the texts, each once."""
     return " ".join(dict.fromkeys(filter(None, map(drawable, texts))))
 
 
@@ -323,7 +323,7 @@ def _loses_letters(text: str) -> bool:
 
 
 def _folded_letters(text: str) -> str:
-    """Without accents, with single spaces."""
+    """Remove accents, and make spaces single."""
     plain = (one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
     return " ".join("".join(plain).translate(_PLAIN).split())
 
@@ -333,7 +333,7 @@ def _folded(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    """As many of the words as `MOST_LETTERS` have room for, or the beginning of the first one."""
+    """Return as many of the words as `MOST_LETTERS` have room for, or the beginning of the first one."""
     if len(text) <= MOST_LETTERS:
         return text
     whole, _, _ = text[: MOST_LETTERS + 1].rpartition(" ")
@@ -341,7 +341,7 @@ def _short(text: str) -> str:
 
 
 def _nothing_to_write(split: str, clips: int) -> str:
-    """That not one clip of a split has a word to lend."""
+    """Return the sentence for a split without any word to lend."""
     of = f"the split {split!r}" if split else "the corpus"
     return (
         f"Not one of the {clips:,} clips of {of} has words that could be put onto another: Pillow's own font writes "
@@ -350,7 +350,7 @@ def _nothing_to_write(split: str, clips: int) -> str:
 
 
 def _captions(corpus: Corpus) -> dict[str, list[str]]:
-    """By clip, in the order of the table."""
+    """Return the captions of each clip, in the order of the table."""
     found: dict[str, list[str]] = {clip: [] for clip in corpus.clips["clip_id"]}
     for clip, text in corpus.captions.select("clip_id", "text").iter_rows():
         found[clip].append(text)
@@ -358,7 +358,7 @@ def _captions(corpus: Corpus) -> dict[str, list[str]]:
 
 
 def _on_screen(corpus: Corpus, texts: pl.DataFrame | None) -> dict[str, list[str]]:
-    """What was read on the screen of each clip, as it appears."""
+    """Return the on-screen words of each clip, as they appear."""
     found: dict[str, list[str]] = {clip: [] for clip in corpus.clips["clip_id"]}
     if texts is None:
         return found

@@ -1,4 +1,4 @@
-"""What is taken out of clips: their background, the thing that captions name, or their motion.
+"""Removal of the background, of the thing that captions name, or of the motion of clips.
 
 Where a thing is in the picture a tower has to find, patch by patch (`evenreel.edits.masking`), so what goes is a
 guess. A control paints over as many patches elsewhere.
@@ -24,15 +24,15 @@ REMOVED: tuple[Removed, ...] = get_args(Removed)
 
 @dataclass(frozen=True)
 class RemovalSettings:
-    """What is taken out of clips.
+    """Settings of a removal.
 
     Attributes:
-        removed: `background`, what `places` name; `entity`, what the clip's captions name; or `motion`, which leaves
-            the middle frame. Of the first two what fits the other better stays.
+        removed: `background`, phrases of `places`; `entity`, things that the clip's captions name; or `motion`, which
+            leaves the middle frame. Of the first two, patches that fit the other better stay.
         control: paint over as many patches elsewhere; of `motion`, take nothing out.
         places: phrases for backgrounds.
-        share: most of a clip's patches that go, above 0 and at most 1.
-        seed: of where the control paints.
+        share: largest share of a clip's patches that goes, above 0 and at most 1.
+        seed: seed of where the control paints.
 
     Raises:
         UsageError: a value is out of its range.
@@ -59,9 +59,9 @@ class Removal:
     """Takes one thing out of clips; an `evenreel.edits.edited_clips.ClipEdit`.
 
     Args:
-        encoder: its towers find the patches that go; None where motion does, which needs none.
-        things: phrases for what the captions of each clip name, by clip id, see `caption_entities`.
-        settings: what goes.
+        encoder: its towers find the patches that go; None for motion, which needs none.
+        things: phrases for the things that the captions of each clip name, by clip id, see `caption_entities`.
+        settings: the removal.
 
     Raises:
         UsageError: an encoder is missing.
@@ -76,16 +76,16 @@ class Removal:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What decides what becomes of every clip."""
+        """Identity of the edit for all clips."""
         weights = None if self._encoder is None else self._encoder.weights_hash
         return {**asdict(self._settings), "weights": weights}
 
     def described_of(self, clip_id: str) -> list[str]:
-        """What decides it of one clip beside that."""
+        """Return the identity of the edit for one clip, beside `described`."""
         return [*self._things.get(clip_id, ())]
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
-        """(T, 3, H, W) frames of a clip -> these without one thing.
+        """Take one thing out of a clip's frames (T, 3, H, W).
 
         Raises:
             MediaError: its captions name nothing that could go.
@@ -106,7 +106,7 @@ class Removal:
 
 
 def caption_entities(corpus: Corpus, tagger: Tagger) -> dict[str, tuple[str, ...]]:
-    """What the captions of each clip name, by clip id: their entities, without articles, each once."""
+    """Return the entities in the captions of each clip, by clip id, without articles, each once."""
     texts = corpus.captions["text"].to_list()
     found: dict[str, dict[str, None]] = {}
     for clip, tokens in zip(corpus.captions["clip_id"], tagger.tag(texts), strict=True):

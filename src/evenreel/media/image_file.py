@@ -36,7 +36,6 @@ class ImageReader:
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:
-        import PIL.Image  # noqa: F401 -- while nobody waits
 
         self._limits = MediaLimits(**limits)
 
