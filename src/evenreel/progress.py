@@ -1,4 +1,4 @@
-"""Progress of long work: a callable that is told the share done."""
+"""Progress of long work: a callable that takes the share done."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ def part_of(progress: Progress | None, number: int, parts: int) -> Progress:
     """Return the progress of one of several equal parts.
 
     Args:
-        progress: of the whole; None for nobody.
-        number: of the part, from 0.
+        progress: progress of the whole; None for none.
+        number: number of the part, from 0.
         parts: how many there are.
 
     >>> part_of(print, 1, 4)(0.5)
     0.375
     """
     return lambda share: progress((number + share) / parts) if progress else None
+
+
+def stretch_of(progress: Progress, start: float, end: float) -> Progress:
+    """Return the progress of a stretch of the work, which begins and ends at these shares of the whole.
+
+    >>> stretch_of(print, 0.5, 1.0)(0.5)
+    0.75
+    """
+    return lambda share: progress(start + (end - start) * share)

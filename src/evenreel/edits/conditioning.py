@@ -31,8 +31,8 @@ from evenreel.corpus.prompts import (
     write_prompts,
 )
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import NO_PATH, Clip, clips_of
-from evenreel.features.pool import ReaderPool
+from evenreel.features.clip_run import ClipRun
+from evenreel.features.clips import NO_PATH, Clip, clip_aside, clips_of
 from evenreel.features.settings import ClipAside
 from evenreel.files import write_durably
 from evenreel.media.excerpts import Excerpt
@@ -101,25 +101,26 @@ def prepare_requests(
         CorpusError: the folder cannot be written, or there is no such split.
     """
     out, given = Path(out), given or Conditioning()
-    asked = clips_to_mirror(corpus, given)
-    done: dict[str, GenerationRequest | ClipAside] = {}
+    wanted = clips_to_mirror(corpus, given)
+    requests: dict[str, GenerationRequest] = {}
+    aside: dict[str, ClipAside] = {}
     fusing = Lock()  # a language model of the user's need not bear several threads
 
-    def ask(maker: RequestMaker, item: tuple[Clip, list[str]]) -> None:
+    def request(maker: RequestMaker, item: tuple[Clip, list[str]]) -> None:
         clip, captions = item
-        try:
-            with fusing:
-                prompt = fused(captions, given.fuse)
-            done[clip.clip_id] = maker.request(clip, prompt)
-        except MediaError as error:
-            done[clip.clip_id] = clip_aside(clip, error)
-        progress(len(done) / len(asked))
+        with fusing:
+            prompt = fused(captions, given.fuse)
+        requests[clip.clip_id] = maker.request(clip, prompt)
 
-    ReaderPool(partial(RequestMaker, out, given), ask, given.workers or usable_cores()).run(asked)
-    found = [done[clip.clip_id] for clip, _ in asked]
-    requests = tuple(one for one in found if isinstance(one, GenerationRequest))
-    write_prompts(out / PROMPTS, requests)
-    return PreparedRequests(out / PROMPTS, requests, tuple(one for one in found if isinstance(one, ClipAside)))
+    def set_aside(item: tuple[Clip, list[str]], error: MediaError) -> None:
+        aside[item[0].clip_id] = clip_aside(item[0], error)
+
+    readers = given.workers or usable_cores()
+    ClipRun(partial(RequestMaker, out, given), request, set_aside, readers, progress).run(wanted)
+    order = [clip.clip_id for clip, _ in wanted]
+    ready = tuple(requests[clip_id] for clip_id in order if clip_id in requests)
+    write_prompts(out / PROMPTS, ready)
+    return PreparedRequests(out / PROMPTS, ready, tuple(aside[clip_id] for clip_id in order if clip_id in aside))
 
 
 def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[Clip, list[str]]]:
@@ -148,11 +149,6 @@ def fused(captions: Sequence[str], fuse: Fuse) -> str:
     if not prompt:
         raise MediaError("failed", _NO_CAPTION)
     return prompt
-
-
-def clip_aside(clip: Clip, error: MediaError) -> ClipAside:
-    """A clip that an error keeps from being used."""
-    return ClipAside(clip.clip_id, clip.path, error.reason, str(error))
 
 
 class RequestMaker:

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
 
-from evenreel.config import MediaLimits
-from evenreel.corpus import make_corpus, save_corpus
+from evenreel.config import MediaLimits, usable_cores
+from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
 from evenreel.errors import CorpusError, MediaError, UsageError
-from evenreel.features.clips import Clip, clips_of
+from evenreel.features.clip_run import ClipRun
+from evenreel.features.clips import Clip, clip_aside, clips_of
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import remove_leftovers
 from evenreel.features.lock import writer_lock
 from evenreel.features.settings import ClipAside
-from evenreel.files import write_durably
 from evenreel.media.content import stamp
 from evenreel.media.encode import clip_bytes
 from evenreel.media.workers import Worker
-from evenreel.progress import Progress
+from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus, Pixels
 
 READER = "evenreel.media.moments:MomentReader"
-PAGE, CLIPS = "edited.json", "clips"
+PAGE = "edited.json"
+MOST_READERS = 4
+"""Clips at a time, each of which holds `MOST_BYTES` of pixels, and once more while it is edited."""
+
 MOST_BYTES = 256 * 2**20
 """Pixels of one clip that are held at a time; a longer or larger one gets fewer frames a second."""
 
@@ -118,26 +122,20 @@ def edit_clips(
         CorpusError: the folder holds another corpus, is in use or cannot be written; no clip can be used.
     """
     folder, started = Path(folder), time.monotonic()
+    writer = CorpusWriter(folder, PAGE, "edited clips")
     with writer_lock(folder, CorpusError, "choose another --out"):
-        _claim(folder, {"version": _VERSION, "fps": settings.fps, **edit.described})
+        writer.check_owned()
+        writer.claim({"version": _VERSION, "fps": settings.fps, **edit.described}, only="edited otherwise")
         remove_leftovers(folder)
         header = FactSettings(settings.videos, folder / FACTS, limits=settings.limits)
-        facts = clip_facts(corpus, header, lambda share: progress(_LOOKING * share))
+        facts = clip_facts(corpus, header, stretch_of(progress, 0.0, _LOOKING))
         report = ClipEditReport(str(folder), set_aside=[*facts.set_aside])
-        editor = _Editor(folder, edit, settings)
-        written: dict[str, tuple[str, int, float]] = {}
-        try:
-            for done, (clip, fact) in enumerate(_readable(corpus, facts.table), start=1):
-                try:
-                    new, written[clip.clip_id] = editor.write(clip, fact)
-                    report.written += new
-                    report.unchanged += not new
-                except MediaError as error:
-                    report.set_aside.append(ClipAside(clip.clip_id, clip.path, error.reason, str(error)))
-                progress(_LOOKING + (1 - _LOOKING) * done / facts.table.height)
-        finally:
-            editor.close()
-        _save(corpus, folder, written, report)
+        jobs = _readable(corpus, facts.table)
+        report.set_aside += _Editing(writer, edit, settings).run(jobs, stretch_of(progress, _LOOKING, 1.0))
+        report.written, report.unchanged = writer.written, len(writer.clips) - writer.written
+        if not writer.clips:
+            raise CorpusError(f"No clip could be edited; the first: {report.set_aside[0].sentence}.")
+        writer.save(corpus)
     report.seconds = time.monotonic() - started
     return report
 
@@ -152,51 +150,62 @@ class _Fact:
     duration_s: float | None
 
 
-def _readable(corpus: Corpus, facts: pl.DataFrame) -> Iterator[tuple[Clip, _Fact]]:
+class _EditJob(NamedTuple):
+    clip: Clip
+    fact: _Fact
+
+
+def _readable(corpus: Corpus, facts: pl.DataFrame) -> list[_EditJob]:
     """The clips whose headers can be read."""
     columns = ("clip_id", "width", "height", "fps", "duration_s")
     known = {clip: _Fact(*values) for clip, *values in facts.select(columns).iter_rows()}
-    return ((clip, known[clip.clip_id]) for clip in clips_of(corpus) if clip.clip_id in known)
+    return [_EditJob(clip, known[clip.clip_id]) for clip in clips_of(corpus) if clip.clip_id in known]
 
 
-class _Editor:
-    """Reads a clip in a process that can be killed, edits it, and writes it."""
+class _Editing:
+    """Clips through readers and an edit into files."""
 
-    def __init__(self, folder: Path, edit: ClipEdit, settings: ClipEditSettings) -> None:
-        self._folder, self._edit, self._settings = folder, edit, settings
-        self._worker = Worker(READER, {"limits": asdict(settings.limits)}, settings.limits)
+    def __init__(self, writer: CorpusWriter, edit: ClipEdit, settings: ClipEditSettings) -> None:
+        self._writer, self._edit, self._settings = writer, edit, settings
+        self._aside: dict[str, ClipAside] = {}
+        self._editing = threading.Lock()
 
-    def close(self) -> None:
-        """End the reader."""
-        self._worker.close()
+    def run(self, jobs: Sequence[_EditJob], progress: Progress) -> list[ClipAside]:
+        """Write the clips that are not there; return those that cannot be used, in order."""
+        readers = min(usable_cores(), MOST_READERS)
+        ClipRun(self._new_reader, self._write, self._set_aside, readers, progress).run(jobs)
+        return [self._aside[clip.clip_id] for clip, _ in jobs if clip.clip_id in self._aside]
 
-    def write(self, clip: Clip, fact: _Fact) -> tuple[bool, tuple[str, int, float]]:
-        """Whether it had to be written; its path in the new corpus, how many frames it has, and their rate.
+    def _new_reader(self) -> Worker:
+        return Worker(READER, {"limits": asdict(self._settings.limits)}, self._settings.limits)
 
-        Raises:
-            MediaError: it cannot be read, or cannot be edited.
-        """
-        rate, times_s = _times(clip, fact, self._settings.fps)
-        path = f"{CLIPS}/{self._key(clip)}.mp4"
-        made = path, len(times_s), rate
-        if (self._folder / path).is_file():
-            return False, made
-        pixels = self._read(clip, times_s)
-        pictures = map(np.ascontiguousarray, self._edit(clip.clip_id, pixels).transpose(0, 2, 3, 1))
-        _store(self._folder / path, clip_bytes(pictures, Fraction(rate).limit_denominator(1000)))
-        return True, made
+    def _write(self, worker: Worker, job: _EditJob) -> None:
+        clip = job.clip
+        rate, times_s = _times(clip, job.fact, self._settings.fps)
+        file = ChangedClip(f"{CLIPS}/{self._key(clip)}.mp4", len(times_s), rate)
+        self._writer.put(clip.clip_id, file, lambda: self._edited(worker, clip, times_s, rate))
 
-    def _read(self, clip: Clip, times_s: Sequence[float]) -> Pixels:
-        """(T, 3, H, W) frames at some moments, H and W even."""
+    def _set_aside(self, job: _EditJob, error: MediaError) -> None:
+        self._aside[job.clip.clip_id] = clip_aside(job.clip, error)
+
+    def _edited(self, worker: Worker, clip: Clip, times_s: Sequence[float], rate: float) -> bytes:
+        pixels = self._read(worker, clip, times_s)
+        with self._editing:  # an edit need not bear several threads
+            pixels = self._edit(clip.clip_id, pixels)
+        pictures = map(np.ascontiguousarray, pixels.transpose(0, 2, 3, 1))
+        return clip_bytes(pictures, Fraction(rate).limit_denominator(1000))
+
+    def _read(self, worker: Worker, clip: Clip, times_s: Sequence[float]) -> Pixels:
+        """Read frames (T, 3, H, W) at some moments, H and W even."""
         task = {"path": str(self._settings.videos / clip.path), "at_s": [*times_s]}
-        found = [pixels for _, pixels in self._worker.run(task) if pixels is not None]
+        found = [pixels for _, pixels in worker.run(task) if pixels is not None]
         if len(found) != len(times_s):
             raise MediaError("no_frames", f"it has {len(found)} of the {len(times_s)} frames that its header promises")
         height, width = (side // 2 * 2 for side in found[0].shape[:2])
         return np.stack([pixels[:height, :width] for pixels in found]).transpose(0, 3, 1, 2)
 
     def _key(self, clip: Clip) -> str:
-        """32 hex digits over what goes into a file."""
+        """Return 32 hex digits over all that goes into a file."""
         source = asdict(stamp(str(self._settings.videos / clip.path)))
         named = [_VERSION, clip.clip_id, clip.path, asdict(clip.part), source, self._settings.fps]
         named += [dict(self._edit.described), *self._edit.described_of(clip.clip_id)]
@@ -215,40 +224,3 @@ def _times(clip: Clip, fact: _Fact, fps: float) -> tuple[float, list[float]]:
     count = min(most, max(1, round(fact.duration_s * min(fps, fact.fps or fps))))
     rate = count / fact.duration_s
     return rate, [(clip.part.start_s or 0.0) + (number + 0.5) / rate for number in range(count)]
-
-
-def _save(corpus: Corpus, folder: Path, written: Mapping[str, tuple[str, int, float]], report: ClipEditReport) -> None:
-    """Write the new corpus."""
-    if not written:
-        raise CorpusError(f"No clip could be edited; the first: {report.set_aside[0].sentence}.")
-    clips = corpus.clips.filter(pl.col("clip_id").is_in([*written]))
-    paths, counts, rates = zip(*(written[clip] for clip in clips["clip_id"]), strict=True)
-    none = pl.lit(None, pl.Float64)
-    edited = clips.with_columns(
-        pl.Series("path", paths), pl.Series("frame_count", counts), pl.Series("fps", rates),
-        start_s=none, end_s=none,
-    )  # fmt: skip
-    captions = corpus.captions.filter(pl.col("clip_id").is_in(clips["clip_id"].implode()))
-    save_corpus(make_corpus(edited, captions), folder)
-
-
-def _claim(folder: Path, content: Mapping[str, Any]) -> None:
-    """Say what the folder is for before anything else is in it; never take one that is for something else."""
-    page = (json.dumps(content, indent=2) + "\n").encode()
-    place = folder / PAGE
-    there = [name for name in ("clips.parquet", CLIPS) if (folder / name).exists()]
-    if place.is_file() and place.read_bytes() != page:
-        raise CorpusError(f"{folder} holds clips that were edited otherwise; choose another --out, or delete it first.")
-    if there and not place.is_file():
-        raise CorpusError(f"{folder} holds {there[0]} already, of no edited clips; choose another --out.")
-    _store(place, page)
-
-
-def _store(path: Path, payload: bytes) -> None:
-    try:
-        write_durably(path, payload)
-    except OSError as error:
-        raise CorpusError(
-            f"{path} cannot be written ({(error.strerror or str(error)).lower()}). Clips that were finished are kept: "
-            "make room or choose another --out, and run it again."
-        ) from error

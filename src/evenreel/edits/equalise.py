@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,25 +18,24 @@ from typing import Any
 import polars as pl
 
 from evenreel.config import usable_cores
-from evenreel.corpus import make_corpus, save_corpus
 from evenreel.edits.common_form import EqualiseSettings, common_form, form_notices, frame_counts
+from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import Clip, clips_of
+from evenreel.features.clip_run import ClipRun
+from evenreel.features.clips import Clip, clip_aside, clips_of
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import Ledger, remove_leftovers
 from evenreel.features.lock import writer_lock
-from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.settings import ClipAside
-from evenreel.files import write_durably
-from evenreel.media.content import changed_while_reading, stamp, watched_digest
+from evenreel.media.content import changed_while_reading, stamp
 from evenreel.media.same_form import Form
 from evenreel.media.workers import Worker
-from evenreel.progress import Progress
+from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus
 
 WRITER = "evenreel.media.same_form:FormWriter"
-PAGE, CLIPS = "equalised.json", "clips"
+PAGE = "equalised.json"
 _OURS = re.compile(r"-[0-9a-f]{16}\.mp4$")
 _VERSION = 1
 """Of how clips are encoded; those of another one are written anew."""
@@ -91,18 +89,22 @@ def equalise(
         CorpusError: the folder holds another corpus, is in use or cannot be written; no clip can be used.
     """
     folder, started = Path(folder), time.monotonic()
+    writer = CorpusWriter(folder, PAGE, "equalised corpus")
     with writer_lock(folder, CorpusError, "choose another --out"):
-        _check_owned(folder, settings.videos)
+        writer.check_owned()
+        if folder.resolve() == settings.videos.resolve():
+            raise CorpusError(f"The videos that are to be read lie in {folder} too; choose another --out.")
         remove_leftovers(folder)
-        looking = FactSettings(settings.videos, folder / FACTS, settings.workers, settings.limits)
-        facts = clip_facts(corpus, looking, lambda share: progress(share * _HEADERS_SHARE))
+        headers = FactSettings(settings.videos, folder / FACTS, settings.workers, settings.limits)
+        facts = clip_facts(corpus, headers, stretch_of(progress, 0.0, _HEADERS_SHARE))
         form = common_form(corpus, facts, settings)
         counts, short = frame_counts(corpus, facts, form, settings.duration_s)
         report = EqualiseReport(str(folder), _plain(form), set_aside=[*facts.set_aside, *short])
         report.notices += form_notices(corpus, facts, form)
-        _claim(folder, report)
-        written = _Encoding(folder, form, settings, report).run(corpus, counts, progress)
-        _save(corpus, folder, form, written, report)
+        writer.claim({"version": _VERSION, **report.form})
+        _Encoding(writer, form, settings, report).run(corpus, counts, stretch_of(progress, _HEADERS_SHARE, 1.0))
+        report.encoded, report.unchanged = writer.written, len(writer.clips) - writer.written
+        _save(corpus, writer, form, report)
     report.seconds = time.monotonic() - started
     return report
 
@@ -114,74 +116,57 @@ class _EncodeJob:
 
 
 class _Encoding:
-    """Clips through workers into files; what fails is set aside in the report."""
+    """Clips through workers into files; clips that fail are set aside in the report."""
 
-    def __init__(self, folder: Path, form: Form, settings: EqualiseSettings, report: EqualiseReport) -> None:
-        self._folder, self._form, self._settings, self._report = folder, form, settings, report
-        self._ledger = Ledger.load(folder)
-        self._written: dict[str, tuple[str, int]] = {}
-        self._lock = threading.Lock()
-        self._pool = ReaderPool(self._new_writer, self._write, settings.workers or usable_cores())
+    def __init__(self, writer: CorpusWriter, form: Form, settings: EqualiseSettings, report: EqualiseReport) -> None:
+        self._writer, self._form, self._settings, self._report = writer, form, settings, report
+        self._ledger = Ledger.load(Path(report.folder))
 
-    def run(self, corpus: Corpus, counts: Mapping[str, int], progress: Progress) -> dict[str, tuple[str, int]]:
-        """Path and number of frames of each clip that is there at the end."""
+    def run(self, corpus: Corpus, counts: Mapping[str, int], progress: Progress) -> None:
+        """Encode the clips that are not there."""
         jobs = [_EncodeJob(clip, counts[clip.clip_id]) for clip in clips_of(corpus) if clip.clip_id in counts]
-        self._progress, self._jobs, self._done = progress, len(jobs), 0
+        readers = self._settings.workers or usable_cores()
+        self._run = ClipRun(self._new_worker, self._write, self._set_aside, readers, progress)
         try:
-            self._pool.run(jobs)
+            self._run.run(jobs)
         finally:
             self._ledger.save(now=True)
-        return self._written
 
-    def _new_writer(self) -> Worker:
+    def _new_worker(self) -> Worker:
         limits = self._settings.limits
         return Worker(WRITER, {"form": _plain(self._form), "limits": asdict(limits)}, limits)
 
     def _write(self, worker: Worker, job: _EncodeJob) -> None:
-        try:
-            new, path = self._written_now(worker, job)
-        except MediaError as error:
-            if self._pool.stopping:  # a worker that was ended by us is no fault of the clip
-                return
-            aside = ClipAside(job.clip.clip_id, job.clip.path, error.reason, str(error))
-            with self._lock:
-                self._report.set_aside.append(aside)
-        else:
-            with self._lock:
-                self._written[job.clip.clip_id] = path, job.frames
-                self._report.encoded += new
-                self._report.unchanged += not new
-        self._ledger.save()
-        with self._lock:
-            self._done += 1
-            self._progress(_HEADERS_SHARE + (1 - _HEADERS_SHARE) * self._done / self._jobs)
-
-    def _written_now(self, worker: Worker, job: _EncodeJob) -> tuple[bool, str]:
-        """Whether a clip had to be written, and its path in the new corpus."""
         clip = job.clip
         place = self._settings.videos / clip.path
         digest = self._ledger.digest(clip.path, place) or self._ledger.look(clip.path, place, self._digest)[1]
         key = self._key(job, digest)
-        path = f"{CLIPS}/{_slug(clip.clip_id)}-{key}.mp4"
-        if (self._folder / path).is_file():
-            return False, path
+        file = ChangedClip(f"{CLIPS}/{_slug(clip.clip_id)}-{key}.mp4", job.frames, float(self._form.fps))
+        self._writer.put(clip.clip_id, file, lambda: self._encoded(worker, job, place, key))
+        self._ledger.save()
+
+    def _set_aside(self, job: _EncodeJob, error: MediaError) -> None:
+        self._report.set_aside.append(clip_aside(job.clip, error))
+        self._ledger.save()
+
+    def _digest(self, path: str) -> str:
+        return self._run.digest(path, self._settings.limits.stall_timeout_s)
+
+    def _encoded(self, worker: Worker, job: _EncodeJob, place: Path, key: str) -> bytes:
+        """Encode a clip, unless it is known to fail."""
         known = self._ledger.set_aside.get(key)
         if known and known[0] not in TRANSIENT and not self._settings.retry:
             raise MediaError(known[0], known[1])  # type: ignore[arg-type]
         try:
-            payload = self._encoded(worker, job, place)
+            payload = self._encoded_now(worker, job, place)
         except MediaError as error:
-            if not self._pool.stopping:
+            if not self._run.stopping:
                 self._ledger.note_aside(key, error)
             raise
         self._ledger.note_aside(key, None)
-        _store(self._folder / path, payload)
-        return True, path
+        return payload
 
-    def _digest(self, path: str) -> str:
-        return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
-
-    def _encoded(self, worker: Worker, job: _EncodeJob, place: Path) -> bytes:
+    def _encoded_now(self, worker: Worker, job: _EncodeJob, place: Path) -> bytes:
         before, payload = stamp(str(place)), b""
         task = {"path": str(place), "start_s": job.clip.part.start_s or 0.0, "frames": job.frames}
         for _, array in worker.run(task):
@@ -192,74 +177,38 @@ class _Encoding:
         return payload
 
     def _key(self, job: _EncodeJob, digest: str) -> str:
-        """16 hex digits over what goes into a file."""
+        """Return 16 hex digits over all that goes into a file."""
         named = [_VERSION, job.clip.clip_id, digest, job.clip.part.start_s, job.frames, _plain(self._form)]
         return hashlib.blake2b(json.dumps(named).encode(), digest_size=8).hexdigest()
 
 
-def _save(
-    corpus: Corpus, folder: Path, form: Form, written: Mapping[str, tuple[str, int]], report: EqualiseReport
-) -> None:
+def _save(corpus: Corpus, writer: CorpusWriter, form: Form, report: EqualiseReport) -> None:
     """Write the new corpus, and remove clips of earlier runs that it does not name."""
-    report.set_aside += _orphans(corpus, report.set_aside, written)
+    report.set_aside += _orphans(corpus, report.set_aside, writer.clips)
     place = {clip: row for row, clip in enumerate(corpus.clips["clip_id"])}
-    report.set_aside.sort(key=lambda aside: place[aside.clip_id])
-    gone = {aside.clip_id for aside in report.set_aside}
-    clips = corpus.clips.filter(~pl.col("clip_id").is_in(gone))
-    if clips.is_empty():
+    report.set_aside.sort(key=lambda one: place[one.clip_id])
+    for one in report.set_aside:
+        writer.clips.pop(one.clip_id, None)
+    if not writer.clips:
         raise CorpusError("No clip could be encoded; the first: " + report.set_aside[0].sentence + ".")
-    paths, counts = zip(*(written[clip] for clip in clips["clip_id"]), strict=True)
-    equal = clips.with_columns(
-        pl.Series("path", paths),
-        pl.Series("frame_count", counts),
-        pl.lit(None, pl.Float64).alias("start_s"),
-        pl.lit(None, pl.Float64).alias("end_s"),
-        pl.lit(float(form.fps)).alias("fps"),
-        pl.lit("h264").alias("codec"),
-        pl.lit(form.width, pl.Int64).alias("width"),
-        pl.lit(form.height, pl.Int64).alias("height"),
-        (pl.Series(counts) / float(form.fps)).alias("duration_s"),
-    )
-    captions = corpus.captions.filter(pl.col("clip_id").is_in(clips["clip_id"].implode()))
-    save_corpus(make_corpus(equal, captions), folder)
-    for path in set((folder / CLIPS).iterdir()) - {folder / name for name in paths}:
+    sizes = {"width": pl.lit(form.width, pl.Int64), "height": pl.lit(form.height, pl.Int64)}
+    length_s = pl.col("frame_count") / float(form.fps)
+    writer.save(corpus, {"codec": pl.lit("h264"), **sizes, "duration_s": length_s})
+    folder = Path(report.folder)
+    for path in set((folder / CLIPS).iterdir()) - {folder / clip.path for clip in writer.clips.values()}:
         if _OURS.search(path.name):
             path.unlink(missing_ok=True)
 
 
-def _orphans(corpus: Corpus, aside: list[ClipAside], written: Mapping[str, Any]) -> list[ClipAside]:
-    """Mirrors whose real clip is set aside; they have nothing left to be compared with."""
+def _orphans(corpus: Corpus, aside: list[ClipAside], there: Collection[str]) -> list[ClipAside]:
+    """Return the mirrors whose real clip is set aside; they have nothing left to be compared with."""
     gone = {one.clip_id for one in aside}
     rows = corpus.clips.select("clip_id", "path", "pair_id").iter_rows()
     return [
         ClipAside(clip, path, "failed", f"the real clip that it mirrors, {real}, was set aside")
         for clip, path, real in rows
-        if clip in written and real in gone
+        if clip in there and real in gone
     ]
-
-
-def _check_owned(folder: Path, videos: Path) -> None:
-    """Nothing of anyone else's is replaced: not the corpus that is read, nor another one, nor its clips."""
-    there = [name for name in ("clips.parquet", CLIPS) if (folder / name).exists()]
-    if there and not (folder / PAGE).is_file():
-        raise CorpusError(f"{folder} holds {there[0]} already, of no equalised corpus; choose another --out.")
-    if folder.resolve() == videos.resolve():
-        raise CorpusError(f"The videos that are to be read lie in {folder} too; choose another --out.")
-
-
-def _claim(folder: Path, report: EqualiseReport) -> None:
-    """Say what the folder is for before anything else is in it."""
-    _store(folder / PAGE, (json.dumps({"version": _VERSION, **report.form}, indent=2) + "\n").encode())
-
-
-def _store(path: Path, payload: bytes) -> None:
-    try:
-        write_durably(path, payload)
-    except OSError as error:
-        raise CorpusError(
-            f"{path} cannot be written ({(error.strerror or str(error)).lower()}). Clips that were finished are kept: "
-            "make room or choose another --out, and run it again."
-        ) from error
 
 
 def _plain(form: Form) -> dict[str, str | int]:

@@ -127,7 +127,7 @@ def _taken(videos: VideoFeatures, take: int | None) -> VideoFeatures:
 
 
 def _middles(count: int, parts: int) -> Indices:
-    """Numbers of the items in the middle of equal parts, as `evenreel.media.sampling.Midpoints` has them by time.
+    """Return the numbers of items in the middle of equal parts, as `evenreel.media.sampling.Midpoints` does by time.
 
     >>> _middles(8, 4).tolist(), _middles(5, 2).tolist()
     ([1, 3, 5, 7], [1, 3])
@@ -136,7 +136,7 @@ def _middles(count: int, parts: int) -> Indices:
 
 
 def _at(videos: VideoFeatures, places: Sequence[Indices]) -> VideoFeatures:
-    """Only the frames at these places, one row of them a clip, with their times; padding is zero."""
+    """Select the frames at these places, one row of them a clip, with their times; padding is zero."""
     lengths = np.array([len(row) for row in places], np.int64)
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
     rows, columns = np.repeat(np.arange(len(places)), lengths), np.concatenate([*places, np.zeros(0, np.int64)])
@@ -147,7 +147,7 @@ def _at(videos: VideoFeatures, places: Sequence[Indices]) -> VideoFeatures:
 
 
 def _real_places(videos: VideoFeatures) -> Iterator[tuple[str, Indices]]:
-    """The id of each clip, and where it has a frame."""
+    """Iterate over the id of each clip and the places of its real frames."""
     return zip(videos.ids, map(np.flatnonzero, videos.frame_mask), strict=True)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from evenreel.corpus.counterparts import counterparts
 from evenreel.corpus.pairing import GeneratedClip, Generator, pair_clips, path_from
 from evenreel.corpus.prompts import GenerationRequest, file_name
-from evenreel.edits.conditioning import Conditioning, RequestMaker, clip_aside, clips_to_mirror, fused
+from evenreel.edits.conditioning import Conditioning, RequestMaker, clips_to_mirror, fused
 from evenreel.errors import CorpusError, MediaError
+from evenreel.features.clips import clip_aside
 from evenreel.features.folder import remove_leftovers
 from evenreel.features.settings import ClipAside
 from evenreel.files import VIDEO_SUFFIXES, make_folder, replacing

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evenreel.errors import Reason
+from evenreel.errors import MediaError, Reason
 from evenreel.features.manifest import FeatureSet
-from evenreel.features.settings import FLOAT32
+from evenreel.features.settings import FLOAT32, ClipAside
 from evenreel.media.parts import Part
 from evenreel.types import Corpus
 
@@ -32,6 +32,11 @@ def clips_of(corpus: Corpus) -> Iterator[Clip]:
     rows = corpus.clips.select("clip_id", "path", "start_s", "end_s", "fps").iter_rows()
     for clip_id, path, start_s, end_s, fps in rows:
         yield Clip(clip_id, path or "", Part(start_s or None, end_s), fps)
+
+
+def clip_aside(clip: Clip, error: MediaError) -> ClipAside:
+    """Return the record of a clip that an error keeps from being used."""
+    return ClipAside(clip.clip_id, clip.path, error.reason, str(error))
 
 
 def clip_key(digest: str, clip: Clip, made: FeatureSet, precision: str = FLOAT32) -> str:

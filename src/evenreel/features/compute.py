@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
 from evenreel.features.clip_reader import READER, ClipReader, ClipSource, ReaderSettings, WantedStages, merge
-from evenreel.features.clips import NO_PATH, Clip, clip_key, clips_of
+from evenreel.features.clips import NO_PATH, Clip, clip_aside, clip_key, clips_of
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remove_leftovers
 from evenreel.features.lock import writer_lock
@@ -196,7 +196,7 @@ class FeatureJob:
     def _clips(self, corpus: Corpus) -> list[Clip]:
         """Clips that name a file, those of one file together and in the order of their times."""
         clips = list(clips_of(corpus))
-        self._report.set_aside += [_aside(clip, MediaError(*NO_PATH)) for clip in clips if not clip.path]
+        self._report.set_aside += [clip_aside(clip, MediaError(*NO_PATH)) for clip in clips if not clip.path]
         return sorted(
             (clip for clip in clips if clip.path), key=lambda clip: (clip.path, clip.part.start_s or 0.0, clip.clip_id)
         )
@@ -361,7 +361,7 @@ class FeatureJob:
     def _set_aside(self, clip: Clip, error: MediaError) -> None:
         log.info("set aside %s (%s): %s: %s", clip.clip_id, clip.path, error.reason, error)
         with self._report_lock:
-            self._report.set_aside.append(_aside(clip, error))
+            self._report.set_aside.append(clip_aside(clip, error))
         self._progress.file_done(clip.path)
 
     def _note_unchanged(self) -> None:
@@ -378,7 +378,3 @@ def _both(new: Shard | None, stored: Shard | None) -> Shard:
     """Merge the new and the stored shard; one of them at least is there."""
     shards = [shard for shard in (new, stored) if shard is not None]
     return merge(*shards) if len(shards) == 2 else shards[0]
-
-
-def _aside(clip: Clip, error: MediaError) -> ClipAside:
-    return ClipAside(clip.clip_id, clip.path, error.reason, str(error))

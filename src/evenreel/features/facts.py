@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,8 +13,8 @@ import polars as pl
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.clips import NO_PATH, Clip, clips_of
-from evenreel.features.pool import ReaderPool
+from evenreel.features.clip_run import ClipRun
+from evenreel.features.clips import NO_PATH, Clip, clip_aside, clips_of
 from evenreel.features.settings import ClipAside
 from evenreel.files import replacing
 from evenreel.media.content import FileStamp, stamp
@@ -89,18 +88,18 @@ def clip_facts(corpus: Corpus, settings: FactSettings, progress: Progress = lamb
     """
     clips = list(clips_of(corpus))
     known = _load(settings.cache)
-    reading = _HeaderJob(settings, known, progress)
+    job = _HeaderJob(settings, known)
     try:
-        reading.run(list(dict.fromkeys(clip.path for clip in clips if clip.path)))
+        job.run(list(dict.fromkeys(clip.path for clip in clips if clip.path)), progress)
     finally:
-        _save(settings.cache, reading.found)
+        _save(settings.cache, job.found)
     rows: list[dict[str, Any]] = []
     aside: list[ClipAside] = []
     for clip in clips:
         try:
-            rows.append(_facts(clip, reading.found))
+            rows.append(_facts(clip, job.found))
         except MediaError as error:
-            aside.append(ClipAside(clip.clip_id, clip.path, error.reason, str(error)))
+            aside.append(clip_aside(clip, error))
     return ClipFacts(pl.DataFrame(rows, schema={"clip_id": pl.String(), **FACT_COLUMNS}), tuple(aside))
 
 
@@ -134,18 +133,15 @@ class _HeaderJob:
         found: a row a path, by `_FILE_COLUMNS`, or with `reason` and `sentence` where it cannot be read.
     """
 
-    def __init__(self, settings: FactSettings, known: Mapping[str, dict[str, Any]], progress: Progress) -> None:
-        self._settings, self._progress = settings, progress
+    def __init__(self, settings: FactSettings, known: Mapping[str, dict[str, Any]]) -> None:
+        self._settings = settings
         self.found = dict(known)
-        self._pool = ReaderPool(self._new_reader, self._read, settings.workers or usable_cores())
-        self._files = self._done = 0
-        self._counting = threading.Lock()
 
-    def run(self, paths: list[str]) -> None:
+    def run(self, paths: list[str], progress: Progress) -> None:
         """Read the headers of the files that are not known as they are now."""
-        new = [path for path in paths if not self._is_known(path)]
-        self._files = len(new)
-        self._pool.run(new)
+        readers = self._settings.workers or usable_cores()
+        run = ClipRun(self._new_reader, self._read, self._set_aside, readers, progress)
+        run.run([path for path in paths if not self._is_known(path)])
 
     def _is_known(self, path: str) -> bool:
         row = self.found.get(path)
@@ -160,19 +156,13 @@ class _HeaderJob:
 
     def _read(self, worker: Worker, path: str) -> None:
         place = str(self._settings.videos / path)
-        row: dict[str, Any] = {"path": path}
-        try:
-            row |= asdict(stamp(place))
-            for info, _ in worker.run({"path": place}):
-                row |= {name: info[name] for name in FACT_COLUMNS}
-        except MediaError as error:
-            if self._pool.stopping:  # a worker that was ended by us is no fault of the file
-                return
-            row |= {"reason": error.reason, "sentence": str(error)}
+        row: dict[str, Any] = {"path": path, **asdict(stamp(place))}
+        for info, _ in worker.run({"path": place}):
+            row |= {name: info[name] for name in FACT_COLUMNS}
         self.found[path] = row
-        with self._counting:
-            self._done += 1
-            self._progress(self._done / self._files)
+
+    def _set_aside(self, path: str, error: MediaError) -> None:
+        self.found[path] = {"path": path, "reason": error.reason, "sentence": str(error)}
 
 
 def _facts(clip: Clip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

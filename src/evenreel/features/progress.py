@@ -1,4 +1,4 @@
-"""What a long run tells while it goes, and what it could not use."""
+"""Progress of long runs that read video files, and files that they could not use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features", "k
 
 @dataclass(frozen=True)
 class SetAside:
-    """One file that cannot be used, and why."""
+    """A file that cannot be used: a code of `evenreel.errors.Reason`, and a sentence."""
 
     path: str
     reason: str
@@ -19,38 +19,38 @@ class SetAside:
 
 
 class StagedProgress(Protocol):
-    """Told how a run goes. Calls come from several threads."""
+    """Receives the events of a run that reads video files. Calls come from several threads."""
 
     def begin(self, files: int) -> None:
-        """So many files are to be read."""
+        """Begin a run over this many files."""
 
     def frame(self) -> None:
-        """One more frame is decoded and read."""
+        """Count one more decoded frame."""
 
     def file_done(self, path: str) -> None:
-        """One more file is finished or set aside."""
+        """Count one more file, finished or set aside."""
 
     def stage(self, name: str, count: int | None = None) -> None:
-        """Another stage has begun, of so many steps where they can be counted."""
+        """Begin a stage of `count` steps; None where they cannot be counted."""
 
     def advance(self, steps: int) -> None:
-        """So many steps of a stage are done."""
+        """Count finished steps of the stage."""
 
 
 class NoProgress:
-    """A `StagedProgress` that says nothing."""
+    """A `StagedProgress` that ignores every event."""
 
     def begin(self, files: int) -> None:
-        """So many files are to be read."""
+        """Ignore the event."""
 
     def frame(self) -> None:
-        """One more frame is decoded and read."""
+        """Ignore the event."""
 
     def file_done(self, path: str) -> None:
-        """One more file is finished or set aside."""
+        """Ignore the event."""
 
     def stage(self, name: str, count: int | None = None) -> None:
-        """Another stage has begun, of so many steps where they can be counted."""
+        """Ignore the event."""
 
     def advance(self, steps: int) -> None:
-        """So many steps of a stage are done."""
+        """Ignore the event."""

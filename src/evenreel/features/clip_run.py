@@ -1,0 +1,66 @@
+"""Clips or files worked off in parallel by killable readers: what cannot be read is set aside, and the rest goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+from evenreel.errors import MediaError
+from evenreel.features.pool import Item, Reader, ReaderPool
+from evenreel.media.content import watched_digest
+from evenreel.progress import Progress
+
+
+class ClipRun(Generic[Reader, Item]):
+    """A run over some clips or files, each done with one of several readers.
+
+    Args:
+        new_reader: makes a reader with a process of its own; called once in each thread.
+        work: does one item with a reader; a MediaError sets the item aside, any other error ends the run.
+        set_aside: notes an item that cannot be used, and why.
+        readers: number of threads.
+        progress: called with the share of the items that are done or set aside.
+    """
+
+    def __init__(
+        self,
+        new_reader: Callable[[], Reader],
+        work: Callable[[Reader, Item], None],
+        set_aside: Callable[[Item, MediaError], None],
+        readers: int,
+        progress: Progress,
+    ) -> None:
+        self._work, self._set_aside, self._progress = work, set_aside, progress
+        self._pool = ReaderPool(new_reader, self._attempt, readers)
+        self._count = self._done = 0
+        self._counting = threading.Lock()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run is ending, which ends its workers too."""
+        return self._pool.stopping
+
+    def run(self, items: Sequence[Item]) -> None:
+        """Do all items; call it once."""
+        self._count = len(items)
+        self._pool.run(items)
+
+    def digest(self, path: str, stall_timeout_s: float) -> str:
+        """Return the digest of a file's bytes; reading it ends with the run.
+
+        Raises:
+            MediaError: the file cannot be read, or gives nothing for that long.
+        """
+        return watched_digest(path, stall_timeout_s, lambda: self.stopping)
+
+    def _attempt(self, reader: Reader, item: Item) -> None:
+        try:
+            self._work(reader, item)
+        except MediaError as error:
+            if self.stopping:  # a worker that was ended by us is no fault of the item
+                return
+            self._set_aside(item, error)
+        with self._counting:
+            self._done += 1
+            self._progress(self._done / self._count)
