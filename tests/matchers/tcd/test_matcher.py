@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from evenreel.matchers import VideoBatch, build_matcher
 from evenreel.matchers.lengths import check_lengths
 from evenreel.matchers.matcher import Coarse, LearnsMore, TellsParts
 from evenreel.matchers.tcd.matcher import Tcd
+from evenreel.matchers.tcd.reference import multi_head_attention, pair_parts
 from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.similarity.states import row_bytes
 from tests.matchers.examples import (
@@ -55,7 +55,7 @@ def clips(windows: tuple[int, ...] = (2, 0, 1, 5, 3)) -> VideoBatch:
 
 def slow_scores(matcher: Tcd, text: Any, video: VideoBatch) -> dict[str, Tensor]:
     """The parts of each pair, with every row made for it."""
-    found = [[slow_parts(matcher, sentence, *clip) for clip in rows_of(video)] for sentence in text.sentence]
+    found = [[pair_parts(matcher, sentence, *clip) for clip in rows_of(video)] for sentence in text.sentence]
     return {part: torch.stack([torch.stack([one[part] for one in row]) for row in found]) for part in found[0][0]}
 
 
@@ -71,101 +71,6 @@ def rows_of(video: VideoBatch) -> list[tuple[Tensor, Tensor, Tensor]]:
             video.frames, video.frame_mask, video.windows, video.window_mask, confidence, strict=True
         )
     ]
-
-
-@torch.no_grad()
-def slow_parts(matcher: Tcd, sentence: Tensor, frames: Tensor, windows: Tensor, certain: Tensor) -> dict[str, Tensor]:
-    """Equations 2 and 6 to 13 of one pair, as a reader of the paper would write them."""
-    own = matcher.settings
-    root = math.sqrt(DIMENSION)
-    if len(windows) == 0:
-        assert matcher.no_text is not None
-        windows, certain = F.normalize(matcher.no_text, dim=-1)[None], torch.ones(1, dtype=torch.float64)
-    p, q = torch.ones(len(frames)).double() / len(frames), torch.ones(len(windows)).double() / len(windows)
-    if own.text_condition:
-        p = (torch.stack([sentence @ row for row in frames]) / own.tau).softmax(0)
-        logits = torch.stack([sentence @ row for row in windows]) / own.tau
-        q = (logits + (certain.log() if own.confidence else 0)).softmax(0)
-    if own.preserve_mean:
-        p, q = p * len(frames), q * len(windows)
-    raw_v, raw_o = root * frames, root * windows
-    v = torch.stack([weight * row for weight, row in zip(p, raw_v, strict=True)])
-    o = torch.stack([weight * row for weight, row in zip(q, raw_o, strict=True)])
-    refined_v, refined_o = v, o
-    if own.co_attention:
-        refined_o = looked_at(matcher.frames_look, (v, raw_v), (o, raw_o), own.co_residual)
-        refined_v = looked_at(matcher.windows_look, (o, raw_o), (v, raw_v), own.co_residual)
-    means = {"video": refined_v.mean(0), "ocr": refined_o.mean(0)}
-    found = {part: F.cosine_similarity(sentence, means[part], dim=0) for part in ("video", "ocr")}
-    found["hybrid"] = F.cosine_similarity(sentence, slow_hybrid(matcher, refined_v, refined_o), dim=0)
-    return {part: found[part] for part in own.parts}
-
-
-def looked_at(module: Any, queries: tuple[Tensor, Tensor], keys: tuple[Tensor, Tensor], residual: bool) -> Tensor:
-    """Equation 6 or 7, one head of D; queries and keys weighed, and as they were, which is what normalisation sees."""
-    out = []
-    for query, raw_query in zip(*queries, strict=True):
-        looks = query if module.norm_query is None else module.norm_query(raw_query)
-        logits = []
-        for key, raw_key in zip(*keys, strict=True):
-            seen = key if module.norm_key is None else module.norm_key(raw_key)
-            logits.append(module.query(looks) @ module.key(seen) / math.sqrt(DIMENSION))
-        weights = torch.stack(logits).softmax(0)
-        found = sum(weight * module.value(key) for weight, key in zip(weights, keys[0], strict=True))
-        out.append(query + found if residual else found)
-    return torch.stack(out)
-
-
-def slow_hybrid(matcher: Tcd, v: Tensor, o: Tensor) -> Tensor:
-    """Equations 8 to 11, or another fusion."""
-    own = matcher.settings
-    if own.fusion == "addition":
-        return v.mean(0) + o.mean(0)
-    if own.fusion == "product":
-        return v.mean(0) * o.mean(0) + v.mean(0)
-    if own.fusion == "concat":
-        assert matcher.joint is not None
-        joint: Tensor = matcher.joint(torch.cat([v.mean(0), o.mean(0)]))
-        return joint
-    assert matcher.video_types is not None
-    assert matcher.ocr_types is not None
-    typed_v, typed_o = typed(v, matcher.video_types), typed(o, matcher.ocr_types)
-    if own.fusion == "cross_attention":
-        assert matcher.cross is not None
-        seen = multi_head(matcher.cross.cross, typed_o, typed_v).mean(0)
-        return o.mean(0) + seen if own.residual else seen
-    clues = [slow_clue(matcher, "video", typed_v, typed_o)]
-    if own.fusion == "clues":
-        clues.append(slow_clue(matcher, "ocr", typed_o, typed_v))
-    return torch.stack(clues).mean(0)
-
-
-def typed(rows: Tensor, types: Tensor) -> Tensor:
-    return torch.stack([row + types[min(place, len(types) - 1)] for place, row in enumerate(rows)])
-
-
-def slow_clue(matcher: Tcd, side: str, own: Tensor, other: Tensor) -> Tensor:
-    module: Any = matcher.clues[side]
-    settings = matcher.settings
-    assert matcher.clue_type is not None
-    token = (module.token + matcher.clue_type)[None]
-    query = token
-    if settings.intra == "self_attention":
-        rows = torch.cat([token, own])
-        token = token + multi_head(module.inner, rows, rows)[:1]  # every row looks at every row; the first is the clue
-        query = module.norm(token)
-    keys = torch.cat([own, other]) if settings.intra == "keys" else other
-    found = multi_head(module.cross, query, keys)
-    return (token + found if settings.residual else found)[0]
-
-
-def multi_head(module: Any, queries: Tensor, keys: Tensor) -> Tensor:
-    """With the weights of torch's own attention."""
-    torch_form = torch.nn.MultiheadAttention(DIMENSION, HEADS, bias=False, batch_first=True).double()
-    torch_form.in_proj_weight.data = torch.cat([module.query.weight, module.key.weight, module.value.weight])
-    torch_form.out_proj.weight.data = module.output.weight
-    found: Tensor = torch_form(queries[None], keys[None], keys[None], need_weights=False)[0][0]
-    return found
 
 
 @pytest.mark.parametrize(
@@ -220,8 +125,8 @@ def test_a_clue_among_the_queries_alone_learns_nothing_of_its_rows() -> None:
     own, other = torch.randn(2, 4, DIMENSION, dtype=torch.float64).unbind()
     token = (clue.token + matcher.clue_type)[None]
     with torch.no_grad():
-        among = multi_head(clue.cross, torch.cat([token, own]), other)[0]
-        alone = multi_head(clue.cross, token, other)[0]
+        among = multi_head_attention(clue.cross, torch.cat([token, own]), other)[0]
+        alone = multi_head_attention(clue.cross, token, other)[0]
     torch.testing.assert_close(among, alone)
     # So what the windows' own order of types is, which only rows of queries have, does not matter to the clue there.
     real = tcd(**(PRINTED | {"intra": "self_attention", "fusion": "video_clue"}))

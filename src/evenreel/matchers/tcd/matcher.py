@@ -3,7 +3,8 @@
 A caption weighs frames V and on-screen windows O (equation 2), both look at each other (6, 7), a clue token of each
 looks at what the other found (8 to 11), and the caption is compared with the mean of the frames, of the windows, and
 with the clue (12, 13). A loss keeps windows in step with frames (3 to 5). `TcdSettings` names each of these, and where
-the formulas as printed do something else than they are meant to.
+the formulas as printed do something else than they are meant to. `evenreel.matchers.tcd.reference` writes them down for
+one pair, as the paper does.
 
 Names follow the paper: what comes out of frames that look at windows, a row for each frame, are its refined windows
 (`ocr`); what comes out of windows that look at frames, a row for each window, its refined frames (`video`). There need
