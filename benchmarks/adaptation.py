@@ -87,7 +87,7 @@ def measure(asked: argparse.Namespace) -> tuple[float, float]:
     matcher = Adapted(inner, asked.dimension, AdapterSettings(kind="mlp")).eval()
     stream, settings = stream_of(asked), settings_of(asked.row)
     begun = peak_mib()
-    model = TestTimeMatcher(matcher, stream.videos, settings, aids_of(asked))
+    model = TestTimeMatcher(matcher, stream.videos, settings, resources_of(asked))
     begun_s = time.process_time()
     if asked.row == RANKED:
         for batch in stream.batches(settings.batch_size):
@@ -110,7 +110,7 @@ def settings_of(row: str) -> AdaptSettings:
     }.get(row, paper)
 
 
-def aids_of(asked: argparse.Namespace) -> Resources:
+def resources_of(asked: argparse.Namespace) -> Resources:
     """What the dearest row takes."""
     rng = np.random.default_rng(1)
     confounders = torch.from_numpy(unit(rng, CONFOUNDERS, asked.dimension))
