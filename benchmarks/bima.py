@@ -85,7 +85,8 @@ from evenreel.papers.bima.parts import told_apart, whole_captions
 from evenreel.planted import BiasName, plan_corpus
 from evenreel.planted.captions import caption
 from evenreel.planted.scenes import sample_scene
-from evenreel.training.recipe.recipe import MatcherChoice, Recipe
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import MatcherChoice
 from evenreel.types import Encoder, TextFeatures
 
 FREE = 0.0

@@ -71,7 +71,8 @@ from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, length_fi
 from evenreel.planted import corpus_of, plan_corpus, text_features, video_features
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.loop.run import RunHooks, TrainedModel
-from evenreel.training.recipe.recipe import MatcherChoice, Members, Recipe, Trim
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import MatcherChoice, Members, Trim
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
 FREE = 0.0

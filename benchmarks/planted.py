@@ -58,7 +58,8 @@ from evenreel.planted import (
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records
 from evenreel.types import Corpus, Encoder, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
 STRENGTH = 0.9

@@ -82,7 +82,7 @@ from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.planted import plan_corpus
 from evenreel.planted.folder import write_corpus
 from evenreel.planted.shots import PlantSettings
-from evenreel.training.recipe.recipe import MatcherChoice
+from evenreel.training.recipe.sections import MatcherChoice
 from evenreel.types import Corpus, ScoreBlocks
 
 STRENGTH = 0.9

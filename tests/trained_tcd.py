@@ -12,7 +12,8 @@ from evenreel.planted import PlantedCorpus, corpus_of, plan_corpus, text_feature
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records
 
 FRAMES, STEPS = 6, 30
 RULE = f"{FRAMES} midpoints"

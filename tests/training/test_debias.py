@@ -27,7 +27,7 @@ from evenreel.training.data.pairs import Order, pairs_of, parts_of
 from evenreel.training.data.pixels import PixelExamples
 from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import LAST, METRICS
-from evenreel.training.recipe.recipe import Data
+from evenreel.training.recipe.sections import Data
 from evenreel.types import Corpus
 from tests.training.loop.test_run import CutShortError, figures_of, weights_of
 from tests.training.small_material import DIMENSION, small_corpus, small_examples, small_recipe

@@ -12,7 +12,8 @@ from evenreel.evaluation.results import EvaluationSettings
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
-    from evenreel.training.recipe.recipe import Recipe, Selection
+    from evenreel.training.recipe.recipe import Recipe
+    from evenreel.training.recipe.sections import Selection
 
 METRICS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
 

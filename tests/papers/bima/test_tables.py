@@ -38,7 +38,7 @@ from evenreel.papers.engine.material import Part
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.trainings import each_outcome
 from evenreel.papers.engine.variants import Variants
-from evenreel.training.recipe.recipe import MatcherChoice
+from evenreel.training.recipe.sections import MatcherChoice
 from evenreel.types import Scores
 from tests.papers.class_clips import class_material, quick_settings
 from tests.papers.every_input import EveryInput, EverySetting

@@ -14,7 +14,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.papers import STUDIES, part_of, run_study, study_recipe
 from evenreel.papers.engine.fine_tuning import zero_shot
 from evenreel.papers.engine.material import groups_in, one_group
-from evenreel.training.recipe.recipe import Backbone
+from evenreel.training.recipe.sections import Backbone
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import GROUP, offset_part, paired_corpus, quick_settings
 

@@ -36,7 +36,7 @@ from evenreel.papers.tcd.variants import (
     word_ratios,
     wordless_modules,
 )
-from evenreel.training.recipe.recipe import MatcherChoice
+from evenreel.training.recipe.sections import MatcherChoice
 from evenreel.types import Scores
 from tests.papers.every_input import EveryInput, EverySetting, options_of
 from tests.papers.signs import TEST, TRAIN, quick_settings, sign_material, with_words

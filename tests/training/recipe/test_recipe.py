@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.training import RecipeError, find_recipe, load_recipe, recipe_from, recipe_text
-from evenreel.training.recipe.recipe import Backbone, Loop, Members, Recipe, Trim
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Backbone, Loop, Members, Trim
 
 SMALL: dict[str, Any] = {
     "name": "small",

@@ -24,7 +24,8 @@ from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.mirrors import mirrors_of
 from evenreel.training.data.pairs import needs_relevance, pairs_of
 from evenreel.training.loop.run import RunHooks, train
-from evenreel.training.recipe.recipe import MatcherChoice, Recipe
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import MatcherChoice
 
 STARTS_READY = ("mean_pool", "temporal")
 """Matchers that rank by the towers' own similarities before they are trained."""

@@ -10,7 +10,8 @@ from evenreel.errors import UsageError
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.registry import MATCHERS
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.training.recipe.recipe import MatcherChoice, Recipe
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import MatcherChoice
 from evenreel.types import Corpus
 
 BASELINE = "baseline"

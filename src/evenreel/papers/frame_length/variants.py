@@ -15,7 +15,8 @@ from evenreel.matchers.registry import MATCHERS
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.variants import BASELINE, MemberOf, Variant, Variants, beside, with_room
-from evenreel.training.recipe.recipe import MatcherChoice, Members, Recipe, Trim
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import MatcherChoice, Members, Trim
 
 RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR = "RmvRand", "RmvAll", "ensemble", "backdoor"
 TUNED, STRATA, RANDOM, ALL_STEPS = "fine-tuned strata", "strata by length", "strata at random", ", all steps each"

@@ -37,7 +37,8 @@ from evenreel.training.data.pixels import ClipVideo, PixelExamples, clip_files
 from evenreel.training.data.tower_windows import with_on_screen, written_used
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.ensemble.trimmed import Trimmed, trimmed_corpus, uses_of
-from evenreel.training.recipe.recipe import Backbone, Recipe, RecipeError
+from evenreel.training.recipe.recipe import Recipe, RecipeError
+from evenreel.training.recipe.sections import Backbone
 from evenreel.training.specs import spec_of
 from evenreel.types import Corpus
 

@@ -20,7 +20,8 @@ from evenreel.corpus.relevance import ClassRelevance, class_relevance
 from evenreel.errors import CorpusError
 from evenreel.losses.ranking import BY_RELEVANCE
 from evenreel.training.data.mirrors import Mirrors, mirror_rows
-from evenreel.training.recipe.recipe import Data, Recipe
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Data
 from evenreel.types import Corpus
 
 

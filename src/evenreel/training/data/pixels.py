@@ -55,7 +55,7 @@ class PixelExamples:
         rule: which frames of a clip are looked at.
         preprocessing: how the tower wants its pictures.
         full_length: whether the text tower takes captions of its full length only, as SigLIP does.
-        augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.recipe.Backbone`.
+        augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.sections.Backbone`.
         seen: (V, D) means of the clips' frames before training (`evenreel.features.pretrained`); None where not needed.
         windows: what is written in the clips; None where not needed.
     """

@@ -23,7 +23,8 @@ from evenreel.training.data.pairs import Pairs
 from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.milestones import SelectionProgress
 from evenreel.training.loop.run import RunHooks, TrainedModel
-from evenreel.training.recipe.recipe import Members, Recipe
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Members
 from evenreel.types import ScoreBlocks
 
 

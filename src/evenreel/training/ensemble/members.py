@@ -24,7 +24,8 @@ from evenreel.training.ensemble.strata import described, divided, known
 from evenreel.training.loop.milestones import Watch
 from evenreel.training.loop.run import RunHooks, TrainedModel, facts_of, train_held
 from evenreel.training.loop.run_folder import held, remember
-from evenreel.training.recipe.recipe import Members, Recipe
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Members
 from evenreel.training.specs import fitted_spec
 
 ALONE = RunHooks()

@@ -13,7 +13,8 @@ from evenreel.corpus import select
 from evenreel.corpus.actions import Actions, Unit, actions_of
 from evenreel.debias.trimming import Trimming, trimmed, trimmed_at_random
 from evenreel.errors import CorpusError
-from evenreel.training.recipe.recipe import Recipe, Trim
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Trim
 from evenreel.types import Corpus
 
 

@@ -17,7 +17,8 @@ from evenreel.training.loop.checkpoint_io import write_weights
 from evenreel.training.loop.metrics_file import MetricsFile
 from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.run_folder import CHECKPOINTS, LAST, METRICS, writing
-from evenreel.training.recipe.recipe import Recipe, Selection
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Selection
 
 LINES = 200
 """Rows of losses in a run whose recipe does not say how many steps lie between them."""

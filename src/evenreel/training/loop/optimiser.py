@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenreel.training.recipe.recipe import Optimiser, Recipe, Schedule
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Optimiser, Schedule
 
 HEAD, BACKBONE, LOGIT_SCALE = "head", "backbone", "logit_scale"
 

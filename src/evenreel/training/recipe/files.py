@@ -15,7 +15,8 @@ from evenreel.debias.source import SourceDebias
 from evenreel.documents import brief, parse_yaml
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
-from evenreel.training.recipe.recipe import MatcherChoice, Recipe, RecipeError, Trim
+from evenreel.training.recipe.recipe import Recipe, RecipeError
+from evenreel.training.recipe.sections import MatcherChoice, Trim
 
 Settings = TypeVar("Settings")
 

@@ -1,269 +1,37 @@
-"""What a training run does, as typed settings: a recipe, and every knob that it has."""
+"""What a training run does: a recipe of sections, and what can be wrong with their settings before anything is read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from itertools import pairwise
 
 from evenreel.debias.source import SourceDebias
+from evenreel.documents import brief
 from evenreel.errors import UsageError
-from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.training.recipe.checks import wrong_settings
+from evenreel.media import parse_rule
+from evenreel.training.recipe.sections import (
+    Backbone,
+    Data,
+    Loop,
+    MatcherChoice,
+    Members,
+    Optimiser,
+    Records,
+    Schedule,
+    Selection,
+    Trim,
+)
+
+MOST = 10**9
+"""Of epochs, steps and the like: beyond every training, and within every counter."""
+MOST_LETTERS = 200
+"""Of a recipe's name."""
 
 
 class RecipeError(UsageError):
-    """Raised when a recipe cannot be found, read or followed; every message names the place in it."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """The captions and clips to learn from.
-
-    Attributes:
-        corpus: folder of the corpus (`evenreel corpus import`).
-        features: folder of features of its clips and captions, computed once (`evenreel features`); null where the
-            towers run in training, see `Backbone`.
-        videos: folder that the paths of the clips start from; null for the folder of the corpus.
-        train: split that is learned from.
-        validation: split that the model is selected on; null where none is.
-        held_out: share of the videos of `train` that is kept out of it for selection, for corpora without a split of
-            their own for it; 0 for none. Clips of one video stay together.
-        generated_share: share of the real clips that are learned from for which the generated clip that mirrors it
-            stands in, with its captions; 0 for none. Mirrors take no other part: neither in selection, nor in training
-            but for `debias`.
-        generated_group: which mirrors, by their generator and its setting; null for the only ones that there are.
-        streams: which of the streams of stored features are used, by name; empty for all of them.
-        seen: folder of features by the backbone's towers as they are before training, for a matcher that selects scene
-            elements by these; null where `features` are used.
-        on_screen: folder of features, by any encoder and the backbone's rule, whose on-screen text the backbone's text
-            tower reads in training; null for none, and where `features` are used, which have their own.
-        words: what is done to the words of on-screen text, to find out how much a matcher needs them; null for nothing.
-    """
-
-    corpus: str
-    features: str | None = None
-    videos: str | None = None
-    train: str = "train"
-    validation: str | None = "val"
-    held_out: float = 0.0
-    generated_share: float = 0.0
-    generated_group: str | None = None
-    streams: tuple[str, ...] = ()
-    seen: str | None = None
-    on_screen: str | None = None
-    words: WordChanges | None = None
-
-
-@dataclass(frozen=True)
-class Backbone:
-    """Towers that run in training, from pixels and words.
-
-    Attributes:
-        model: CLIP or SigLIP: `builtin`, a hub id or a folder.
-        train: learn its weights too; false: they stay as they are.
-        frozen: parameters that stay as they are all the same: patterns of their names in the checkpoint, such as
-            `vision_model.embeddings.*`.
-        rule: which frames of a clip are looked at, in the words of `evenreel.media.parse_rule`.
-        max_words: most tokens of a caption, its marks for start and end included; longer ones are cut.
-        augment: `none`; `crop`: one random part of 0.5 to 1 of the picture's area for all frames of a clip, resized to
-            what the tower takes; `crop_and_flip`: also mirrored half of the time, which swaps left and right.
-        gradient_checkpointing: calculate the towers' layers a second time instead of keeping them in memory.
-    """
-
-    model: str
-    train: bool = True
-    frozen: tuple[str, ...] = ()
-    rule: str = "12 midpoints"
-    max_words: int = 77
-    augment: Literal["none", "crop", "crop_and_flip"] = "none"
-    gradient_checkpointing: bool = False
-
-
-@dataclass(frozen=True)
-class MatcherChoice:
-    """The retrieval model.
-
-    Attributes:
-        name: a key of `evenreel.matchers.MATCHERS`.
-        settings: fields of its settings class that differ from the defaults.
-    """
-
-    name: str
-    settings: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Trim:
-    """Training clips that are left out until each class is as long as in another split (frame-length bias, RmvAll).
-
-    Attributes:
-        rule: `all`: of every class the shortest or the longest; `random`: as many, drawn without a look at their length
-            (RmvRand).
-        margin: delta, in frames (in seconds where the corpus has no frames): classes nearer than this stay.
-        least: alpha, clips that a class keeps.
-        target: split whose classes are the measure; null for the one that the model is selected on. Another one is a
-            statistic that no training should have, and the checkpoint and all its scores say so.
-    """
-
-    rule: Literal["all", "random"] = "all"
-    margin: float = 60.0
-    least: int = 20
-    target: str | None = None
-
-
-@dataclass(frozen=True)
-class Members:
-    """Several trainings of the recipe that become one matcher (frame-length bias, backdoor adjustment).
-
-    Attributes:
-        by: `length`: each learns from the clips of one stratum of length; `seed`: each from all of them, from another
-            seed, which is the plain ensemble.
-        count: M, how many.
-        split: how lengths are divided: `equal` counts of clips, `adjusted` (algorithm 2), or at `thresholds`; `random`
-            draws strata without a look at lengths, by `loop.seed`, which is the control of the others.
-        fraction: of `adjusted` and `random`, the share of the first of the last two strata; null: for `adjusted` that
-            of the clips that are shorter than the mean of the training clips, for `random` strata of equal size.
-        thresholds: M - 1 lengths, ascending.
-        longest_first: of `adjusted`, begin with the long clips.
-        only: number of the one stratum, from 1, that is trained; null for all.
-        form: `models`: M matchers, so that a video is encoded M times; `heads`: one matcher with a small map of
-            the caption for each stratum, so that it is encoded once. Not in the paper.
-        fusion: weights of the scores: `prior`, the share of the clips in each stratum (equation 5); `uniform`;
-            `learned`: on the validation split.
-        standardise: bring the scores of each member to mean 0 and deviation 1 over the validation split first.
-        begin: `fresh` weights, or those of a training on all clips (`full`), which the paper calls a failure.
-        steps: of each stratum: its `share` of those of a training on all clips, so that all strata together cost what
-            that costs, as in the paper, whose epochs are as much shorter; or as many as that takes (`full`).
-        at_once: members that are trained at a time, each in a process of its own.
-    """
-
-    by: Literal["length", "seed"] = "length"
-    count: int = 2
-    split: Literal["equal", "adjusted", "thresholds", "random"] = "adjusted"
-    fraction: float | None = None
-    thresholds: tuple[float, ...] = ()
-    longest_first: bool = False
-    only: int | None = None
-    form: Literal["models", "heads"] = "models"
-    fusion: Literal["prior", "uniform", "learned"] = "prior"
-    standardise: bool = False
-    begin: Literal["fresh", "full"] = "fresh"
-    steps: Literal["share", "full"] = "share"
-    at_once: int = 1
-
-
-@dataclass(frozen=True)
-class Optimiser:
-    """AdamW (decoupled weight decay, arXiv 1711.05101).
-
-    Attributes:
-        lr: peak rate of the matcher's parameters.
-        backbone_lr: peak rate of the towers' parameters.
-        logit_scale_lr: peak rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it the
-            rate of the backbone.
-        betas: decay of the averages of the gradient and of its square.
-        eps: added to the root of the latter; more than 0, since a weight without a gradient has a root of 0.
-        weight_decay: times the rate, the share that weights lose each step.
-        exempt: patterns of the names of parameters that do not decay.
-    """
-
-    lr: float = 1e-4
-    backbone_lr: float = 1e-7
-    logit_scale_lr: float | None = None
-    betas: tuple[float, float] = (0.9, 0.98)
-    eps: float = 1e-6
-    weight_decay: float = 0.2
-    exempt: tuple[str, ...] = ("*bias", "*norm*", "*logit_scale")
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Schedule of the learning rates over steps; see `evenreel.training.loop.optimiser.rate_share`.
-
-    Attributes:
-        form: `cosine`: from the peak after warm-up down to 0; `bert_adam`: the cosine of BertAdam, which the code of
-            CLIP4Clip uses: it does not wait for the end of the warm-up, so the rate falls at once by a little when
-            that ends; `constant`: the peak after warm-up.
-        warmup: share of all steps in which the rate rises in a line from 0.
-    """
-
-    form: Literal["cosine", "bert_adam", "constant"] = "cosine"
-    warmup: float = 0.1
-
-
-@dataclass(frozen=True)
-class Loop:
-    """Length of the training, size of batches, and devices.
-
-    Attributes:
-        batch_size: captions, each with its clip, of one batch: all devices together; those are the negatives that a
-            caption meets.
-        epochs: how often every caption is seen; null where `steps` says how long. Captions that do not fill a batch
-            at the end of an epoch are left out of it.
-        steps: optimiser steps; null where `epochs` says how long.
-        accumulate: batches whose gradients are averaged to one step; more of them do not mean more negatives.
-        gradient_clip: largest length of the gradient of all parameters; 0 for no limit.
-        precision: `float32`, or `bfloat16` where it is safe, with weights in float32.
-        device: `auto`, `cpu` or `cuda`.
-        devices: how many of them; each calculates its part of the batch.
-        workers: processes that decode clips; 0: in the training process. Features need none.
-        seed: of every random choice.
-        deterministic: on a GPU use only operations that give equal bytes in every run, which is slower. On a CPU they
-            always do.
-    """
-
-    batch_size: int = 128
-    epochs: int | None = 5
-    steps: int | None = None
-    accumulate: int = 1
-    gradient_clip: float = 1.0
-    precision: Literal["float32", "bfloat16"] = "float32"
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    devices: int = 1
-    workers: int = 0
-    seed: int = 0
-    deterministic: bool = False
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Selection of the best state of the model on the validation split.
-
-    Attributes:
-        metric: what is compared, in the words of `evenreel evaluate`, text to video: `R@1`, `Rsum`, `MedR`, `nDCG`, ...
-        relevance: what answers a caption: `clip`, `text`, `classes` or `classes-iou`, as in `evenreel evaluate`.
-        per_epoch: evaluations each epoch; the last step is always evaluated.
-        every_steps: steps from one evaluation to the next; null where `per_epoch` rules.
-        patience: evaluations in a row without a better one after which training stops early; null for never.
-        start_share: share of the weights that training began with in those that are evaluated and kept, the trained
-            ones being the rest; 0 for the trained ones alone. WiSE-FT (arXiv 2109.01903) recommends 0.5: what a tower
-            knew before outlives a bias of the training data.
-    """
-
-    metric: str = "R@1"
-    relevance: Literal["clip", "text", "classes", "classes-iou"] = "clip"
-    per_epoch: int = 1
-    every_steps: int | None = None
-    patience: int | None = None
-    start_share: float = 0.0
-
-
-@dataclass(frozen=True)
-class Records:
-    """Settings of what a run records beside its checkpoints and metrics.csv.
-
-    Attributes:
-        every_steps: steps from one line of the losses and rates to the next; null: so many that a run has about 200.
-        save_every_steps: steps from one checkpoint to go on from to the next; null: as often as is evaluated.
-        tensorboard: write a log for TensorBoard.
-        wandb: project of Weights & Biases to log to (`pip install wandb`); null for none.
-    """
-
-    every_steps: int | None = None
-    save_every_steps: int | None = None
-    tensorboard: bool = True
-    wandb: str | None = None
+    """A recipe cannot be found, read or followed; every message names the place in it."""
 
 
 @dataclass(frozen=True)
@@ -304,13 +72,202 @@ class Recipe:
     debias: SourceDebias | None = None
     trim: Trim | None = None
     members: Members | None = None
-    optimiser: Optimiser = Optimiser()
-    schedule: Schedule = Schedule()
-    loop: Loop = Loop()
-    selection: Selection = Selection()
-    records: Records = Records()
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    schedule: Schedule = field(default_factory=Schedule)
+    loop: Loop = field(default_factory=Loop)
+    selection: Selection = field(default_factory=Selection)
+    records: Records = field(default_factory=Records)
     out: str | None = None
 
     def __post_init__(self) -> None:
         if wrong := list(wrong_settings(self)):
             raise RecipeError(*wrong)
+
+
+def wrong_settings(recipe: Recipe) -> Iterator[str]:
+    """Yield a sentence for each setting that is out of range or contradicts another one."""
+    yield from _wrong_name(recipe.name)
+    yield from _out_of_range(recipe)
+    yield from _wrong_loop(recipe)
+    if recipe.backbone is not None:
+        yield from _wrong_backbone(recipe, recipe.backbone)
+    if recipe.trim is not None:
+        yield from _wrong_trim(recipe, recipe.trim)
+    if recipe.members is not None:
+        yield from _wrong_members(recipe, recipe.members)
+
+
+def selects(recipe: Recipe) -> bool:
+    """Check whether a validation split is kept for the model to be selected on."""
+    return recipe.data.validation is not None or recipe.data.held_out > 0
+
+
+def _wrong_name(name: str) -> Iterator[str]:
+    """A name becomes a folder below `runs`, so it must not lead out of there, on no system."""
+    parts = name.split("/")
+    plain = all(part.strip(". ") and part.isprintable() and not set(part) & set('\\:*?"<>|') for part in parts)
+    if not plain or len(name) > MOST_LETTERS:
+        yield (
+            f"name is {brief(name)}; it becomes the folder of the run, so it must be words with / between them, of at "
+            f"most {MOST_LETTERS} letters, such as msvd/bima; a folder elsewhere goes into 'out'."
+        )
+
+
+def _wrong_loop(recipe: Recipe) -> Iterator[str]:
+    if recipe.data.on_screen is not None and recipe.backbone is None:
+        yield "data.on_screen goes with a backbone; data.features have on-screen text of their own: leave it out."
+    if recipe.data.seen is not None and recipe.backbone is None:
+        yield "data.seen goes with a backbone; data.features are of a tower that learns nothing already: leave it out."
+    if (recipe.data.features is None) == (recipe.backbone is None):
+        yield "A recipe has either data.features, computed once, or a backbone that runs in training: give one of them."
+    if (recipe.loop.epochs is None) == (recipe.loop.steps is None):
+        yield "loop.epochs and loop.steps both say how long to train: give one of them, and set the other to null."
+    if recipe.data.held_out and recipe.data.validation is not None:
+        yield "data.validation and data.held_out both say what to select on: set validation to null or held_out to 0."
+    if recipe.loop.batch_size % recipe.loop.devices:
+        yield (
+            f"loop.batch_size is {recipe.loop.batch_size}, which {recipe.loop.devices} devices cannot share equally; "
+            "make it a multiple of loop.devices."
+        )
+
+
+def _wrong_backbone(recipe: Recipe, backbone: Backbone) -> Iterator[str]:
+    if recipe.adapter and recipe.adapter.windows and recipe.data.on_screen is None:
+        yield (
+            "adapter.windows needs on-screen text, and a backbone reads that of data.on_screen: name there a folder "
+            "that `evenreel features` made, or set adapter.windows to false."
+        )
+    if recipe.data.words is not None and recipe.data.on_screen is None:
+        yield "data.words changes on-screen words, and a backbone reads those of data.on_screen alone: give that too."
+    if recipe.data.streams:
+        yield "data.streams chooses among features that others computed, and a backbone makes its own: leave it out."
+    try:
+        parse_rule(backbone.rule)
+    except UsageError as error:
+        yield f"backbone.rule: {error}"
+
+
+def _wrong_trim(recipe: Recipe, trim: Trim) -> Iterator[str]:
+    if trim.margin == 0:
+        yield "trim.margin is 0, and no class ever has its target's mean to the frame: give a margin."
+    if trim.target is None and not selects(recipe):
+        yield (
+            "trim compares lengths with those of the split that the model is selected on, and there is none: give "
+            "data.validation, data.held_out or trim.target."
+        )
+    if trim.target == recipe.data.train:
+        yield f"trim.target is {trim.target!r}, the split that is learned from; name another one, or null."
+
+
+def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
+    if members.only is not None and members.only > members.count:
+        yield f"members.only is {members.only}, and members.count is {members.count}: give one of 1 to {members.count}."
+    if members.at_once > members.count:
+        yield f"members.at_once is {members.at_once}, and members.count is {members.count}: give no more than that."
+    if recipe.backbone is not None:
+        yield from _wrong_beside_towers(members)
+    if recipe.loop.devices > 1:
+        yield "members are trained on one device each: set loop.devices to 1; members.at_once trains several at a time."
+    if not selects(recipe) and (members.fusion == "learned" or members.standardise):
+        yield (
+            "members.fusion=learned and members.standardise look at the scores of a validation split, and there is "
+            "none: give data.validation or data.held_out."
+        )
+    yield from _wrong_division(members)
+    if members.form == "heads":
+        yield from _wrong_heads(members)
+
+
+def _wrong_beside_towers(members: Members) -> Iterator[str]:
+    """What members cannot do that each have an encoder of their own, whose scores are added afterwards."""
+    if members.fusion == "learned" or members.standardise or (members.form == "heads" and members.fusion != "prior"):
+        yield (
+            "members.fusion and members.standardise look at the scores of features computed once, and with a backbone "
+            "each member has an encoder of its own: leave them out, and fuse the members' scores (`evenreel fuse`)."
+        )
+    if members.at_once > 1:
+        yield "members with a backbone are trained one after the other: set members.at_once to 1."
+    if members.only is not None and members.begin == "full":
+        yield (
+            "members.begin=full trains on all clips first, with a backbone in a run of its own that all members begin "
+            "with: set members.only to null."
+        )
+
+
+def _wrong_division(members: Members) -> Iterator[str]:
+    """What contradicts the way in which clips are divided."""
+    if members.fraction is not None and members.split not in ("adjusted", "random"):
+        yield (
+            f"members.fraction divides where members.split is adjusted or random, and it is {members.split}: set it "
+            "to null."
+        )
+    if members.fraction is not None and not 0 < members.fraction < 1:
+        yield f"members.fraction is {members.fraction}; it must lie between 0 and 1."
+    if members.longest_first and members.split != "adjusted":
+        yield f"members.longest_first is for members.split=adjusted, and it is {members.split}: set it to false."
+    wanted = members.count - 1 if members.split == "thresholds" else 0
+    if len(members.thresholds) != wanted:
+        yield (
+            f"members.thresholds has {len(members.thresholds)} lengths; with members.split={members.split} and "
+            f"members.count={members.count} it must have {wanted}."
+        )
+    if any(not low < high for low, high in pairwise(members.thresholds)):
+        yield f"members.thresholds is {list(members.thresholds)}; each must be more than the one before."
+    if members.by == "seed" and (members.split != "adjusted" or members.fraction is not None or members.longest_first):
+        yield "members.by=seed divides nothing: leave out split, fraction, thresholds and longest_first of members."
+    if members.by == "seed" and members.begin == "full":
+        yield "members.by=seed learns from all clips already: set members.begin to fresh."
+    if members.by == "seed" and members.steps == "full":
+        yield "members.by=seed takes all steps with each seed already: leave members.steps out."
+
+
+def _wrong_heads(members: Members) -> Iterator[str]:
+    """What a single training with a head for each stratum has no room for."""
+    for wrong, sentence in (
+        (members.by == "seed", "members.form=heads has a head for each stratum of length: set members.by to length."),
+        (members.only is not None, "members.form=heads trains all strata in one: set members.only to null."),
+        (members.begin == "full", "members.form=heads learns from all clips: set members.begin to fresh."),
+        (members.steps == "full", "members.form=heads is one training with all steps: leave members.steps out."),
+        (members.at_once > 1, "members.form=heads is one training: set members.at_once to 1."),
+    ):
+        if wrong:
+            yield sentence
+
+
+def _out_of_range(recipe: Recipe) -> Iterator[str]:
+    low, high = 0.0, MOST
+    limits: dict[str, tuple[float | None, float, float]] = {
+        "data.held_out": (recipe.data.held_out, low, 0.9),
+        "data.generated_share": (recipe.data.generated_share, low, 1.0),
+        "optimiser.lr": (recipe.optimiser.lr, low, 10.0),
+        "optimiser.backbone_lr": (recipe.optimiser.backbone_lr, low, 10.0),
+        "optimiser.logit_scale_lr": (recipe.optimiser.logit_scale_lr, low, 10.0),
+        "optimiser.betas[0]": (recipe.optimiser.betas[0], low, 0.999999),
+        "optimiser.betas[1]": (recipe.optimiser.betas[1], low, 0.999999),
+        "optimiser.eps": (recipe.optimiser.eps, 1e-15, 1.0),
+        "optimiser.weight_decay": (recipe.optimiser.weight_decay, low, 10.0),
+        "schedule.warmup": (recipe.schedule.warmup, low, 1.0),
+        "loop.batch_size": (recipe.loop.batch_size, 2, 2**20),
+        "loop.epochs": (recipe.loop.epochs, 1, high),
+        "loop.steps": (recipe.loop.steps, 1, high),
+        "loop.accumulate": (recipe.loop.accumulate, 1, high),
+        "loop.gradient_clip": (recipe.loop.gradient_clip, low, 1e9),
+        "loop.devices": (recipe.loop.devices, 1, 1024),
+        "loop.workers": (recipe.loop.workers, 0, 1024),
+        "loop.seed": (recipe.loop.seed, 0, 2**63 - 1),
+        "selection.per_epoch": (recipe.selection.per_epoch, 1, high),
+        "selection.every_steps": (recipe.selection.every_steps, 1, high),
+        "selection.patience": (recipe.selection.patience, 1, high),
+        "selection.start_share": (recipe.selection.start_share, low, 1.0),
+        "records.every_steps": (recipe.records.every_steps, 1, high),
+        "records.save_every_steps": (recipe.records.save_every_steps, 1, high),
+        "backbone.max_words": (recipe.backbone.max_words if recipe.backbone else None, 3, 2**16),
+        "trim.margin": (recipe.trim.margin if recipe.trim else None, low, 1e9),
+        "trim.least": (recipe.trim.least if recipe.trim else None, 1, high),
+        "members.count": (recipe.members.count if recipe.members else None, 2, 1024),
+        "members.only": (recipe.members.only if recipe.members else None, 1, 1024),
+        "members.at_once": (recipe.members.at_once if recipe.members else None, 1, 1024),
+    }
+    for place, (value, least, most) in limits.items():
+        if value is not None and not least <= value <= most:  # so that NaN is refused too
+            yield f"{place} is {value}; it must be {least:,.10g} to {most:,.10g}."

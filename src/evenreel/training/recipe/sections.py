@@ -1,0 +1,258 @@
+"""The sections of a recipe, as typed settings: every knob that a training run has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evenreel.features.word_changes import WordChanges
+
+
+@dataclass(frozen=True)
+class Data:
+    """The captions and clips to learn from.
+
+    Attributes:
+        corpus: folder of the corpus (`evenreel corpus import`).
+        features: folder of features of its clips and captions, computed once (`evenreel features`); null where the
+            towers run in training, see `Backbone`.
+        videos: folder that the paths of the clips start from; null for the folder of the corpus.
+        train: split that is learned from.
+        validation: split that the model is selected on; null where none is.
+        held_out: share of the videos of `train` that is kept out of it for selection, for corpora without a split of
+            their own for it; 0 for none. Clips of one video stay together.
+        generated_share: share of the real clips that are learned from for which the generated clip that mirrors it
+            stands in, with its captions; 0 for none. Mirrors take no other part: neither in selection, nor in training
+            but for `debias`.
+        generated_group: which mirrors, by their generator and its setting; null for the only ones that there are.
+        streams: which of the streams of stored features are used, by name; empty for all of them.
+        seen: folder of features by the backbone's towers as they are before training, for a matcher that selects scene
+            elements by these; null where `features` are used.
+        on_screen: folder of features, by any encoder and the backbone's rule, whose on-screen text the backbone's text
+            tower reads in training; null for none, and where `features` are used, which have their own.
+        words: what is done to the words of on-screen text, to find out how much a matcher needs them; null for nothing.
+    """
+
+    corpus: str
+    features: str | None = None
+    videos: str | None = None
+    train: str = "train"
+    validation: str | None = "val"
+    held_out: float = 0.0
+    generated_share: float = 0.0
+    generated_group: str | None = None
+    streams: tuple[str, ...] = ()
+    seen: str | None = None
+    on_screen: str | None = None
+    words: WordChanges | None = None
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """Towers that run in training, from pixels and words.
+
+    Attributes:
+        model: CLIP or SigLIP: `builtin`, a hub id or a folder.
+        train: learn its weights too; false: they stay as they are.
+        frozen: parameters that stay as they are all the same: patterns of their names in the checkpoint, such as
+            `vision_model.embeddings.*`.
+        rule: which frames of a clip are looked at, in the words of `evenreel.media.parse_rule`.
+        max_words: most tokens of a caption, its marks for start and end included; longer ones are cut.
+        augment: `none`; `crop`: one random part of 0.5 to 1 of the picture's area for all frames of a clip, resized to
+            what the tower takes; `crop_and_flip`: also mirrored half of the time, which swaps left and right.
+        gradient_checkpointing: calculate the towers' layers a second time instead of keeping them in memory.
+    """
+
+    model: str
+    train: bool = True
+    frozen: tuple[str, ...] = ()
+    rule: str = "12 midpoints"
+    max_words: int = 77
+    augment: Literal["none", "crop", "crop_and_flip"] = "none"
+    gradient_checkpointing: bool = False
+
+
+@dataclass(frozen=True)
+class MatcherChoice:
+    """The retrieval model.
+
+    Attributes:
+        name: a key of `evenreel.matchers.MATCHERS`.
+        settings: fields of its settings class that differ from the defaults.
+    """
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trim:
+    """Training clips that are left out until each class is as long as in another split (frame-length bias, RmvAll).
+
+    Attributes:
+        rule: `all`: of every class the shortest or the longest; `random`: as many, drawn without a look at their length
+            (RmvRand).
+        margin: delta, in frames (in seconds where the corpus has no frames): classes nearer than this stay.
+        least: alpha, clips that a class keeps.
+        target: split whose classes are the measure; null for the one that the model is selected on. Another one is a
+            statistic that no training should have, and the checkpoint and all its scores say so.
+    """
+
+    rule: Literal["all", "random"] = "all"
+    margin: float = 60.0
+    least: int = 20
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Members:
+    """Several trainings of the recipe that become one matcher (frame-length bias, backdoor adjustment).
+
+    Attributes:
+        by: `length`: each learns from the clips of one stratum of length; `seed`: each from all of them, from another
+            seed, which is the plain ensemble.
+        count: M, how many.
+        split: how lengths are divided: `equal` counts of clips, `adjusted` (algorithm 2), or at `thresholds`; `random`
+            draws strata without a look at lengths, by `loop.seed`, which is the control of the others.
+        fraction: of `adjusted` and `random`, the share of the first of the last two strata; null: for `adjusted` that
+            of the clips that are shorter than the mean of the training clips, for `random` strata of equal size.
+        thresholds: M - 1 lengths, ascending.
+        longest_first: of `adjusted`, begin with the long clips.
+        only: number of the one stratum, from 1, that is trained; null for all.
+        form: `models`: M matchers, so that a video is encoded M times; `heads`: one matcher with a small map of
+            the caption for each stratum, so that it is encoded once. Not in the paper.
+        fusion: weights of the scores: `prior`, the share of the clips in each stratum (equation 5); `uniform`;
+            `learned`: on the validation split.
+        standardise: bring the scores of each member to mean 0 and deviation 1 over the validation split first.
+        begin: `fresh` weights, or those of a training on all clips (`full`), which the paper calls a failure.
+        steps: of each stratum: its `share` of those of a training on all clips, so that all strata together cost what
+            that costs, as in the paper, whose epochs are as much shorter; or as many as that takes (`full`).
+        at_once: members that are trained at a time, each in a process of its own.
+    """
+
+    by: Literal["length", "seed"] = "length"
+    count: int = 2
+    split: Literal["equal", "adjusted", "thresholds", "random"] = "adjusted"
+    fraction: float | None = None
+    thresholds: tuple[float, ...] = ()
+    longest_first: bool = False
+    only: int | None = None
+    form: Literal["models", "heads"] = "models"
+    fusion: Literal["prior", "uniform", "learned"] = "prior"
+    standardise: bool = False
+    begin: Literal["fresh", "full"] = "fresh"
+    steps: Literal["share", "full"] = "share"
+    at_once: int = 1
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """AdamW (decoupled weight decay, arXiv 1711.05101).
+
+    Attributes:
+        lr: peak rate of the matcher's parameters.
+        backbone_lr: peak rate of the towers' parameters.
+        logit_scale_lr: peak rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it the
+            rate of the backbone.
+        betas: decay of the averages of the gradient and of its square.
+        eps: added to the root of the latter; more than 0, since a weight without a gradient has a root of 0.
+        weight_decay: times the rate, the share that weights lose each step.
+        exempt: patterns of the names of parameters that do not decay.
+    """
+
+    lr: float = 1e-4
+    backbone_lr: float = 1e-7
+    logit_scale_lr: float | None = None
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-6
+    weight_decay: float = 0.2
+    exempt: tuple[str, ...] = ("*bias", "*norm*", "*logit_scale")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Schedule of the learning rates over steps; see `evenreel.training.loop.optimiser.rate_share`.
+
+    Attributes:
+        form: `cosine`: from the peak after warm-up down to 0; `bert_adam`: the cosine of BertAdam, which the code of
+            CLIP4Clip uses: it does not wait for the end of the warm-up, so the rate falls at once by a little when
+            that ends; `constant`: the peak after warm-up.
+        warmup: share of all steps in which the rate rises in a line from 0.
+    """
+
+    form: Literal["cosine", "bert_adam", "constant"] = "cosine"
+    warmup: float = 0.1
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Length of the training, size of batches, and devices.
+
+    Attributes:
+        batch_size: captions, each with its clip, of one batch: all devices together; those are the negatives that a
+            caption meets.
+        epochs: how often every caption is seen; null where `steps` says how long. Captions that do not fill a batch
+            at the end of an epoch are left out of it.
+        steps: optimiser steps; null where `epochs` says how long.
+        accumulate: batches whose gradients are averaged to one step; more of them do not mean more negatives.
+        gradient_clip: largest length of the gradient of all parameters; 0 for no limit.
+        precision: `float32`, or `bfloat16` where it is safe, with weights in float32.
+        device: `auto`, `cpu` or `cuda`.
+        devices: how many of them; each calculates its part of the batch.
+        workers: processes that decode clips; 0: in the training process. Features need none.
+        seed: of every random choice.
+        deterministic: on a GPU use only operations that give equal bytes in every run, which is slower. On a CPU they
+            always do.
+    """
+
+    batch_size: int = 128
+    epochs: int | None = 5
+    steps: int | None = None
+    accumulate: int = 1
+    gradient_clip: float = 1.0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    devices: int = 1
+    workers: int = 0
+    seed: int = 0
+    deterministic: bool = False
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Selection of the best state of the model on the validation split.
+
+    Attributes:
+        metric: what is compared, in the words of `evenreel evaluate`, text to video: `R@1`, `Rsum`, `MedR`, `nDCG`, ...
+        relevance: what answers a caption: `clip`, `text`, `classes` or `classes-iou`, as in `evenreel evaluate`.
+        per_epoch: evaluations each epoch; the last step is always evaluated.
+        every_steps: steps from one evaluation to the next; null where `per_epoch` rules.
+        patience: evaluations in a row without a better one after which training stops early; null for never.
+        start_share: share of the weights that training began with in those that are evaluated and kept, the trained
+            ones being the rest; 0 for the trained ones alone. WiSE-FT (arXiv 2109.01903) recommends 0.5: what a tower
+            knew before outlives a bias of the training data.
+    """
+
+    metric: str = "R@1"
+    relevance: Literal["clip", "text", "classes", "classes-iou"] = "clip"
+    per_epoch: int = 1
+    every_steps: int | None = None
+    patience: int | None = None
+    start_share: float = 0.0
+
+
+@dataclass(frozen=True)
+class Records:
+    """Settings of what a run records beside its checkpoints and metrics.csv.
+
+    Attributes:
+        every_steps: steps from one line of the losses and rates to the next; null: so many that a run has about 200.
+        save_every_steps: steps from one checkpoint to go on from to the next; null: as often as is evaluated.
+        tensorboard: write a log for TensorBoard.
+        wandb: project of Weights & Biases to log to (`pip install wandb`); null for none.
+    """
+
+    every_steps: int | None = None
+    save_every_steps: int | None = None
+    tensorboard: bool = True
+    wandb: str | None = None
