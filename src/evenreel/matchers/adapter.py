@@ -22,12 +22,12 @@ from evenreel.settings_checks import SHARE, check_settings, one_of
 
 @dataclass(frozen=True)
 class AdapterSettings:
-    """The maps of an adapted matcher.
+    """Maps of an adapted matcher.
 
     Attributes:
         kind: `linear`, or `mlp` with one hidden layer of D units and GELU; `none` for no map, which leaves the windows.
-        shared: one map for both sides, instead of one for what the text tower made (words, sentences, texts of
-            on-screen windows) and one for frames.
+        shared: one map for both sides, instead of one for text features (words, sentences, on-screen windows) and one
+            for frames.
         dropout: share of the hidden units of `mlp` that are dropped while training.
         windows: let on-screen windows stand beside the frames, for matchers that know nothing of windows.
     """
@@ -47,7 +47,7 @@ class AdapterSettings:
 
 
 class ResidualMap(nn.Module):
-    """Unit vectors to unit vectors, x -> x + f(x); inside, entries are of size one."""
+    """Maps unit vectors to unit vectors, x -> x + f(x); inside, entries are of size one."""
 
     def __init__(self, dimension: int, settings: AdapterSettings) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class ResidualMap(nn.Module):
         self.change = nn.Sequential(*before, last)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Map what is real.
+        """Map the real vectors.
 
         Args:
             vectors: (..., D) of any length.
@@ -75,10 +75,10 @@ class ResidualMap(nn.Module):
 
 
 class NoMap(nn.Module):
-    """Vectors as they are."""
+    """Returns vectors unchanged."""
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """(..., D) as it is, whatever is real."""
+        """Return (..., D) unchanged."""
         return vectors
 
 
@@ -99,23 +99,23 @@ class Adapted(nn.Module):
 
     @property
     def logit_scale(self) -> Tensor:
-        """That of the wrapped matcher."""
+        """Logit scale of the wrapped matcher."""
         return self.matcher.logit_scale
 
     def encode_text(self, text: TextBatch) -> Any:
-        """The wrapped matcher's state of the mapped captions."""
+        """Encode the mapped captions with the wrapped matcher."""
         return self.matcher.encode_text(self.adapt_text(text))
 
     def encode_video(self, video: VideoBatch) -> Any:
-        """The wrapped matcher's state of the mapped videos."""
+        """Encode the mapped videos with the wrapped matcher."""
         return self.matcher.encode_video(self.adapt_video(video))
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """The wrapped matcher's similarities, (Q, V)."""
+        """Score states with the wrapped matcher, (Q, V)."""
         return self.matcher.score(text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The wrapped matcher's terms for the mapped pairs."""
+        """Compute the wrapped matcher's loss terms of the mapped pairs."""
         other = batch.counterpart
         mapped = replace(
             batch,
@@ -126,11 +126,11 @@ class Adapted(nn.Module):
         return self.matcher.loss(mapped)
 
     def adapt_text(self, text: TextBatch) -> TextBatch:
-        """Captions with their words and sentences mapped; as they are where the matcher reads their graphs instead."""
+        """Map the words and sentences of captions; unchanged where the matcher reads their graphs instead."""
         return text if self.limits.graphs else map_captions(text, self.text_map)
 
     def adapt_video(self, video: VideoBatch) -> VideoBatch:
-        """Videos with their frames and windows mapped, and the windows among the frames where the settings say so."""
+        """Map the frames and windows of videos, and put the windows among the frames where the settings say so."""
         seen = seen_by_tower(video) if self.limits.seen else None
         mapped = replace(video, frames=self.frame_map(video.frames, video.frame_mask), seen=seen)
         if video.windows is not None and video.window_mask is not None:
@@ -139,13 +139,13 @@ class Adapted(nn.Module):
 
 
 def map_captions(text: TextBatch, change: VectorMap) -> TextBatch:
-    """Captions with their words and sentences changed by one map."""
+    """Change the words and sentences of captions by one map."""
     real = torch.ones_like(text.sentence[..., 0], dtype=torch.bool)
     return replace(text, words=change(text.words, text.word_mask), sentence=change(text.sentence, real))
 
 
 def with_windows(video: VideoBatch) -> VideoBatch:
-    """Videos whose on-screen windows stand behind their frames as if they were frames, at time 0.
+    """Put the on-screen windows of videos behind their frames as if they were frames, at time 0.
 
     Text on screen then takes part in any matcher that compares frames with words. Each video's windows follow its own
     last frame, so that their places, for which a matcher may have parameters, do not depend on the other videos.

@@ -1,4 +1,4 @@
-"""What matchers take: features of some captions, of some videos, or of pairs of both, as tensors with their ids."""
+"""Input of matchers: features of some captions, of some videos, or of pairs of both, as tensors with their ids."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def seen_by_tower(video: VideoBatch) -> Tensor:
 
 
 def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> TextBatch:
-    """Some captions of the features, cut to the longest of them, in float32."""
+    """Select some captions of the features, cut to the longest of them, in float32."""
     mask = features.word_mask[rows]
     longest = int(row_lengths(mask).max(initial=1))
     return TextBatch(
@@ -130,7 +130,7 @@ def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(N
 
 
 def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> VideoBatch:
-    """Some videos of the features, cut to the longest of them, in float32."""
+    """Select some videos of the features, cut to the longest of them, in float32."""
     mask = features.frame_mask[rows]
     longest = int(row_lengths(mask).max(initial=1))
     windows, window_mask, confidence = features.windows, features.window_mask, features.window_confidence
@@ -147,7 +147,7 @@ def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice
 
 
 def row_lengths(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """(N, L) -> (N,), one more than the place of the last real item; 0 where there is none.
+    """Return the lengths (N,) of rows (N, L): one more than the place of the last real item; 0 where there is none.
 
     >>> row_lengths(np.array([[True, True, False], [True, False, True], [False, False, False]]))
     array([2, 3, 0])
@@ -157,7 +157,7 @@ def row_lengths(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def to_device(batch: Batch, device: torch.device | str) -> Batch:
-    """The batch with its tensors on another device."""
+    """Return the batch with its tensors on another device."""
     return with_tensors(batch, lambda tensor: tensor.to(device))
 
 

@@ -1,4 +1,4 @@
-"""What most matchers are trained with: InfoNCE of the scores of a batch, at a temperature that is learned."""
+"""The loss of most matchers: InfoNCE of the scores of a batch, at a temperature that is learned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenreel.matchers.matcher import Matcher
 
 
 def logit_scale_at(temperature: float) -> nn.Parameter:
-    """A `Matcher.logit_scale` for training to start from.
+    """Return a `Matcher.logit_scale` for training to start from.
 
     >>> round(logit_scale_at(0.01).exp().item())
     100
@@ -22,6 +22,6 @@ def logit_scale_at(temperature: float) -> nn.Parameter:
 
 
 def contrastive(matcher: Matcher, batch: PairBatch) -> dict[str, Tensor]:
-    """InfoNCE of the matcher's scores, as the one term of its loss."""
+    """Compute the InfoNCE of the matcher's scores, as the one term of its loss."""
     scores = matcher.score(matcher.encode_text(batch.text), matcher.encode_video(batch.video))
     return {"contrastive": info_nce(scores, batch.same, matcher.logit_scale.exp())}

@@ -1,4 +1,4 @@
-"""What a matcher takes from the captions that it is to learn from, before it is built."""
+"""Training data that the settings of a matcher may depend on, before it is built."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from evenreel.types import RoleGraph
 
 
 class LearnedFrom(NamedTuple):
-    """What a training run learns from, as far as settings may depend on it.
+    """Training data of a run, as far as settings may depend on it.
 
     Attributes:
         graphs: role graphs of the captions; empty where no matcher reads them (`Limits.graphs`).
-        texts: the captions as they are written.
-        weights_hash: of the encoder whose features they are; None where nobody says.
+        texts: texts of the captions.
+        weights_hash: hash of the encoder of the features; None where it is not known.
     """
 
     graphs: Sequence[RoleGraph] = ()

@@ -1,4 +1,4 @@
-"""What a matcher was built for, held against what it is given: words, frames and the length of features."""
+"""Checks that captions and videos fit a matcher: words, frames and the length of features."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from evenreel.types import TextFeatures, VideoFeatures
 
 
 def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str], counted: str = "") -> tuple[Tensor, Tensor]:
-    """Items and mask without padding past the limit.
+    """Cut items and mask at the limit, which may only drop padding.
 
     Args:
         items: (N, L, D).
         mask: (N, L) True = real.
-        limit: places that there are parameters for.
-        names: what a row is called, and what the setting of the limit is of: `("clip", "frames")`.
-        counted: what the items are, where they are something else.
+        limit: number of places that there are parameters for.
+        names: name of a row, and of the setting of the limit: `("clip", "frames")`.
+        counted: name of the items, where it is another one.
 
     Raises:
         UsageError: there is a real item past the limit.
@@ -44,7 +44,7 @@ def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) 
 
 
 def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
-    """As `check_lengths`, for captions of which only the mask (Q, W) is known; not for those read as role graphs."""
+    """Check captions as `check_lengths` does, by the mask (Q, W) alone; not for those read as role graphs."""
     limit = None if matcher.limits.graphs else matcher.limits.words
     most = int(row_lengths(word_mask).max(initial=0))
     if limit is not None and most > limit:
@@ -52,7 +52,7 @@ def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
 
 
 def check_frames(matcher: Matcher, frame_mask: NDArray[np.bool_], window_mask: NDArray[np.bool_] | None = None) -> None:
-    """As `check_lengths`, for videos of which only the masks (V, T) and (V, O) are known."""
+    """Check videos as `check_lengths` does, by the masks (V, T) and (V, O) alone."""
     limit = matcher.limits.frames
     among = matcher.limits.windows and window_mask is not None
     counts = frame_mask.sum(1) + window_mask.sum(1) if among and window_mask is not None else row_lengths(frame_mask)

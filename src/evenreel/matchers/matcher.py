@@ -1,4 +1,4 @@
-"""What every retrieval model is."""
+"""Protocols of retrieval models."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ class Matcher(Protocol):
         """Logarithm of the factor on similarities in the loss, learned; training keeps it at most ln 100."""
 
     def encode_text(self, text: TextBatch) -> Any:
-        """All that a caption needs, once: a state with Q rows."""
+        """Encode captions once: return a state with Q rows."""
 
     def encode_video(self, video: VideoBatch) -> Any:
-        """All that a video needs, once: a state with V rows."""
+        """Encode videos once: return a state with V rows."""
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """States of captions and videos -> (Q, V) similarities, higher is better, without the logit scale."""
+        """Score states of captions and videos: (Q, V) similarities, higher is better, without the logit scale."""
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Named terms, each with its weight; training minimises their sum."""
+        """Compute named terms, each with its weight; training minimises their sum."""
 
 
 @runtime_checkable
 class StartsFromFile(Protocol):
-    """A matcher, or a part of one, some of whose first weights lie in a file that its settings name."""
+    """A matcher, or a part of one, that loads some first weights from a file that its settings name."""
 
     def read_start(self) -> None:
-        """Take them from there, once, when training begins; not where a checkpoint has all weights.
+        """Load the weights, once, when training begins; not where a checkpoint has all weights.
 
         Raises:
             UsageError: the file cannot be read, or its weights do not fit.
@@ -84,7 +84,7 @@ class LearnsMore(Protocol):
 
 @runtime_checkable
 class TellsFigures(Protocol):
-    """A matcher, or a part of one, that says more of what it learns from than what this costs."""
+    """A matcher, or a part of one, that reports figures of training beside its loss."""
 
     figures: dict[str, Tensor]
     """Of the batch that `loss` saw last, by name, no part of the loss; training writes them down."""
@@ -92,19 +92,18 @@ class TellsFigures(Protocol):
 
 @runtime_checkable
 class TellsParts(Protocol):
-    """A matcher whose score is the mean of a few, each of which can be named; a wrapper has those of what it wraps."""
+    """A matcher whose score is the mean of a few named parts; a wrapper has those of the matcher it wraps."""
 
     def part_scores(self, text: Any, video: Any) -> dict[str, Tensor]:
-        """States of captions and videos -> (Q, V) similarities to what is seen (`video`), read (`ocr`) and both.
+        """Score states by part: (Q, V) similarities to frames (`video`), on-screen text (`ocr`) and both (`hybrid`).
 
-        Keys are among `video`, `ocr` and `hybrid`, and `score` is the mean of those that there are. A wrapper around a
-        matcher without parts has none.
+        `score` is the mean of the parts that there are. A wrapper around a matcher without parts has none.
         """
 
 
 @runtime_checkable
 class Coarse(Protocol):
-    """A matcher with a cheap score of its own, of the same states, to find the pairs that are worth `score`."""
+    """A matcher with a cheap score of the same states, to find the pairs that are worth `score`."""
 
     def coarse(self, text: Any, video: Any) -> Tensor:
-        """States of captions and videos -> (Q, V) similarities that cost one product of vectors a pair."""
+        """Score states of captions and videos, (Q, V), at the cost of one product of vectors a pair."""

@@ -17,7 +17,7 @@ from evenreel.similarity.pooling import masked_mean
 
 @dataclass(frozen=True)
 class MeanPoolSettings:
-    """Nothing to choose but where training starts.
+    """Settings of the mean of frames.
 
     Attributes:
         temperature: at the start of training; CLIP ends its own at 0.01.
@@ -30,13 +30,13 @@ class MeanPoolSettings:
 
 
 class UnitVectors(NamedTuple):
-    """(N, D) unit vectors of captions or videos."""
+    """Unit vectors (N, D) of captions or videos."""
 
     vectors: Tensor
 
 
 class MeanPool(nn.Module):
-    """Cosine of the sentence and the mean frame."""
+    """Scores by the cosine of the sentence and the mean frame."""
 
     def __init__(self, dimension: int, settings: MeanPoolSettings) -> None:
         super().__init__()
@@ -44,17 +44,17 @@ class MeanPool(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> UnitVectors:
-        """Sentences, (Q, D)."""
+        """Encode sentences to unit length, (Q, D)."""
         return UnitVectors(F.normalize(text.sentence, dim=-1))
 
     def encode_video(self, video: VideoBatch) -> UnitVectors:
-        """Means of the unit frames, of unit length, (V, D)."""
+        """Encode videos to the mean of their unit frames, of unit length, (V, D)."""
         return UnitVectors(F.normalize(masked_mean(F.normalize(video.frames, dim=-1), video.frame_mask), dim=-1))
 
     def score(self, text: UnitVectors, video: UnitVectors) -> Tensor:
-        """Cosines, (Q, V)."""
+        """Compute cosines, (Q, V)."""
         return text.vectors @ video.vectors.T
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """InfoNCE of the batch."""
+        """Compute the InfoNCE of the batch."""
         return contrastive(self, batch)

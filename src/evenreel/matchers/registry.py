@@ -57,7 +57,7 @@ MATCHERS: dict[str, Entry] = {
 
 
 def build_matcher(name: str, dimension: int, settings: Mapping[str, Any] | None = None) -> Matcher:
-    """A matcher with fresh parameters.
+    """Build a matcher with fresh parameters.
 
     Args:
         name: a key of `MATCHERS`.

@@ -28,15 +28,15 @@ def matcher_scores(
     budget_bytes: int = DEFAULT_BUDGET_BYTES,
     about: ScoreNotes = NO_NOTES,
 ) -> MatcherScores:
-    """Scores of every caption and video, ready for `evenreel.evaluate`; a pair is scored when it is asked for.
+    """Return the scores of every caption and video, ready for `evenreel.evaluate`; a pair is scored when it is read.
 
     Args:
         matcher: on the device where the work is to be done.
         texts: features of Q captions.
         videos: features of V videos, of the same encoder.
         budget_bytes: most memory that scoring takes beside the encoded captions and videos and the scores it gives;
-            what encoding takes, a batch of 64 at a time, is not counted.
-        about: what the matcher and the features use, and what else a reader must know.
+            encoding, a batch of 64 at a time, is not counted.
+        about: notes of the scores: what the matcher and the features use, and what else a reader must know.
 
     Raises:
         UsageError: there is no caption or no video, one cannot be scored (`evenreel.matchers.lengths` says which), or
@@ -47,7 +47,7 @@ def matcher_scores(
 
 
 def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
-    """Captions as the matcher keeps them, in evaluation mode; the state is in main memory wherever the matcher is.
+    """Encode captions with the matcher in evaluation mode; the state is in main memory wherever the matcher is.
 
     Raises:
         UsageError: a caption has no words, too many or none that are numbers, or the features are not the matcher's.
@@ -63,7 +63,7 @@ def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
 
 
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
-    """Videos as the matcher keeps them, likewise.
+    """Encode videos with the matcher in evaluation mode; the state is in main memory wherever the matcher is.
 
     Raises:
         UsageError: a video has no frames, too many or none that are numbers, or the features are not the matcher's.

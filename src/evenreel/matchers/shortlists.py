@@ -1,6 +1,6 @@
-"""Scores of a caption and its shortlist: of chosen pairs, with the parts that a matcher tells of them.
+"""Scores of a caption and its shortlist: of chosen pairs, with their parts where a matcher has some.
 
-Some matchers are too dear for every pair, so a cheap score chooses which clips they see.
+Some matchers are too expensive for every pair, so a cheap score chooses the clips they score.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evenreel.types import FloatArray
 
 
 class PartedScores(NamedTuple):
-    """Scores of one caption and V videos: `values` (V,), and their `parts` (V,) by name, empty where none are told."""
+    """Scores of one caption and V videos: `values` (V,), and their `parts` (V,) by name, empty where there are none."""
 
     values: FloatArray
     parts: dict[str, FloatArray]
@@ -31,12 +31,12 @@ class PartedScores(NamedTuple):
 def score_with_parts(
     matcher: Matcher, text: Encoded, videos: Encoded, budget_bytes: int = DEFAULT_BUDGET_BYTES
 ) -> PartedScores:
-    """Score one caption and some videos, each pair once: where the matcher tells parts the score is their mean.
+    """Score one caption and some videos, each pair once: where the matcher has parts the score is their mean.
 
     Args:
         matcher: on the device where the work is to be done.
-        text: one caption, encoded by it.
-        videos: V videos, likewise.
+        text: one caption, encoded by the matcher.
+        videos: V videos, encoded by the matcher.
         budget_bytes: as in `MatcherScores`.
 
     Raises:
@@ -57,14 +57,14 @@ def score_shortlists(
     places: NDArray[np.int64],
     budget_bytes: int = DEFAULT_BUDGET_BYTES,
 ) -> FloatArray:
-    """Scores of each caption and the videos of its shortlist, and of no other pair.
+    """Score each caption and the videos of its shortlist, and no other pair.
 
     Memory holds the states and those of one shortlist once more.
 
     Args:
         matcher: on the device where the work is to be done.
-        texts: Q captions, encoded by it.
-        videos: V videos, likewise.
+        texts: Q captions, encoded by the matcher.
+        videos: V videos, encoded by the matcher.
         places: (Q, K) rows in `videos`.
         budget_bytes: as in `MatcherScores`.
 
@@ -88,31 +88,31 @@ def _each(
 
 
 def chosen_rows(encoded: Encoded, rows: NDArray[np.int64]) -> Encoded:
-    """Some captions or videos, in the order of their rows; states are copied."""
+    """Select captions or videos, in the order of their rows; states are copied."""
     taken = torch.from_numpy(rows)
     return Encoded(tuple(encoded.ids[row] for row in rows), mapped(encoded.state, lambda tensor: tensor[taken]))
 
 
 class CoarseScorer(nn.Module):
-    """The cheap score of a matcher as a scorer of its states."""
+    """Scores states with the cheap score of a matcher."""
 
     def __init__(self, matcher: Coarse) -> None:
         super().__init__()
         self.matcher = matcher
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """(Q, V) by `Coarse.coarse`."""
+        """Compute (Q, V) by `Coarse.coarse`."""
         return self.matcher.coarse(text, video)
 
 
 def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
-    """What scores pairs cheaply from the matcher's own states; None where it cannot."""
+    """Return the scorer of a matcher's cheap score; None where it has none."""
     scored = whose_states(matcher)
     return CoarseScorer(scored) if isinstance(scored, Coarse) else None
 
 
 def whose_states(matcher: Matcher) -> Matcher:
-    """The matcher whose states an adapted one has, which alone knows what is in them; any other is its own."""
+    """Return the matcher that made the states: the wrapped one of an adapted matcher, else the matcher itself."""
     return matcher.matcher if isinstance(matcher, Adapted) else matcher
 
 

@@ -74,7 +74,7 @@ class TMassSettings:
 
 
 class TMassText(NamedTuple):
-    """Captions: `sentence` (Q, D) of unit length and `query` (Q, D), as it looks at frames."""
+    """Captions: `sentence` (Q, D) of unit length and `query` (Q, D), which attends to frames."""
 
     sentence: Tensor
     query: Tensor
@@ -110,12 +110,12 @@ class TMass(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> TMassText:
-        """Sentences and their queries."""
+        """Encode sentences and their queries."""
         sentence = F.normalize(text.sentence, dim=-1)
         return TMassText(sentence, self.pooling.queries(sentence))
 
     def encode_video(self, video: VideoBatch) -> TMassVideo:
-        """Frames through every map of the pooling.
+        """Map frames through every map of the pooling.
 
         Raises:
             UsageError: a clip has more frames than the radius has weights for.
@@ -124,7 +124,7 @@ class TMass(nn.Module):
         return TMassVideo(*self.pooling.attended(frames, mask), frames)
 
     def score(self, text: TMassText, video: TMassVideo) -> Tensor:
-        """Cosines of the best draws, (Q, V); a chunk of pairs at a time, for each has rows of D and a number a draw."""
+        """Compute cosines of the best draws, (Q, V), in chunks of pairs: each has rows of D and a number a draw."""
         numbers = max(text.sentence.shape[-1], self.settings.trials, video.mask.shape[1])
         side = max(1, math.isqrt(CHUNK_NUMBERS // numbers))
         videos = [take_rows(video, slice(start, start + side)) for start in range(0, row_count(video), side)]
@@ -132,7 +132,7 @@ class TMass(nn.Module):
         return torch.cat([torch.cat([self._score(some, others) for others in videos], dim=1) for some in texts])
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """InfoNCE of one draw of each caption, and of the point of its cloud that faces its video.
+        """Compute the InfoNCE of one draw of each caption, and of the point of its cloud that faces its video.
 
         A caption's radius is that of its own video; the noise is of the global random state.
         """
@@ -172,10 +172,10 @@ class TMass(nn.Module):
 
 
 def best_draw(centre: Tensor, radius: Tensor, pooled: Tensor, noise: Tensor) -> Tensor:
-    """Cosine of each pair's video and the draw `centre + radius * noise[n]` that is most like it.
+    """Compute the cosine of each pair's video and the draw `centre + radius * noise[n]` that is most like it.
 
     Draws are not written down: their products with the video and their lengths are sums over D of products of the
-    noise and what the pair has.
+    noise and the pair's vectors.
 
     Args:
         centre: (Q, D).

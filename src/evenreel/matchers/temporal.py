@@ -1,4 +1,4 @@
-"""Frames that look at each other before their mean: CLIP4Clip's sequential type (arXiv 2104.08860, section 3.3).
+"""A transformer over the frames before their mean: CLIP4Clip's sequential type (arXiv 2104.08860, section 3.3).
 
 The published block is `frames + transformer(frames + positions)`. Here the residual keeps the frames and what the
 transformer *adds* to its input, so positions guide attention without being added to what is compared, and a new
@@ -69,7 +69,7 @@ class TemporalTransformer(nn.Module):
         self.blocks = nn.ModuleList(_block(dimension, settings) for _ in range(settings.layers))
 
     def forward(self, frames: Tensor, frame_mask: Tensor) -> Tensor:
-        """Frames in the light of the others.
+        """Apply the blocks to frames.
 
         Args:
             frames: (V, T, D), rows of unit length.
@@ -101,7 +101,7 @@ class TemporalTransformer(nn.Module):
 
 
 def quick_gelu(values: Tensor) -> Tensor:
-    """The activation that CLIP was trained with, x sigmoid(1.702 x)."""
+    """Apply the activation that CLIP was trained with, x sigmoid(1.702 x)."""
     return values * torch.sigmoid(1.702 * values)
 
 
@@ -123,7 +123,7 @@ def _block(dimension: int, settings: TemporalSettings) -> nn.TransformerEncoderL
 
 
 class Temporal(nn.Module):
-    """Cosine of the sentence and the mean of the frames after the transformer."""
+    """Scores by the cosine of the sentence and the mean of the frames after the transformer."""
 
     def __init__(self, dimension: int, settings: TemporalSettings) -> None:
         super().__init__()
@@ -132,18 +132,18 @@ class Temporal(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> UnitVectors:
-        """Sentences, (Q, D)."""
+        """Encode sentences to unit length, (Q, D)."""
         return UnitVectors(F.normalize(text.sentence, dim=-1))
 
     def encode_video(self, video: VideoBatch) -> UnitVectors:
-        """Means of the transformed unit frames, of unit length, (V, D)."""
+        """Encode videos to the mean of their transformed unit frames, of unit length, (V, D)."""
         frames = self.transformer(F.normalize(video.frames, dim=-1), video.frame_mask)
         return UnitVectors(F.normalize(masked_mean(frames, video.frame_mask), dim=-1))
 
     def score(self, text: UnitVectors, video: UnitVectors) -> Tensor:
-        """Cosines, (Q, V)."""
+        """Compute cosines, (Q, V)."""
         return text.vectors @ video.vectors.T
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """InfoNCE of the batch."""
+        """Compute the InfoNCE of the batch."""
         return contrastive(self, batch)

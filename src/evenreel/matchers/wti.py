@@ -25,7 +25,7 @@ from evenreel.similarity.pooling import masked_softmax
 
 @dataclass(frozen=True)
 class WtiSettings:
-    """What weighs the tokens, and what happens to frames before.
+    """Settings of the weights of tokens, and of the frames before.
 
     Attributes:
         kind: `wti` learns weights, `ti` has none to learn.
@@ -33,7 +33,7 @@ class WtiSettings:
         temporal_layers: blocks of CLIP4Clip's temporal transformer over the frames; 0 for none.
         heads: attention heads of these blocks.
         max_frames: most frames a clip may have where there are such blocks.
-        dropout: of these blocks.
+        dropout: dropout of these blocks.
         temperature: at the start of training.
     """
 
@@ -59,7 +59,7 @@ class WtiSettings:
 
 
 class Wti(nn.Module):
-    """Mean of what each word finds in the frames and what each frame finds in the words.
+    """Scores by the mean of each word's best frame and each frame's best word, weighted.
 
     Raises:
         UsageError: D is no multiple of the number of heads of temporal blocks.
@@ -75,35 +75,35 @@ class Wti(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> TokenVectors:
-        """Words with their weights, (Q, W, D) and (Q, W)."""
+        """Encode words with their weights, (Q, W, D) and (Q, W)."""
         return weighted_tokens(self.words_of(text), text.word_mask, self.word_weights)
 
     def encode_video(self, video: VideoBatch) -> TokenVectors:
-        """Frames with their weights, (V, T, D) and (V, T)."""
+        """Encode frames with their weights, (V, T, D) and (V, T)."""
         return weighted_tokens(self.frames_of(video), video.frame_mask, self.frame_weights)
 
     def words_of(self, text: TextBatch) -> Tensor:
-        """Words as they are compared, (Q, W, D), rows of unit length."""
+        """Return words as they are compared, (Q, W, D), rows of unit length."""
         return F.normalize(text.words, dim=-1)
 
     def frames_of(self, video: VideoBatch) -> Tensor:
-        """Frames as they are compared, after the temporal blocks if there are any, (V, T, D), rows of unit length."""
+        """Return frames as they are compared, after temporal blocks if any, (V, T, D), rows of unit length."""
         frames = F.normalize(video.frames, dim=-1)
         if self.temporal is not None:
             frames = self.temporal(frames, video.frame_mask)
         return frames
 
     def score(self, text: TokenVectors, video: TokenVectors) -> Tensor:
-        """Token interaction, (Q, V), in [-1, 1]."""
+        """Compute the token interaction, (Q, V), in [-1, 1]."""
         return token_interaction(text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """InfoNCE of the batch."""
+        """Compute the InfoNCE of the batch."""
         return contrastive(self, batch)
 
 
 def token_weights(dimension: int, layers: int) -> nn.Sequential:
-    """(..., D) -> (..., 1): linear layers with ReLU between them, the last one zero at first.
+    """Build the network (..., D) -> (..., 1): linear layers with ReLU between them, the last one zero at first.
 
     It has no bias: one number added to all logits changes no softmax.
 
@@ -117,7 +117,7 @@ def token_weights(dimension: int, layers: int) -> nn.Sequential:
 
 
 def weighted_tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) -> TokenVectors:
-    """Unit vectors (N, L, D) with the weights that the network gives them, or equal ones.
+    """Scale vectors (N, L, D) to unit length and weigh them by the network, or alike.
 
     Entries of unit vectors are of size 1 / sqrt(D); the network sees them at size one, as layers are made for.
     """

@@ -102,7 +102,7 @@ class XClip(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> XClipText:
-        """Sentences and words.
+        """Encode sentences and words.
 
         Raises:
             UsageError: a caption has more words than the mixes.
@@ -112,7 +112,7 @@ class XClip(nn.Module):
         return XClipText(F.normalize(text.sentence, dim=-1), words, mask)
 
     def encode_video(self, video: VideoBatch) -> XClipVideo:
-        """Videos and frames.
+        """Encode videos and frames.
 
         Raises:
             UsageError: a clip has more frames than the mixes.
@@ -124,13 +124,13 @@ class XClip(nn.Module):
         return XClipVideo(mean, mean @ self.sentence_video.T, frames, frames @ self.word_frame.T, mask)
 
     def score(self, text: XClipText, video: XClipVideo) -> Tensor:
-        """Means of the four similarities, (Q, V); a chunk of pairs at a time, as each has words x frames of them."""
+        """Compute the means of the four similarities, (Q, V), in chunks of pairs: each has words x frames of them."""
         return in_chunks(
             self._score, TableSide(text, text.word_mask, _cut_words), TableSide(video, video.frame_mask, _cut_frames)
         )
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """InfoNCE of the batch."""
+        """Compute the InfoNCE of the batch."""
         return contrastive(self, batch)
 
     def _score(self, text: XClipText, video: XClipVideo) -> Tensor:

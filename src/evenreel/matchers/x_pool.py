@@ -23,7 +23,7 @@ from evenreel.similarity.conditioned import AskingTexts, AttendedVideos, PooledV
 
 @dataclass(frozen=True)
 class XPoolSettings:
-    """What training needs; the size of everything is that of the features.
+    """Settings of training; all sizes are those of the features.
 
     Attributes:
         dropout: share of the linear map's output that is dropped while training.
@@ -59,7 +59,7 @@ class TextConditionedPooling(nn.Module):
         self.norm_output = nn.LayerNorm(dimension)
 
     def forward(self, sentence: Tensor, frames: Tensor, frame_mask: Tensor) -> Tensor:
-        """Videos as each caption sees them, not of unit length.
+        """Pool videos by each caption, not to unit length.
 
         Args:
             sentence: (Q, D), rows of unit length.
@@ -72,12 +72,12 @@ class TextConditionedPooling(nn.Module):
         return self.pool(self.queries(sentence), *self.keys_and_values(frames), frame_mask)
 
     def queries(self, sentence: Tensor) -> Tensor:
-        """Sentences as they look at frames, over the root of D, (Q, D)."""
+        """Compute queries of sentences, over the root of D, (Q, D)."""
         queries: Tensor = self.to_query(self.norm_inputs(sentence * self.scale))
         return queries / self.scale
 
     def keys_and_values(self, frames: Tensor) -> tuple[Tensor, Tensor]:
-        """Frames as they are looked at, and as they are added up, both (V, T, D).
+        """Compute keys and values of frames, both (V, T, D).
 
         The output map follows a mean with weights that sum to one, so it may as well go before.
         """
@@ -85,23 +85,23 @@ class TextConditionedPooling(nn.Module):
         return self.to_key(frames), self.to_output(self.to_value(frames))
 
     def pool(self, queries: Tensor, keys: Tensor, values: Tensor, frame_mask: Tensor) -> Tensor:
-        """All pairs as written in the paper, with D numbers each, (Q, V, D)."""
+        """Pool all pairs as written in the paper, with D numbers each, (Q, V, D)."""
         logits = torch.einsum("qd,vtd->qvt", queries, keys).masked_fill(~frame_mask, float("-inf"))
         pooled = self.norm_pooled(torch.einsum("qvt,vtd->qvd", logits.softmax(-1), values))
         output: Tensor = self.norm_output(pooled + self.dropout(self.linear(pooled)))
         return output
 
     def texts(self, sentence: Tensor) -> AskingTexts:
-        """What `pooled_cosines` needs of sentences."""
+        """Compute the tensors of sentences for `pooled_cosines`."""
         return AskingTexts(self.queries(sentence), sentence, sentence @ self.common().T)
 
     def videos(self, frames: Tensor, frame_mask: Tensor) -> PooledVideos:
-        """What `pooled_cosines` needs of frames."""
+        """Compute the tensors of frames for `pooled_cosines`."""
         videos = self.attended(frames, frame_mask)
         return PooledVideos(*videos, gram(_after(self.common().flip(0), videos.values)))
 
     def attended(self, frames: Tensor, frame_mask: Tensor) -> AttendedVideos:
-        """What `pooled_vectors` needs of frames: every map after the attention is linear, and done here."""
+        """Compute the tensors of frames for `pooled_vectors`: maps after the attention are linear, and done here."""
         keys, values = self.keys_and_values(frames)
         first = centred(values)
         scaled = first * self.norm_pooled.weight
@@ -115,7 +115,7 @@ class TextConditionedPooling(nn.Module):
         )
 
     def common(self) -> Tensor:
-        """(2, D) the rows that all pooled videos have in common, `x_0` and `b` of `pooled_cosines`."""
+        """Return the rows (2, D) that all pooled videos have in common, `x_0` and `b` of `pooled_cosines`."""
         return torch.stack([self._constant() * self.norm_output.weight, self.norm_output.bias])
 
     def _constant(self) -> Tensor:
@@ -124,7 +124,7 @@ class TextConditionedPooling(nn.Module):
 
 
 class XPool(nn.Module):
-    """Cosine of the sentence and the video pooled for it."""
+    """Scores by the cosine of the sentence and the video pooled for it."""
 
     def __init__(self, dimension: int, settings: XPoolSettings) -> None:
         super().__init__()
@@ -133,19 +133,19 @@ class XPool(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> AskingTexts:
-        """Sentences as they look at frames and as they are compared, (Q, D)."""
+        """Encode sentences to queries and unit vectors, (Q, D) each."""
         return self.pooling.texts(F.normalize(text.sentence, dim=-1))
 
     def encode_video(self, video: VideoBatch) -> PooledVideos:
-        """Frames through every map, (V, T, D), with their Gram matrices."""
+        """Map frames through every map, (V, T, D), with their Gram matrices."""
         return self.pooling.videos(F.normalize(video.frames, dim=-1), video.frame_mask)
 
     def score(self, text: AskingTexts, video: PooledVideos) -> Tensor:
-        """Cosines, (Q, V); nothing is dropped out, whatever the mode."""
+        """Compute cosines, (Q, V); nothing is dropped out, whatever the mode."""
         return pooled_cosines(text, video, self.pooling.norm_output.eps)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """InfoNCE of the batch, each video pooled by each caption as written in the paper, with dropout."""
+        """Compute the InfoNCE of the batch, each video pooled by each caption as written in the paper, with dropout."""
         sentence = F.normalize(batch.text.sentence, dim=-1)
         frames = F.normalize(batch.video.frames, dim=-1)
         pooled = F.normalize(self.pooling(sentence, frames, batch.video.frame_mask), dim=-1)

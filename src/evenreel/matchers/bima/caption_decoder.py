@@ -1,4 +1,4 @@
-"""A causal transformer that writes captions out of what it looks at: BiMa's captioning head and text decoder.
+"""A causal transformer that writes captions from features: BiMa's captioning head and text decoder.
 
 Used in training alone (arXiv 2506.03589, equations 6 and 8). Layers, heads and how words become vectors are not
 published: two pre-norm blocks of eight heads here, and one table of vectors for words that are read and that are
@@ -23,11 +23,11 @@ class DecoderSettings:
     """Sizes of a decoder.
 
     Attributes:
-        words: C, of the vocabulary with its special ones.
-        most_words: of a caption: one learned place each.
+        words: C, size of the vocabulary with its special words.
+        most_words: most words of a caption: one learned position each.
         layers: transformer blocks.
         heads: attention heads; a divisor of D.
-        dropout: of the blocks.
+        dropout: dropout of the blocks.
     """
 
     words: int
@@ -38,7 +38,7 @@ class DecoderSettings:
 
 
 class CaptionDecoder(nn.Module):
-    """Words that are written one after the other; each sees those before it, and all of what the caption is made of.
+    """Predicts each word of a caption from the words before it and from all source vectors.
 
     Args:
         dimension: D.
@@ -71,11 +71,11 @@ class CaptionDecoder(nn.Module):
         self.last = nn.Sequential(nn.LayerNorm(dimension), nn.Linear(dimension, dimension))
 
     def forward(self, before: Tensor, source: Tensor, source_mask: Tensor) -> Tensor:
-        """What is known before each word.
+        """Compute the hidden state before each word.
 
         Args:
             before: (B, L) numbers of the words before.
-            source: (B, M, D) what the caption is written from, entries of size one.
+            source: (B, M, D) vectors that the caption is written from, entries of size one.
             source_mask: (B, M) True = real, at least one a row.
 
         Returns:
@@ -90,6 +90,6 @@ class CaptionDecoder(nn.Module):
         return mapped
 
     def nll(self, captions: WrittenCaptions, source: Tensor, source_mask: Tensor, reduction: Reduction) -> Tensor:
-        """What the captions cost, `-sum_l log p(T_l | T_<l, source)`; arguments as above and in `token_nll`."""
+        """Compute the negative log likelihood `-sum_l log p(T_l | T_<l, source)` of captions, see `token_nll`."""
         states = self(captions.before, source, source_mask)
         return token_nll(states, self.words.weight, captions.words, captions.mask, reduction)

@@ -19,11 +19,11 @@ SPECIAL = 3
 
 
 class WrittenCaptions(NamedTuple):
-    """B captions as decoders write them.
+    """B captions as input and target of a decoder.
 
     Attributes:
-        before: (B, L) the word before each that is written: the beginning, and then the words.
-        words: (B, L) those that are written: the words, and then the end.
+        before: (B, L) the word before each target: the beginning, and then the words.
+        words: (B, L) targets: the words, and then the end.
         mask: (B, L) True = real.
     """
 
@@ -32,12 +32,12 @@ class WrittenCaptions(NamedTuple):
     mask: Tensor
 
     def on(self, device: torch.device) -> WrittenCaptions:
-        """The tensors on another device."""
+        """Return the tensors on another device."""
         return WrittenCaptions(*(tensor.to(device) for tensor in self))
 
 
 def words_in(caption: str) -> list[str]:
-    """Words and marks in small letters.
+    """Split a caption into words and marks in small letters.
 
     >>> words_in("A Man's dog")
     ['a', 'man', "'s", 'dog']
@@ -46,12 +46,12 @@ def words_in(caption: str) -> list[str]:
 
 
 def vocabulary_of(captions: Iterable[str], most: int, least: int = 1) -> tuple[str, ...]:
-    """The words of some captions, the most frequent first and the alphabet where that leaves it open.
+    """Return the words of some captions, the most frequent first, equally frequent ones by the alphabet.
 
     Args:
-        captions: as they are written.
-        most: words.
-        least: how often a word has to stand in them.
+        captions: texts.
+        most: largest number of words.
+        least: how often a word has to occur in them.
 
     >>> vocabulary_of(["a dog", "a cat and a dog", "two"], most=3)
     ('a', 'dog', 'and')
@@ -75,7 +75,7 @@ class CaptionWords:
         return SPECIAL + len(self._numbers)
 
     def written(self, captions: Sequence[str], most: int) -> WrittenCaptions:
-        """Captions as numbers; one of more than `most` words is cut, and its end then not among what is written.
+        """Turn captions into numbers; one of more than `most` words is cut, without the end.
 
         >>> CaptionWords(["a", "dog"]).written(["A dog", "a big dog"], most=3).words
         tensor([[3, 4, 1],

@@ -89,7 +89,7 @@ class Bima(Wti):
         self.figures: dict[str, Tensor] = {}
 
     def read_start(self) -> None:
-        """Take the vectors of the dictionary's phrases from the file of the settings.
+        """Load the vectors of the dictionary's phrases from the file of the settings.
 
         Raises:
             UsageError: there is no such file, it is of another dictionary or encoder, or there are no words to write.
@@ -127,14 +127,14 @@ class Bima(Wti):
         return weighted_tokens(words, text.word_mask, self.word_weights)
 
     def words_of(self, text: TextBatch) -> Tensor:
-        """Content of the words (section 3.3), (Q, W, D), rows of unit length."""
+        """Return the content of the words (section 3.3), (Q, W, D), rows of unit length."""
         if self.content is None:
             return super().words_of(text)
         content: Tensor = self.content(text.words, text.word_mask)
         return content
 
     def frames_of(self, video: VideoBatch) -> Tensor:
-        """Frames that looked at the scene elements of their video (section 3.2), (V, T, D), rows of unit length."""
+        """Return frames after attention to scene elements (section 3.2), (V, T, D), rows of unit length."""
         frames = super().frames_of(video)
         if self.scene is None:
             return frames
@@ -152,9 +152,9 @@ class Bima(Wti):
         return self.scene.attention(super().frames_of(video), seen_by_tower(video))
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The four terms of equation 13 with their weights: `nce`, `cap`, `rec`, `kl`; those that are used.
+        """Compute the four terms of equation 13 with their weights: `nce`, `cap`, `rec`, `kl`; those that are used.
 
-        `figures` then says what the bias holds, see `bias_figures`.
+        `figures` then describes the bias, see `bias_figures`.
 
         Raises:
             UsageError: captions are to be written, and the batch has none.
@@ -217,10 +217,10 @@ class Bima(Wti):
 
 @torch.no_grad()
 def bias_figures(bias: Gaussian, mask: Tensor) -> dict[str, Tensor]:
-    """Whether the bias of words says anything: nothing keeps a decoder from doing without it.
+    """Measure whether the bias of words says anything: nothing keeps a decoder from doing without it.
 
     Args:
-        bias: of the words of Q captions, (Q, W, D).
+        bias: bias of the words of Q captions, (Q, W, D).
         mask: (Q, W) True = real.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What BiMa may be told, and what it takes from a scene dictionary and from the captions that it is to learn from."""
+"""Settings of BiMa, and the parts of them that come from a scene dictionary and the training captions."""
 
 from __future__ import annotations
 
@@ -129,9 +129,9 @@ class BimaSettings(WtiSettings):
 
 
 def with_dictionary_and_words(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[str, Any]:
-    """The settings with the phrases of the dictionary, the file of their vectors, and the words of some captions.
+    """Complete the settings with the dictionary's phrases, the file of their vectors, and the words of some captions.
 
-    What is given already stays. Without a `weights_hash` no file is looked for.
+    Fields that are set already stay. Without a `weights_hash` no file is looked for.
 
     Raises:
         UsageError: elements are used, and no folder is given, or its dictionary has none of a kind that is used.
@@ -142,7 +142,7 @@ def with_dictionary_and_words(settings: Mapping[str, Any], learned: LearnedFrom)
 
 
 def dictionary_uses(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The splits other than that for training whose captions the dictionary is mined from, in words; mostly none.
+    """Return the splits other than the training split that the dictionary is mined from, in words; mostly none.
 
     Raises:
         EvenreelError: its folder is none of `evenreel elements`.

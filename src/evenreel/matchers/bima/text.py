@@ -1,4 +1,4 @@
-"""What the words of a caption say and how its writer put it: BiMa's content and bias (arXiv 2506.03589, section 3.3).
+"""Content and bias of the words of a caption: BiMa's text half (arXiv 2506.03589, section 3.3).
 
 The paper splits the text encoder in two and says no more of it. Here both parts are heads of its words. That of the
 content is a residual map whose last layer starts at zero (`evenreel.matchers.adapter.ResidualMap`), so that training
@@ -27,20 +27,20 @@ class Gaussian(NamedTuple):
 
     @property
     def sigma(self) -> Tensor:
-        """(..., D) standard deviations."""
+        """Standard deviations, (..., D)."""
         return (0.5 * self.log_variance).exp()
 
     def draw(self) -> Tensor:
-        """(..., D) `mu + sigma * epsilon` (equation 10); the noise is of the global random state."""
+        """Draw `mu + sigma * epsilon` (equation 10), (..., D), with the global random state."""
         return self.mu + self.sigma * torch.randn_like(self.mu)
 
 
 class BiasHead(nn.Module):
-    """Words, entries of size one -> the distribution of their bias (equation 9); at the start it is the prior.
+    """Maps words, entries of size one, to the distribution of their bias (equation 9); at the start it is the prior.
 
     Args:
         dimension: D.
-        dropout: of the hidden units.
+        dropout: dropout of the hidden units.
     """
 
     def __init__(self, dimension: int, dropout: float) -> None:
@@ -52,20 +52,20 @@ class BiasHead(nn.Module):
             nn.init.zeros_(last.bias)
 
     def forward(self, words: Tensor) -> Gaussian:
-        """(..., D) -> mean and log variance (..., D)."""
+        """Map words (..., D) to mean and log variance, (..., D) each."""
         hidden = self.hidden(words)
         log_variance = self.log_variance(hidden).clamp(-LARGEST_LOG_VARIANCE, LARGEST_LOG_VARIANCE)
         return Gaussian(self.mu(hidden), log_variance)
 
 
 def mean_draw(bias: Gaussian, ids: Sequence[str], draws: int, seed: int) -> Tensor:
-    """The mean of several draws, each caption's own: whatever captions stand beside it, it gets the same.
+    """Compute the mean of several draws of the bias; each caption has its own, whatever captions stand beside it.
 
     Args:
-        bias: of Q captions, (Q, W, D).
-        ids: of the captions.
-        draws: n of them; 0 for `mu`, their mean in the end.
-        seed: of the draws.
+        bias: bias of Q captions, (Q, W, D).
+        ids: ids of the captions.
+        draws: number of draws; 0 for `mu`, their mean in the end.
+        seed: seed of the draws.
 
     Returns:
         (Q, W, D).

@@ -1,4 +1,4 @@
-"""Frames that look at the scene elements of their video: BiMa's visual half (arXiv 2506.03589, sections 3.1, 3.2)."""
+"""Attention of frames to the scene elements of their video: BiMa's visual half (arXiv 2506.03589, 3.1 and 3.2)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ KINDS = ("entities", "activities")
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """Which elements there are, and how frames take them in.
+    """Sizes of the attention to scene elements.
 
     Attributes:
         entities: N_e, phrases of the dictionary.
-        activities: N_a, likewise.
+        activities: N_a, phrases of the dictionary.
         kappa: phrases of each kind that a video has.
-        g: the weight of entities; None for that of equation 4.
-        residual: frames keep what they are and add what they attend to, both normalised before; else they become what
+        g: weight of entities; None for that of equation 4.
+        residual: frames keep their values and add what they attend to, both normalised before; else they become what
             they attend to, which is how the paper prints it.
     """
 
@@ -109,7 +109,7 @@ class SceneElements(nn.Module):
 
     @torch.no_grad()
     def read(self, path: Path) -> None:
-        """Take the vectors of the phrases from a file that `evenreel elements` wrote.
+        """Load the vectors of the phrases from a file that `evenreel elements` wrote.
 
         Raises:
             UsageError: it cannot be read, or is of another dictionary or encoder.

@@ -95,7 +95,7 @@ class HgrSettings(RankingSettings):
 
 
 def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[str, Any]:
-    """The settings with the words of some captions, the most frequent first, unless they have a vocabulary.
+    """Complete the settings with the words of some captions, the most frequent first, unless they have a vocabulary.
 
     >>> from evenreel.types import RoleGraph
     >>> with_vocabulary({"size": 8}, LearnedFrom([RoleGraph(("cut", "tomato")), RoleGraph(("cut", "it"))]))
@@ -110,12 +110,12 @@ def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[s
 
 
 class LevelVideos(nn.Module):
-    """Frames as each of the three levels sees them (2003.00392, 3.2).
+    """Maps frames for each of the three levels (2003.00392, 3.2).
 
     Args:
         dimension: D of the frames.
         size: E.
-        dropout: on the mapped frames.
+        dropout: dropout on the mapped frames.
     """
 
     def __init__(self, dimension: int, size: int, dropout: float) -> None:
@@ -126,7 +126,7 @@ class LevelVideos(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, frames: Tensor, frame_mask: Tensor) -> PhraseVideos:
-        """Frames (V, T, D) of any length, of which entries of size one are made, to all that pairs need of them."""
+        """Map frames (V, T, D) of any length to the tensors that pairs need; entries are made of size one first."""
         frames = self.scale * F.normalize(frames, dim=-1)
         event, verbs, nouns = (self.dropout(level(frames)) for level in (self.event, self.verbs, self.nouns))
         weights = masked_softmax(self.attention(event).squeeze(-1), frame_mask).to(event.dtype)
@@ -152,7 +152,7 @@ class Hgr(nn.Module):
         self._numbers = {word: number for number, word in enumerate(settings.vocabulary, start=1)}
 
     def read_start(self) -> None:
-        """Give the words that the file of the settings has a vector for that vector; the others keep theirs.
+        """Load the vectors of words from the file of the settings; words that it lacks keep theirs.
 
         Raises:
             UsageError: the file cannot be read, has vectors of another length, or has none of the words.
@@ -175,7 +175,7 @@ class Hgr(nn.Module):
             self.texts.words.weight[1:][torch.from_numpy(found)] = torch.from_numpy(vectors[found])
 
     def encode_text(self, text: TextBatch) -> PhraseTexts:
-        """Sentences, verbs and nouns of unit length, (Q, E), (Q, A, E) and (Q, N, E).
+        """Encode sentences, verbs and nouns to unit length, (Q, E), (Q, A, E) and (Q, N, E).
 
         Raises:
             UsageError: the captions are no graphs.
@@ -191,16 +191,16 @@ class Hgr(nn.Module):
         return state if text.vector_map is None else _changed(state, text.vector_map)
 
     def encode_video(self, video: VideoBatch) -> PhraseVideos:
-        """Videos (V, E), and their frames as verbs and nouns see them, (V, T, E), with Gram matrices."""
+        """Encode videos (V, E), and their frames for verbs and nouns, (V, T, E), with Gram matrices."""
         state: PhraseVideos = self.videos(video.frames, video.frame_mask)
         return state
 
     def score(self, text: PhraseTexts, video: PhraseVideos) -> Tensor:
-        """Means of the three levels, (Q, V); a chunk of pairs at a time."""
+        """Compute the means of the three levels, (Q, V), a chunk of pairs at a time."""
         return phrase_similarity(text, video, self.settings.sharpness)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The ranking loss of the batch."""
+        """Compute the ranking loss of the batch."""
         scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
         return ranking_hinge(scores, batch.same, self.settings, batch.relevance)
 

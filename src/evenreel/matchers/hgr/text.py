@@ -1,4 +1,4 @@
-"""Captions as graphs of their event, actions and things, which look at each other once (HGR, arXiv 2003.00392, 3.1)."""
+"""Graphs of the event, actions and things of captions, with one attention among them (HGR, arXiv 2003.00392, 3.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROLE_NUMBERS = {role: number for number, role in enumerate(ROLES)}
 
 
 class Most(NamedTuple):
-    """Words, verbs and nouns of a caption that are read; those after them are cut off."""
+    """Largest numbers of words, verbs and nouns of a caption; those after them are cut off."""
 
     words: int
     verbs: int
@@ -51,16 +51,16 @@ class Numbers(NamedTuple):
     verbs: int
 
     def on(self, device: torch.device) -> Numbers:
-        """The tensors on another device."""
+        """Return the tensors on another device."""
         words, lengths, members, roles, edges = (one.to(device) for one in self[:5])
         return Numbers(words, lengths, members, roles, edges, self.verbs)
 
 
 def numbered(graphs: Sequence[RoleGraph], vocabulary: Mapping[str, int], most: Most) -> Numbers:
-    """The graphs of captions, each cut to what is read of it.
+    """Turn role graphs into numbers, each cut to `most`.
 
-    A phrase loses its words past the last one that is read, and is left out where none remains. Every verb looks at
-    the event, and a verb and a noun that belongs to it at each other; the event, as in the published code, at nothing.
+    A phrase loses its words past the last one that is kept, and is left out where none remains. Every verb attends to
+    the event, and a verb and a noun that belongs to it to each other; the event, as in the published code, to nothing.
     """
     kept = [_CutGraph(graph, most) for graph in graphs]
     verbs = max((len(one.verbs) for one in kept), default=0)
@@ -87,7 +87,7 @@ def numbered(graphs: Sequence[RoleGraph], vocabulary: Mapping[str, int], most: M
 
 
 class _CutGraph:
-    """What is read of a graph: the first words, and the first verbs and nouns that have one of these."""
+    """A graph cut to the first words, and the first verbs and nouns that have one of these."""
 
     def __init__(self, graph: RoleGraph, most: Most) -> None:
         self.graph, self.words = graph, graph.words[: most.words]
@@ -121,11 +121,11 @@ class GraphAttention(nn.Module):
         self.norm = nn.LayerNorm(size)
 
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
-        """Nodes after one look.
+        """Apply one attention among the nodes of each graph.
 
         Args:
             nodes: (Q, n, E).
-            edges: (Q, n, n) True = the first looks at the second.
+            edges: (Q, n, n) True = the first attends to the second.
 
         Returns:
             (Q, n, E).
@@ -138,10 +138,10 @@ class GraphAttention(nn.Module):
 
 
 class GraphTexts(nn.Module):
-    """Role graphs to sentences, verbs and nouns: words through a recurrent network, phrases through one attention.
+    """Encodes role graphs to sentences, verbs and nouns: words by a recurrent network, phrases by one attention.
 
     Args:
-        words: how many there are in the vocabulary, the unknown one not among them.
+        words: size of the vocabulary, the unknown word not among them.
         sizes: of a word, and of everything after.
         dropouts: on words, and in the graph.
     """
@@ -161,7 +161,7 @@ class GraphTexts(nn.Module):
         self.graph = GraphAttention(size, dropouts[1])
 
     def forward(self, captions: Numbers) -> PhraseTexts:
-        """Vectors of unit length, (Q, E), (Q, A, E) and (Q, N, E), with the masks of the latter two."""
+        """Encode to unit length, (Q, E), (Q, A, E) and (Q, N, E), with the masks of the latter two."""
         hidden = self._read(captions)
         real = torch.arange(hidden.shape[1], device=hidden.device) < captions.lengths[:, None]
         weights = masked_softmax(self.attention(hidden).squeeze(-1), real)

@@ -1,6 +1,6 @@
-"""The modules of TCD that learn: co-attention, the clue of each modality, and what else may stand for their hybrid.
+"""The modules of TCD that learn: co-attention, the clue of each modality, and other forms of their hybrid.
 
-Each makes of a video, once, what captions only weigh (`hoisted`), and is called for a chunk of pairs with the weights.
+`hoisted` computes once for a video what captions only weigh; `forward` is called for a chunk of pairs with the weights.
 Maps have no bias and start as the identity, as X-Pool's do: training starts at cosines of features as they are.
 """
 
@@ -20,24 +20,24 @@ CLUE_STD = 0.02
 
 
 def identity(dimension: int) -> nn.Linear:
-    """A map that begins by changing nothing."""
+    """Return a linear map that begins as the identity."""
     linear = nn.Linear(dimension, dimension, bias=False)
     nn.init.eye_(linear.weight)
     return linear
 
 
 def through(linear: nn.Linear, rows: RowTerms) -> RowTerms:
-    """Rows behind a map."""
+    """Apply a linear map to both terms of rows."""
     return RowTerms(linear(rows.own), linear(rows.other))
 
 
 class CoAttention(nn.Module):
-    """How one modality looks at the other (equations 6 and 7): one head of D.
+    """Attention of one modality to the other (equations 6 and 7), one head of D.
 
     Args:
         dimension: D.
         norm: layer normalisation of both sides first. Behind it a caption's weights change nothing, since they only
-            scale, so that the table of who looks at whom is that of the video.
+            scale, so that the attention is the same for all captions.
     """
 
     def __init__(self, dimension: int, *, norm: bool) -> None:
@@ -48,7 +48,7 @@ class CoAttention(nn.Module):
         self._root = math.sqrt(dimension)
 
     def hoisted(self, queries: Tensor, keys: Tensor, key_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """What is taken of each (V, l, k), weights or, without normalisation, logits; and what is there (V, k, D)."""
+        """Compute the attention (V, l, k), weights or, without normalisation, logits; and the values (V, k, D)."""
         looks = queries if self.norm_query is None else self.norm_query(queries)
         seen = keys if self.norm_key is None else self.norm_key(keys)
         logits = self.query(looks) @ self.key(seen).mT / self._root
@@ -58,13 +58,13 @@ class CoAttention(nn.Module):
 
 
 def weighed_attention(logits: Tensor, queries: Tensor, keys: Tensor, key_mask: Tensor) -> Tensor:
-    """The table of equation 6 as printed, (v, q, l, k): logits (v, l, k) scale with both weights, (v, q, l) and k."""
+    """Compute equation 6 as printed, (v, q, l, k): logits (v, l, k) scale with both weights, (v, q, l) and k."""
     scaled = logits[:, None] * queries[..., None] * keys[:, :, None]
     return masked_softmax(scaled, key_mask[:, None, None].expand_as(scaled))
 
 
 class AttentionMaps(nn.Module):
-    """Maps of multi-head attention (Vaswani et al. 2017).
+    """Linear maps of multi-head attention (Vaswani et al. 2017).
 
     Raises:
         UsageError: D is no multiple of the heads.
@@ -78,19 +78,19 @@ class AttentionMaps(nn.Module):
 
 
 class TypedRows(NamedTuple):
-    """Rows of a modality with their type embeddings behind the same map, (1, D) or (l, D), which nothing weighs."""
+    """Rows of a modality, and type embeddings behind the same map, (1, D) or (l, D), which captions do not weigh."""
 
     rows: RowTerms
     types: Tensor
 
 
 class SelfAttended(NamedTuple):
-    """What a clue token hears of its own modality, by self-attention.
+    """Self-attention of a clue token to its own modality, before captions weigh the rows.
 
     Attributes:
         own_logits: (V, h, l) products of the token, which is the same for all, with rows.
-        other_logits: (V, h, k) with what they take.
-        values: of both.
+        other_logits: (V, h, k) products with vectors of the other modality.
+        values: values of both.
     """
 
     own_logits: Tensor
@@ -99,7 +99,7 @@ class SelfAttended(NamedTuple):
 
 
 class KeyValues(NamedTuple):
-    """Keys and values of rows that a token looks at."""
+    """Keys and values of rows that a token attends to."""
 
     keys: RowTerms
     values: RowTerms
@@ -113,7 +113,7 @@ class ClueRows(NamedTuple):
 
 
 class ClueWeights(NamedTuple):
-    """A clue's own modality and the other one, of a chunk: the weights of its rows, and their types (l, D)."""
+    """Row weights and type embeddings (l, D) of a chunk, for a clue's own modality and for the other."""
 
     own: RowWeights
     other: RowWeights
@@ -122,10 +122,10 @@ class ClueWeights(NamedTuple):
 
 
 class Clue(nn.Module):
-    """A token that looks at one modality knowing the other: its hybrid clue (equations 8 to 10).
+    """A token that attends to one modality knowing the other: its hybrid clue (equations 8 to 10).
 
-    As printed, the token is put before the rows of its modality as one more query. Rows of queries do not see each
-    other, so it learns nothing of them that way; `intra` says what it does instead.
+    As printed, the token is put before the rows of its modality as one more query. Rows of queries do not attend to
+    each other, so it learns nothing of them that way; `intra` says what it does instead.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Clue(nn.Module):
         self.residual = residual
 
     def hoisted(self, own: RowTerms, other: RowTerms, clue_type: Tensor) -> ClueRows:
-        """What is the same for all captions."""
+        """Compute the tensors that are the same for all captions."""
         seen = KeyValues(through(self.cross.key, other), through(self.cross.value, other))
         if self.inner is not None:
             query = by_head(self.inner.query(self.token + clue_type), self.inner.heads)
@@ -153,7 +153,7 @@ class Clue(nn.Module):
         return ClueRows((), seen)
 
     def forward(self, rows: ClueRows, sides: ClueWeights, clue_type: Tensor) -> Tensor:
-        """The clue of each pair of a chunk, (v, q, D)."""
+        """Compute the clue of each pair of a chunk, (v, q, D)."""
         token = self.token + clue_type
         if self.inner is not None and isinstance(rows.own, SelfAttended) and self.norm is not None:
             token = token + self.inner.output(self._heard(self.inner, rows.own, sides, token))
@@ -183,7 +183,7 @@ class Clue(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Windows that look at frames, and the mean of what they find: what a clue is compared with (table 2, row 1)."""
+    """Attention of windows to frames, averaged: the alternative to a clue (table 2, row 1)."""
 
     def __init__(self, dimension: int, heads: int, *, residual: bool) -> None:
         super().__init__()
@@ -191,16 +191,16 @@ class CrossAttention(nn.Module):
         self.residual = residual
 
     def hoisted(self, own: RowTerms, other: RowTerms) -> tuple[RowTerms, KeyValues]:
-        """Queries of windows; keys and values of frames."""
+        """Compute queries of windows, and keys and values of frames."""
         return through(self.cross.query, own), KeyValues(
             through(self.cross.key, other), through(self.cross.value, other)
         )
 
     def forward(self, rows: tuple[RowTerms, KeyValues], sides: ClueWeights, mean: Tensor) -> Tensor:
-        """The hybrid of each pair, (v, q, D).
+        """Compute the hybrid of each pair, (v, q, D).
 
         Args:
-            rows: see `hoisted`.
+            rows: made by `hoisted`.
             sides: windows and frames.
             mean: (v, q, D) of the windows.
         """
@@ -218,7 +218,7 @@ class CrossAttention(nn.Module):
 
 
 def looked(attention: AttentionMaps, query: Tensor, parts: list[tuple[KeyValues, RowWeights, Tensor]]) -> Tensor:
-    """What queries (v, q, D) find in rows of one or two modalities, before the map of the output: (v, q, D)."""
+    """Attend with queries (v, q, D) to rows of one or two modalities, before the map of the output: (v, q, D)."""
     heads = attention.heads
     logits, masks = [], []
     for seen, weighing, types in parts:

@@ -44,16 +44,16 @@ LEAST_CONFIDENCE = 1e-3
 
 
 class CoAttended(NamedTuple):
-    """What refined frames and refined windows take of the other modality, the same for all captions.
+    """Co-attention of refined frames and refined windows, the same for all captions.
 
     With co-attention refined frames have a row for each window, which takes of frames (l = O, k = T), and refined
     windows one for each frame (l = T, k = O); without, each is what it was, and k is 0.
 
     Attributes:
-        video_mix: (V, l, k) weights, or logits where captions change them.
-        video_taken: (V, k, D) what is taken.
-        ocr_mix: likewise, of refined windows.
-        ocr_taken: likewise.
+        video_mix: (V, l, k) attention of refined frames; logits where captions change it.
+        video_taken: (V, k, D) values of frames.
+        ocr_mix: (V, l, k) attention of refined windows; logits where captions change it.
+        ocr_taken: (V, k, D) values of windows.
     """
 
     video_mix: Tensor
@@ -63,16 +63,16 @@ class CoAttended(NamedTuple):
 
 
 class TcdVideo(NamedTuple):
-    """Videos.
+    """Tensors of V videos that do not depend on the caption.
 
     Attributes:
         frames: (V, T, D) of unit length.
         frame_mask: (V, T) True = real.
-        windows: (V, O, D) likewise; the first one of a clip without text is the learned one.
-        window_mask: (V, O) True = looked at, at least one a row.
+        windows: (V, O, D) of unit length; the first one of a clip without text is the learned one.
+        window_mask: (V, O) True = attended to, at least one a row.
         certainty: (V, O) logarithm of the confidence of windows, 0 where it does not count.
-        streams: of both; empty where one modality is looked at alone.
-        hybrids: what their fusion needs, (`ClueRows`, ...) as settings have it; empty likewise.
+        streams: co-attention; empty where only one modality is used.
+        hybrids: tensors of their fusion, (`ClueRows`, ...) as settings have it; empty where only one modality is used.
     """
 
     frames: Tensor
@@ -96,7 +96,7 @@ class Calibration(nn.Module):
         )
 
     def forward(self, frames: Sequence, windows: Sequence) -> Tensor:
-        """Of the frames and windows with text of B videos, as they are before a caption weighs them.
+        """Compute the loss of the frames and windows with text of B videos, before a caption weighs them.
 
         Calculated in float32 at least: places would have no fractions in less.
         """
@@ -111,7 +111,7 @@ class Calibration(nn.Module):
 
 
 class Tcd(nn.Module):
-    """Mean of the cosines of a caption with refined frames, refined windows and their clue.
+    """Scores by the mean of the cosines of a caption with refined frames, refined windows and their clue.
 
     Raises:
         UsageError: D is no multiple of the heads.
@@ -155,11 +155,11 @@ class Tcd(nn.Module):
         return ("video", "ocr") if self.settings.fusion == "clues" else ("video",)
 
     def encode_text(self, text: TextBatch) -> Sentences:
-        """Sentences, (Q, D)."""
+        """Encode sentences to unit length, (Q, D)."""
         return Sentences(F.normalize(text.sentence, dim=-1))
 
     def encode_video(self, video: VideoBatch) -> TcdVideo:
-        """All maps of frames and windows that no caption changes.
+        """Compute all maps of frames and windows that no caption changes.
 
         Raises:
             UsageError: a clip has more frames or windows than there are types for.
@@ -174,15 +174,15 @@ class Tcd(nn.Module):
         return plain._replace(streams=streams, hybrids=self._hybrids(video_rows, ocr_rows))
 
     def score(self, text: Sentences, video: TcdVideo) -> Tensor:
-        """Equation 12: the mean of what is compared, (Q, V)."""
+        """Compute the mean of the parts (equation 12), (Q, V)."""
         return self._tables(text, video).mean(0)
 
     def part_scores(self, text: Sentences, video: TcdVideo) -> dict[str, Tensor]:
-        """S_TV, S_TO and S_TH (equation 13), those that are compared, (Q, V) each."""
+        """Compute S_TV, S_TO and S_TH (equation 13), those that are compared, (Q, V) each."""
         return dict(zip(self.settings.parts, self._tables(text, video), strict=True))
 
     def coarse(self, text: Sentences, video: TcdVideo) -> Tensor:
-        """Cosines with the mean frame and the mean window, and the mean of both, (Q, V): no caption weighs anything."""
+        """Compute cosines with the mean frame and the mean window, averaged, (Q, V): no caption weighs anything."""
         means = {
             "video": masked_mean(video.frames, video.frame_mask),
             "ocr": masked_mean(video.windows, video.window_mask),
@@ -192,7 +192,7 @@ class Tcd(nn.Module):
         return torch.stack(found).mean(0)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Equation 15: `contrastive` (14), and `hsc` (5) of the matched videos, as features before any weight."""
+        """Compute equation 15: `contrastive` (14), and `hsc` (5) of the matched videos, before any weight."""
         scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
         terms = {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
         video = batch.video

@@ -1,4 +1,4 @@
-"""What TCD may be told: each module with its switch, and the formulas as printed beside those that are used."""
+"""Settings of TCD: each module with its switch, and the formulas as printed beside those that are used."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class TcdSettings:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What is compared: one modality alone has no other part."""
+        """Parts that are compared; one modality alone has no other part."""
         return self.matches if self.modalities == "both" else (self.modalities,)
 
     @property
@@ -146,5 +146,5 @@ class TcdSettings:
 
 
 def reads_on_screen(settings: Mapping[str, Any]) -> bool:
-    """Whether a matcher of these settings looks at on-screen windows."""
+    """Check that a matcher of these settings uses on-screen windows."""
     return TcdSettings(**settings).modalities != "video"
