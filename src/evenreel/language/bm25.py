@@ -70,7 +70,7 @@ class Bm25Scores:
 
     @property
     def silent(self) -> int:
-        """How many captions share no term with any clip: they score 0 with all, which leaves their order open."""
+        """Number of captions that share no term with any clip: they score 0 with all, which leaves their order open."""
         shown = np.diff(self.weights.indptr) > 0
         return int((self.asked @ shown.astype(np.float64) == 0).sum())
 
@@ -112,7 +112,7 @@ def bm25_scores(
 
 
 def trigrams(word: str) -> list[str]:
-    """All runs of three characters of a word between two spaces.
+    """Return all runs of three characters of a word between two spaces.
 
     >>> trigrams("bus")
     [' bu', 'bus', 'us ']

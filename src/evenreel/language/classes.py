@@ -18,7 +18,7 @@ from evenreel.language.tokens import Tagged, Tagger
 
 @dataclass(frozen=True)
 class ClassRules:
-    """How words become classes.
+    """Rules by which words become classes.
 
     Attributes:
         synonyms: groups of words that are one class.
@@ -90,12 +90,12 @@ def classes_of(tagged: Sequence[Tagged], rules: ClassRules | None = None) -> Ver
 
 
 def clip_classes(captions: VerbNounClasses, clip_ids: Sequence[str], share: float = 0.25) -> ClipClasses:
-    """Classes of clips: those of at least a share of a clip's captions (RAN and RANP take a quarter).
+    """Return the classes of clips: those of at least a share of a clip's captions (RAN and RANP take a quarter).
 
     Args:
         captions: classes of N captions.
         clip_ids: the clip of each of them.
-        share: of the clip's captions, more than 0 and at most 1.
+        share: share of the clip's captions, more than 0 and at most 1.
 
     Raises:
         UsageError: the share is out of its range, or there are not as many ids as captions.
@@ -114,7 +114,7 @@ def clip_classes(captions: VerbNounClasses, clip_ids: Sequence[str], share: floa
 
 
 def check_share(share: float) -> None:
-    """Refuse what is no share of a clip's captions.
+    """Check that a number is a share of a clip's captions.
 
     Raises:
         UsageError: it is not more than 0 and at most 1.
@@ -145,7 +145,7 @@ def annotate(
 
 
 def verb_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
-    """Names of a caption's verb classes, in its order.
+    """Return the names of a caption's verb classes, in its order.
 
     A verb goes with its particle where the synonyms know the two as one (`turn on`), also when the object stands
     between them; else the verb alone counts.
@@ -160,7 +160,7 @@ def verb_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
 
 
 def noun_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
-    """Names of a caption's noun classes, in its order."""
+    """Return the names of a caption's noun classes, in its order."""
     known = rules.synonyms.nouns
     if rules.heads_only:
         entities = [one for one in phrases(tokens) if one.kind == "entity"]

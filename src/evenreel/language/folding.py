@@ -1,4 +1,4 @@
-"""Words as they are looked for on a screen: without case, width and accents, wherever they were written."""
+"""Folding of words for search on a screen: without case, width and accents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHORTENED = re.compile(r"\w+n['’ʼ]t\b|['’ʼ](?:s|d|m|ll|re|ve)\b", re.IGNO
 
 
 def fold(text: str) -> str:
-    """Text without case, width and Latin, Greek or Cyrillic accents.
+    """Return the text without case, width and Latin, Greek or Cyrillic accents.
 
     Example:
         >>> fold("Ｃａｆé ΆΣ")
@@ -26,7 +26,7 @@ def fold(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The folded words of a text, in order.
+    """Return the folded words of a text, in order.
 
     Example:
         >>> words("JAPAN - Netherlands_2:0")
@@ -37,7 +37,7 @@ def words(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[str]:
-    """The different words of a query that carry meaning; all its words where none does.
+    """Return the different words of a query that carry meaning; all its words where none does.
 
     Example:
         >>> content_words("a clip of the Red red bus"), content_words("The Who")
@@ -52,7 +52,7 @@ def content_words(text: str) -> list[str]:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """English words that say nothing about what is on a screen."""
+    """Return the English words that say nothing about what is on a screen."""
     text = resources.files("evenreel.language").joinpath("stop_words.txt").read_text(encoding="utf-8")
     return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
 

@@ -18,7 +18,7 @@ _VOWELS = "aeiou"
 
 @cache
 def part_of(tag: str) -> Part | None:
-    """Part of speech of a Penn Treebank tag; None for function words, numbers and punctuation.
+    """Return the part of speech of a Penn Treebank tag; None for function words, numbers and punctuation.
 
     >>> part_of("VBG"), part_of("NNS"), part_of("IN")
     ('verb', 'noun', None)
@@ -34,7 +34,7 @@ def part_of(tag: str) -> Part | None:
 
 @cache
 def lemma_of(word: str, part: Part | None) -> str:
-    """The base form of a word as a part of speech; the word itself in small letters where there is no part.
+    """Return the base form of a word as a part of speech; without a part, the word itself in small letters.
 
     >>> lemma_of("knives", "noun"), lemma_of("Slicing", "verb"), lemma_of("are", "verb"), lemma_of("glasses", "noun")
     ('knife', 'slice', 'be', 'glass')
@@ -50,7 +50,7 @@ def lemma_of(word: str, part: Part | None) -> str:
 
 @cache
 def dictionary(word: str) -> dict[Part, tuple[str, ...]]:
-    """Lemmas of a word for each part of speech that the dictionary has it as; empty for an unknown word.
+    """Return the lemmas of a word by part of speech, from the dictionary; empty for an unknown word.
 
     >>> dictionary("cuts")
     {'noun': ('cut',), 'verb': ('cut',)}
@@ -62,7 +62,7 @@ def dictionary(word: str) -> dict[Part, tuple[str, ...]]:
 
 
 def are_forms(one: str, other: str, *parts: Part) -> bool:
-    """Whether two words may be forms of one word, as any of some parts of speech (all without).
+    """Check that two words may be forms of one word, as any of some parts of speech (all without).
 
     >>> are_forms("pools", "pool"), are_forms("swimming", "swims"), are_forms("swimming", "swims", "noun")
     (True, True, False)
@@ -73,7 +73,7 @@ def are_forms(one: str, other: str, *parts: Part) -> bool:
 
 
 def is_noun_of_doing(word: str) -> bool:
-    """Whether a word that looks like a form of a verb is a noun of its own.
+    """Check that a word which looks like a form of a verb is a noun of its own.
 
     >>> is_noun_of_doing("evening"), is_noun_of_doing("dancing")
     (True, False)
@@ -82,7 +82,7 @@ def is_noun_of_doing(word: str) -> bool:
 
 
 def irregular_forms(word: str) -> frozenset[str]:
-    """The singular or plural of a noun whose forms begin differently.
+    """Return the singular or plural of a noun whose forms begin differently.
 
     >>> sorted(irregular_forms("mice")), sorted(irregular_forms("man")), sorted(irregular_forms("dog"))
     (['mouse'], ['men'], [])
@@ -91,7 +91,7 @@ def irregular_forms(word: str) -> frozenset[str]:
 
 
 def regular_base(word: str) -> str:
-    """A word without an ending that is likely one, by rule; the dictionary is not asked.
+    """Remove an ending that is likely one from a word, by rule and without the dictionary.
 
     >>> regular_base("harbors"), regular_base("glass"), regular_base("vlogging"), regular_base("ring")
     ('harbor', 'glass', 'vlog', 'ring')

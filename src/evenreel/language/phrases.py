@@ -36,7 +36,7 @@ class Phrase:
 
 
 def phrases(tokens: Tagged) -> list[Phrase]:
-    """Entities and activities of a tagged caption, in order of their starts.
+    """Return the entities and activities of a tagged caption, in order of their starts.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> [tagged] = PatternTagger().tag(["A man is cutting ripe tomatoes with a big knife"])
@@ -79,7 +79,7 @@ def _activities(tokens: Tagged, entities: Sequence[Phrase]) -> Iterator[Phrase]:
 
 
 def verb_particle(tokens: Tagged, place: int) -> str | None:
-    """The particle right after a verb: `puts down a cup` has one, `sits in a car` none.
+    """Return the particle right after a verb: `puts down a cup` has one, `sits in a car` none.
 
     `in`, `on`, `over` and `around` before an article are prepositions, unless the synonyms know the two words as one
     verb (`turn on the tap`).
@@ -95,7 +95,7 @@ def verb_particle(tokens: Tagged, place: int) -> str | None:
 
 
 def later_particle(tokens: Tagged, place: int) -> int | None:
-    """Where the particle of a verb is that stands after its object: `on` of `turn the tap on`.
+    """Return the place of a verb's particle that stands after its object: `on` of `turn the tap on`.
 
     It ends the caption, or stands before a mark or conjunction.
     """
@@ -109,7 +109,7 @@ def later_particle(tokens: Tagged, place: int) -> int | None:
 
 
 def with_opener(tokens: Tagged, start: int) -> int:
-    """Where an entity starts with its article, possessive or number."""
+    """Return the place where an entity starts with its article, possessive or number."""
     while start > 0 and tokens[start - 1].tag in OPENERS:
         start -= 1
     return start

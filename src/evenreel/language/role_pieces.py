@@ -51,12 +51,12 @@ def _lists() -> dict[str, tuple[str, ...]]:
 
 @cache
 def words_of(name: str) -> frozenset[str]:
-    """The words of one list of `roles.txt`; none for a name that has no list."""
+    """Return the words of one list of `roles.txt`; none for a name that has no list."""
     return frozenset(_lists().get(name, ()))
 
 
 def pieces_of(tokens: Tagged) -> list[Piece]:
-    """The pieces of a tagged caption, in its order."""
+    """Return the pieces of a tagged caption, in its order."""
     found = phrases(tokens)
     verbs = [_verb(tokens, one.start, found) for one in found if one.kind == "activity" and is_word(tokens[one.start])]
     nouns = list(_nouns(tokens, found))
@@ -74,7 +74,7 @@ def _demoted(pieces: Sequence[Piece], place: int) -> Piece:
 
 
 def verb_follows(pieces: Sequence[Piece], place: int, *, finite: bool = False) -> bool:
-    """Whether after a piece nothing but nouns, prepositions and what joins nouns stands before a verb."""
+    """Check that after a piece nothing but nouns, prepositions and joints of nouns stands before a verb."""
     for after in range(place + 1, len(pieces)):
         joins_nouns = pieces[after].kind == "join" and after + 1 < len(pieces) and pieces[after + 1].kind == "noun"
         if pieces[after].kind not in ("noun", "link") and not joins_nouns:
@@ -177,5 +177,5 @@ def _is_link(token: Token) -> bool:
 
 
 def is_word(token: Token) -> bool:
-    """Whether it is more than a mark."""
+    """Check that a token is more than a mark."""
     return any(map(str.isalnum, token.text))

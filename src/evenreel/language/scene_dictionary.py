@@ -37,12 +37,12 @@ class SceneDictionary:
 
     Attributes:
         entities: N_e noun phrases, the most frequent first.
-        activities: N_a verb phrases, likewise.
-        entity_counts: N_e numbers of captions that name each; empty where nobody counted.
-        activity_counts: N_a, likewise.
-        captions: how many captions were read; 0 where nobody counted.
-        source: where the phrases are from, in words.
-        splits: parts of a corpus whose captions were read; empty where the phrases are from elsewhere.
+        activities: N_a verb phrases, the most frequent first.
+        entity_counts: N_e numbers of captions that name each; empty where they were not counted.
+        activity_counts: N_a numbers of captions that name each; empty where they were not counted.
+        captions: number of captions that were read; 0 where they were not counted.
+        source: origin of the phrases, in words.
+        splits: splits of a corpus whose captions were read; empty where the phrases are from elsewhere.
     """
 
     entities: tuple[str, ...]
@@ -67,7 +67,7 @@ class SceneDictionary:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What a system knows with it beside its training clips: captions of other parts of the corpus.
+        """Captions of other splits than the training split that the phrases are from.
 
         >>> SceneDictionary(("ball",), (), splits=("train", "test")).uses
         ('scene elements from captions of test',)
@@ -77,7 +77,7 @@ class SceneDictionary:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """The kinds that it has no phrase of, `entities` or `activities`; mostly none.
+        """Kinds without a phrase, `entities` or `activities`; mostly none.
 
         >>> SceneDictionary(("ball",), ()).lacks
         ('activities',)
@@ -87,7 +87,7 @@ class SceneDictionary:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What has to be known of all that is made with it, in sentences; mostly nothing.
+        """Notices for all that is made with the dictionary, in sentences; mostly none.
 
         >>> for sentence in SceneDictionary(("ball",), ()).notices:
         ...     print(sentence)
@@ -129,12 +129,12 @@ def mine(
 
 
 def dictionary_of(named: Sequence[Elements], settings: MiningSettings, source: str) -> SceneDictionary:
-    """The phrases that are named most often, within the limits of the settings; equally frequent ones by their letters.
+    """Select the phrases that most captions name, within the limits; equally frequent ones by the alphabet.
 
     Args:
-        named: what each caption names.
+        named: phrases of each caption.
         settings: the limits.
-        source: where the captions are from and who read them.
+        source: origin of the captions, and who read them.
 
     Raises:
         UsageError: no phrase is in enough captions.
@@ -155,7 +155,7 @@ def dictionary_of(named: Sequence[Elements], settings: MiningSettings, source: s
 
 
 def counts_of(named: Iterable[Elements]) -> tuple[Counter[str], Counter[str]]:
-    """How many captions name each entity and each activity, a caption once."""
+    """Count the captions that name each entity and each activity."""
     entities: Counter[str] = Counter()
     activities: Counter[str] = Counter()
     for one in named:
@@ -165,7 +165,7 @@ def counts_of(named: Iterable[Elements]) -> tuple[Counter[str], Counter[str]]:
 
 
 def given(entities: Sequence[str], activities: Sequence[str], source: str = GIVEN) -> SceneDictionary:
-    """A dictionary of phrases that somebody wrote: spaces around and between words are tidied, the rest is kept.
+    """Make a dictionary of given phrases: spaces around and between words are tidied, the rest is kept.
 
     Raises:
         UsageError: there is no phrase, one is empty, or one is there twice.
@@ -175,7 +175,7 @@ def given(entities: Sequence[str], activities: Sequence[str], source: str = GIVE
 
 
 def packaged() -> SceneDictionary:
-    """Everyday entities and activities, for clips without captions: the list that comes with the package."""
+    """Return everyday entities and activities, for clips without captions: the list that comes with the package."""
     return SceneDictionary(words_of_list("entity"), words_of_list("activity"), source=PACKAGED)
 
 

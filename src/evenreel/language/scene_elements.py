@@ -1,4 +1,4 @@
-"""What a caption names that a camera sees: entities and activities, each in one spelling (BiMa, section 3.1).
+"""Entities and activities that a caption names and a camera sees, each in one spelling (BiMa, section 3.1).
 
 An entity is a noun with its modifiers (`red ball`); an activity is a verb with its particle and what it is done to or
 where (`kick red ball`, `sit on chair`). Words are in their base form, without articles, possessives and numbers.
@@ -80,7 +80,7 @@ class MiningSettings:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """What one caption names, each phrase once, in its order."""
+    """Entities and activities of one caption, each phrase once, in its order."""
 
     entities: tuple[str, ...]
     activities: tuple[str, ...]
@@ -126,7 +126,7 @@ def _reader(extract: Extractor | None, settings: MiningSettings) -> Callable[[Se
 
 
 def elements_of(tokens: Tagged, settings: MiningSettings) -> Elements:
-    """What a tagged caption names.
+    """Return the entities and activities of a tagged caption.
 
     Pronouns, nouns that stand for any thing or for the video itself (`something`, `scene`), amounts before `of`, and
     verbs that say nothing of what is done are left out.
@@ -247,7 +247,7 @@ def _plain(given: Sequence[str], spelling: Callable[[str], str]) -> tuple[str, .
 
 
 def plain_entity(phrase: str) -> str:
-    """A noun phrase that somebody wrote, in the spelling of this module.
+    """Spell a noun phrase as this module does: base forms, without articles.
 
     >>> plain_entity("The Red Balls"), plain_entity(" . ")
     ('red ball', '')
@@ -257,7 +257,7 @@ def plain_entity(phrase: str) -> str:
 
 
 def plain_activity(phrase: str) -> str:
-    """A verb phrase that somebody wrote, in the spelling of this module.
+    """Spell a verb phrase as this module does: base forms, without articles and auxiliaries.
 
     >>> plain_activity("is kicking the red balls"), plain_activity("Sits")
     ('kick red ball', 'sit')
@@ -292,7 +292,7 @@ def _lists() -> dict[str, tuple[str, ...]]:
 
 
 def words_of_list(name: str) -> tuple[str, ...]:
-    """The phrases of one list of `scene_elements.txt`, in its order."""
+    """Return the phrases of one list of `scene_elements.txt`, in its order."""
     return _lists()[name]
 
 

@@ -55,7 +55,7 @@ class SpacyTagger:
 
 
 def installed_model() -> str | None:
-    """The best of `MODELS` that is installed, or None."""
+    """Return the best of `MODELS` that is installed; None for none."""
     if find_spec("spacy") is None:
         return None
     return next((model for model in MODELS if find_spec(model) is not None), None)

@@ -67,7 +67,7 @@ def paraphrased(captions: Sequence[str], patterns: Sequence[str], seed: int = 0)
 
 
 def turned_marks(caption: str) -> str:
-    """The control: the capital and the full stop turned into their opposites, every word as it was.
+    """Turn the capital and the full stop of a caption into their opposites, every word as it was: the control.
 
     >>> turned_marks("A man runs."), turned_marks("a man runs")
     ('a man runs', 'A man runs.')
@@ -78,7 +78,7 @@ def turned_marks(caption: str) -> str:
 
 
 def differ_in_words(one: str, other: str) -> bool:
-    """Whether two captions differ in more than the control turns, and in more than spaces.
+    """Check that two captions differ in more than the control turns, and in more than spaces.
 
     >>> differ_in_words("A man runs.", "a man runs"), differ_in_words("A man runs.", "a dog runs")
     (False, True)

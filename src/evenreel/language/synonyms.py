@@ -24,7 +24,7 @@ class Synonyms:
     nouns: Mapping[str, str]
 
     def updated(self, own: Synonyms) -> Synonyms:
-        """These groups, where `own` does not say otherwise of a word.
+        """Return these groups, overridden by those of `own`.
 
         >>> both = Synonyms({"chop": "cut"}, {}).updated(Synonyms({"chop": "chop", "hew": "chop"}, {}))
         >>> both.verbs
@@ -39,30 +39,30 @@ NO_SYNONYMS = Synonyms({}, {})
 
 @lru_cache(maxsize=1)
 def caption_synonyms() -> Synonyms:
-    """The groups that come with the package, written for the words of video captions."""
+    """Return the groups that come with the package, written for the words of video captions."""
     return _parse(_packaged("synonyms.txt"), "synonyms.txt")
 
 
 @lru_cache(maxsize=1)
 def stop_verbs() -> frozenset[str]:
-    """Verbs that say nothing of what is done: be, have, begin and their like."""
+    """Return verbs that say nothing of what is done: be, have, begin and their like."""
     return frozenset(packaged_lines("stop_verbs.txt"))
 
 
 @lru_cache(maxsize=1)
 def stop_nouns() -> frozenset[str]:
-    """Nouns that name nothing: thing, something, side and their like."""
+    """Return nouns that name nothing: thing, something, side and their like."""
     return frozenset(packaged_lines("stop_nouns.txt"))
 
 
 @lru_cache(maxsize=1)
 def amounts() -> frozenset[str]:
-    """Nouns that name nothing before `of`: piece, pair, number and their like."""
+    """Return nouns that name nothing before `of`: piece, pair, number and their like."""
     return frozenset(packaged_lines("amounts.txt"))
 
 
 def packaged_lines(name: str) -> list[str]:
-    """Lines of a text file of this package, without the comments and empty ones."""
+    """Return the lines of a text file of this package, without the comments and empty ones."""
     return [line for line in _packaged(name).splitlines() if line and not line.startswith("#")]
 
 

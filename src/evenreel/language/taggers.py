@@ -1,4 +1,4 @@
-"""Which tagger to use."""
+"""Choice of a tagger by name."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TaggerName = Literal["auto", "pattern", "spacy"]
 
 
 def load_tagger(name: TaggerName = "auto") -> Tagger:
-    """The tagger of a name; `auto` is spaCy where an English model of it is installed, else `pattern`.
+    """Load the tagger of a name; `auto` is spaCy where an English model of it is installed, else `pattern`.
 
     Classes found by different taggers differ: keep `Tagger.name` with what is derived.
 
     Raises:
-        UsageError: the name is unknown, or `spacy` is asked for where it or its model is not installed.
+        UsageError: the name is unknown, or `spacy` is named and it or its model is not installed.
     """
     if name == "pattern" or (name == "auto" and installed_model() is None):
         return PatternTagger()

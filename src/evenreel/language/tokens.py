@@ -52,7 +52,7 @@ _SPLIT = re.compile(
 
 
 def split_words(caption: str) -> list[str]:
-    """Words and marks of a caption.
+    """Split a caption into words and marks.
 
     >>> split_words("A man's dog doesn't like 2.5 stir-fried eggs.")
     ['A', 'man', "'s", 'dog', 'does', "n't", 'like', '2.5', 'stir-fried', 'eggs', '.']
@@ -73,7 +73,7 @@ def unknown_share(captions: Iterable[Tagged]) -> float:
 
 
 def lemmas(tokens: Iterable[Token], part: Part) -> list[str]:
-    """Lemmas of one part of speech, in the order of the caption.
+    """Return the lemmas of one part of speech, in the order of the caption.
 
     >>> lemmas((Token("two", "two", "CD"), Token("Dogs", "dog", "NNS"), Token("ran", "run", "VBD")), "noun")
     ['dog']

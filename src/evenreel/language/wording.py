@@ -1,4 +1,4 @@
-"""What of a caption is its content, and what stands before and after it as its style.
+"""Content of a caption, and the style that stands before and after it.
 
 Style is what speaks of the recording or of who writes: `in this video`, `a clip of`, `we see`, `there is`, `as one can
 see`. It counts at both ends of a caption, with the function words that lead to it; all between is content, and so is an
@@ -67,7 +67,7 @@ class Wording:
     capital: bool
 
     def around(self, content: str) -> str:
-        """Another content in the same style."""
+        """Put another content into the same style."""
         text = f"{self.before}{content}{self.after}"
         return text[:1].upper() + text[1:] if self.capital else text
 
@@ -124,7 +124,7 @@ def token_places(caption: str, tokens: Tagged) -> list[tuple[int, int]]:
 
 
 def lowered(text: str) -> str:
-    """With a small initial."""
+    """Return a text with a small initial."""
     return text[:1].lower() + text[1:]
 
 
