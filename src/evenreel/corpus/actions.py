@@ -1,4 +1,4 @@
-"""What happens in each clip and for how long: the classes <verb, noun> that lengths are compared by.
+"""Actions of clips and their lengths: the classes <verb, noun> that lengths are compared by.
 
 (The paper on frame-length bias, sections 3 and A.)
 """
@@ -41,13 +41,13 @@ class Actions:
     unit: Unit
 
     def of(self, clips: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Classes and lengths of the actions of some clips (V,), as in `evenreel.audits.length.class_lengths`."""
+        """Return classes and lengths of the actions of clips (V,), as in `evenreel.audits.length.class_lengths`."""
         kept = clips[self.clips]
         return self.classes[kept], self.lengths[kept]
 
 
 def clip_lengths(corpus: Corpus) -> tuple[NDArray[np.float64], Unit]:
-    """Length of every clip (V,), in frames where the corpus has those of all, else in seconds; NaN where not known.
+    """Return the length of every clip (V,), in frames if all clips have those, else in seconds; NaN where not known.
 
     Frame counts at another rate than the official annotation's (`fps` and a column `annotated_fps`, of
     EPIC-KITCHENS-100) are brought back to that, so that the lengths of all splits can be compared.
@@ -65,7 +65,7 @@ def clip_lengths(corpus: Corpus) -> tuple[NDArray[np.float64], Unit]:
 
 
 def actions_of(corpus: Corpus) -> Actions:
-    """The actions of the clips of a corpus; classes have the same numbers in all its splits.
+    """Return the actions of the clips of a corpus; classes have the same numbers in all its splits.
 
     A clip of one verb is one action, on its first noun (in EPIC-KITCHENS-100 the one that it is annotated with). In a
     clip of several verbs each takes an equal part of the length, and goes with every noun. A clip without a verb class
@@ -92,7 +92,7 @@ def actions_of(corpus: Corpus) -> Actions:
 
 
 def action_names(corpus: Corpus, actions: Actions) -> Mapping[int, str]:
-    """What the captions call each class: the text that most of its clips have, the first one where several are equal.
+    """Name each class as its captions do: by the text that most of its clips have, the first of equally frequent ones.
 
     A class none of whose clips has a caption is called by its numbers.
     """

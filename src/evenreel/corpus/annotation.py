@@ -20,7 +20,7 @@ Sets = Sequence[Sequence[int]]
 def with_classes(
     corpus: Corpus, captions: tuple[Sets, Sets], clips: Mapping[str, tuple[Sequence[int], Sequence[int]]]
 ) -> Corpus:
-    """A corpus with other classes; it stays as it is itself.
+    """Return a corpus with other classes; the given one stays as it is.
 
     Args:
         corpus: taken from.
@@ -69,7 +69,7 @@ def copy_class_names(origin: Path, folder: Path) -> None:
 
 
 def save_class_names(folder: Path, verbs: Sequence[str], nouns: Sequence[str], tagger: str) -> None:
-    """Write what each number means and which tagger found it: columns `kind`, `number`, `name`, `tagger`.
+    """Write the name of each class number and the tagger: columns `kind`, `number`, `name`, `tagger`.
 
     Raises:
         CorpusError: the folder cannot be written.

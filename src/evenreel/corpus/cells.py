@@ -7,7 +7,7 @@ _MARK = "'"
 
 
 def as_cell(text: str) -> str:
-    """A text for a csv: behind an apostrophe where a spreadsheet would take it for a formula.
+    """Escape a text for a csv: an apostrophe before what a spreadsheet would take for a formula.
 
     >>> as_cell("=1+1"), as_cell("a dog"), from_cell(as_cell("'tis")), from_cell("'tis")
     ("'=1+1", 'a dog', "'tis", "'tis")
@@ -16,5 +16,5 @@ def as_cell(text: str) -> str:
 
 
 def from_cell(cell: str) -> str:
-    """What `as_cell` was given; other texts as they are."""
+    """Undo `as_cell`; other texts stay as they are."""
     return cell[1:] if cell.startswith(_MARK) and cell[1:].startswith((*_FORMULA, _MARK)) else cell

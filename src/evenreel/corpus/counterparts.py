@@ -22,12 +22,12 @@ _NAMELESS = "generated"
 
 
 def is_generated() -> pl.Expr:
-    """Whether a clip is a generator's: its source is not the camera, or it has none and mirrors another clip."""
+    """Return the expression for generated clips: of another source than the camera, or of none and with a `pair_id`."""
     return _source() != CAMERA
 
 
 def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
-    """The pairs of which both clips are in the corpus, in the order of its clips.
+    """Return the pairs of a real clip and its mirror that are in the corpus, in the order of its clips.
 
     Args:
         corpus: looked through.
@@ -50,20 +50,20 @@ def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
 
 
 def groups_of(corpus: Corpus) -> dict[str, str]:
-    """The group of every clip that is not from a camera: its generator, and its setting where one is noted."""
+    """Return the group of every generated clip: its generator, and its setting where one is noted."""
     generated = corpus.clips.filter(is_generated())
     return dict(generated.select("clip_id", _group(corpus.clips)).iter_rows())
 
 
 def group_name(source: str, setting: str | None) -> str:
-    """What clips of a generator and a setting are called together."""
+    """Return the name of the clips of a generator and a setting."""
     return source if setting is None else f"{source} {setting}"
 
 
 def with_generated(
     corpus: Corpus, share: float, seed: int, group: str | None = None, *, split: str | None = None
 ) -> Corpus:
-    """The corpus with a share of its real clips replaced by their mirrors, all others without theirs.
+    """Replace a share of a corpus's real clips by their mirrors, and remove all other mirrors.
 
     A mirror takes the captions of its real clip, so that the number of clips and of captions stays the same (Generative
     Ghost, section 3.3). Clips that have no counterpart stay as they are; captions of a mirror's own are dropped. The
@@ -97,7 +97,7 @@ def with_generated(
 
 
 def only_paired(corpus: Corpus, group: str | None = None, *, split: str | None = None) -> Corpus:
-    """The real clips that have a mirror of one group, and these mirrors: what a share of up to 1 can be taken of.
+    """Keep the real clips that have a mirror of one group, and these mirrors.
 
     Args:
         corpus: taken from.

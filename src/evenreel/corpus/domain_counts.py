@@ -1,4 +1,4 @@
-"""What two domains of a corpus have in common, in their captions."""
+"""Captions and words that two domains of a corpus have in common."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 @dataclass(frozen=True)
 class DomainCounts:
-    """What the two have in common.
+    """Counts of two domains, and of what they have in common.
 
     Attributes:
         source, target: clips and captions of each.
@@ -38,12 +38,12 @@ class DomainCounts:
     known_in_text_percent: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """The counts as plain data."""
+        """Return the counts as plain data."""
         return asdict(self)
 
 
 def domain_counts(corpus: Corpus) -> DomainCounts:
-    """What source and target have in common, by their captions.
+    """Count the captions and words that source and target have in common.
 
     >>> from evenreel.corpus import make_corpus
     >>> clips = pl.DataFrame({"clip_id": ["a", "b"], "domain": ["source", "target"]})

@@ -84,7 +84,7 @@ class DomainPair:
 
 
 def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = None) -> DomainSide:
-    """The corpus to learn from.
+    """Load the corpus to learn from.
 
     Args:
         folder: of the corpus.
@@ -104,7 +104,7 @@ def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = 
 def load_target(
     folder: Path, split: str = TEST, validation: str | None = None, videos: Path | None = None
 ) -> DomainSide:
-    """The corpus that is met afterwards.
+    """Load the corpus that is met afterwards.
 
     Args:
         folder: of the corpus.
@@ -122,7 +122,7 @@ def load_target(
 
 
 def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
-    """One corpus of two.
+    """Join two corpora to one.
 
     A clip or caption of the source that is called as one of the target is `source/ID`. What `domain` was is in the
     column `subdomain`. Classes are kept where they mean the same in both, as far as anybody can tell.
@@ -160,7 +160,7 @@ def save_pair(pair: DomainPair, out: Path) -> None:
 
 
 def beside_published(name: str, corpus: Corpus) -> Iterator[Notice]:
-    """Where a pair has other clips than the published one of that name.
+    """Iterate over notices where a pair has other clips than the published one of that name.
 
     Raises:
         CorpusError: no pair is known by the name.

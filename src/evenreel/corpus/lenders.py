@@ -1,4 +1,4 @@
-"""Whose words go onto which clip: each clip borrows from another one, and each lends about as often."""
+"""Assignment of distractors: each clip shows words of another one, and each lends about as often."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Fits = Callable[[str, str], bool]
 def dealt_lenders(
     borrowers: Sequence[str], lenders: Sequence[str], fits: Fits, random: np.random.Generator
 ) -> dict[str, str]:
-    """A lender for each borrower, by the borrower; where none is in another's way, all lend equally often but for one.
+    """Assign each borrower a lender; where no pair is forbidden, all lend equally often but for one.
 
     Args:
         borrowers: ids of clips.

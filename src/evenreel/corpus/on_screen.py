@@ -35,7 +35,7 @@ with the sign, as the benchmark counts them. `box` is x0, y0, x1, y1 in pixels, 
 
 
 def make_texts(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Rows as the table of on-screen words."""
+    """Make the table of on-screen words."""
     return table(rows, TEXT_COLUMNS).select(*TEXT_COLUMNS)
 
 
@@ -57,7 +57,7 @@ def save_texts(texts: pl.DataFrame | None, folder: str | Path) -> None:
 
 
 def load_texts(folder: str | Path) -> pl.DataFrame | None:
-    """The words beside a corpus, or None where it has none.
+    """Load the words beside a corpus; None where it has none.
 
     Raises:
         CorpusError: the table cannot be read or lacks a column.

@@ -15,7 +15,7 @@ ID, TEXT = "caption_id", "paraphrase"
 
 
 def read_paraphrases(path: Path, corpus: Corpus) -> dict[str, str]:
-    """Other words by caption id; a caption that the table does not name has none.
+    """Read paraphrases by caption id; a caption that the table does not name has none.
 
     Args:
         path: csv, tsv, jsonl, json or parquet with the columns `caption_id` and `paraphrase`.

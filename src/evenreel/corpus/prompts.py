@@ -1,4 +1,4 @@
-"""What a video generator is asked for: the captions of a clip as one text, and what else it is given of the clip."""
+"""Requests to video generators: the captions of a clip as one text, and its keyframe or first half."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COLUMNS = ("clip_id", "setting", "prompt", "keyframe", "first_half")
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """What a generator is given, to make a counterpart of a real clip.
+    """Input of a generator for the counterpart of a real clip.
 
     Attributes:
         clip_id: the real clip.
@@ -52,7 +52,7 @@ class GenerationRequest:
 
 
 def setting_of(word: str) -> Setting:
-    """The setting of this name.
+    """Return the setting of this name.
 
     Raises:
         UsageError: there is none.
@@ -64,7 +64,7 @@ def setting_of(word: str) -> Setting:
 
 
 def join_captions(captions: Sequence[str], most: int | None = None) -> str:
-    """Captions as one text, a sentence each; what differs in case, spaces or the last full stop is said once.
+    """Join captions to one text, a sentence each; equal ones but for case, spaces or the last full stop are said once.
 
     Stands in for the language model that writes one comprehensive description (Generative Ghost, section 2.2): it adds
     and drops nothing, and where captions contradict each other, so does it.
@@ -93,13 +93,13 @@ def _sentence(caption: str) -> str:
 
 
 def captions_of_real(corpus: Corpus) -> dict[str, list[str]]:
-    """The real clips, in the corpus's order, each with its captions in theirs; with none, where it has no caption."""
+    """Return the real clips, in the corpus's order, with their captions; with none, where a clip has no caption."""
     captions = dict(corpus.captions.group_by("clip_id").agg("text").iter_rows())
     return {clip_id: captions.get(clip_id, []) for clip_id in corpus.clips.filter(~is_generated())["clip_id"]}
 
 
 def file_name(clip_id: str) -> str:
-    """A clip's id as the name of a file: signs other than letters, digits and `_.-~@` percent-encoded, as in addresses.
+    """Turn a clip's id into a file name: signs other than letters, digits and `_.-~@` are percent-encoded.
 
     >>> file_name("video7010"), file_name("Games/a b")
     ('video7010', 'Games%2Fa%20b')

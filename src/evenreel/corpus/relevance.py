@@ -1,4 +1,4 @@
-"""Which videos answer a caption: its own clip, the clips of equal captions, or degrees from verb and noun classes."""
+"""Relevance of videos to captions: the own clip, clips of equal captions, or degrees from verb and noun classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Sets = Sequence[Sequence[int]]
 
 
 class Relevance(Protocol):
-    """Degrees of relevance, 0 to 1, of Q captions and V videos, had a block at a time."""
+    """Degrees of relevance, 0 to 1, of Q captions and V videos, read a block at a time."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -48,7 +48,7 @@ class RelevantPairs:
         return int(rows), int(columns)
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """See `Relevance.block`."""
+        """Return the relevance of some rows and columns; both slices have a start and a stop."""
         return np.asarray(self.matrix[captions][:, videos].toarray(), dtype=np.float64)
 
 
@@ -78,11 +78,11 @@ class ClassRelevance:
         return int(self.caption_verbs.shape[0]), int(self.video_verbs.shape[0])
 
     def block(self, captions: Rows, videos: Rows) -> NDArray[np.float64]:
-        """See `Relevance.block`; also of rows in any order, by their numbers."""
+        """Return the relevance of some rows and columns, given by slices or by numbers in any order."""
         return np.asarray(self.above_zero(captions, videos).toarray(), dtype=np.float64)
 
     def above_zero(self, captions: Rows, videos: Rows) -> sparse.csr_array:
-        """The block again, of which only the degrees above 0 are stored: mostly a small part."""
+        """Return a block with only the degrees above 0 stored: mostly a small part."""
         verbs = _agreement(self.caption_verbs[captions], self.video_verbs[videos], self.verbs)
         total = verbs + _agreement(self.caption_nouns[captions], self.video_nouns[videos], "iou")
         degrees = sparse.csr_array(total / 2)
@@ -91,7 +91,7 @@ class ClassRelevance:
 
 
 def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
-    """A caption is answered by its own clip alone.
+    """Relate each caption to its own clip alone.
 
     Raises:
         CorpusError: an id is not in the corpus.
@@ -100,7 +100,7 @@ def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str
 
 
 def same_text(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
-    """A caption is answered by every clip that has a caption of the same text (MSR-VTT 1k-A: 995 of 1,000 differ).
+    """Relate each caption to every clip that has a caption of the same text (MSR-VTT 1k-A: 995 of 1,000 differ).
 
     Texts are the same letter by letter, but for spaces around them.
 
@@ -124,7 +124,7 @@ def class_relevance(
     verbs: VerbForm = "equal",
     unknown: Literal["refuse", "empty"] = "refuse",
 ) -> ClassRelevance:
-    """Degrees of relevance from the verb and noun classes of captions and clips; see `ClassRelevance`.
+    """Compute degrees of relevance from the verb and noun classes of captions and clips; see `ClassRelevance`.
 
     Args:
         corpus: whose classes they are.

@@ -21,7 +21,7 @@ _MARKS = (("clip ", "clip_id"), ("clip ", "pair_id"), ("path ", "path"))
 
 
 def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = None) -> Corpus:
-    """The clips of a split, or for which a condition holds, with their captions.
+    """Select the clips of a split, or for which a condition holds, with their captions.
 
     Args:
         corpus: taken from; it stays as it is.
@@ -53,7 +53,7 @@ def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = 
 
 
 def splits_of(corpus: Corpus, clip_ids: Sequence[str]) -> list[str]:
-    """Names of the splits that some clips are of, in the order of the alphabet; clips without one have none."""
+    """Return the splits of some clips, in the order of the alphabet; clips without one are passed over."""
     named = pl.col("clip_id").is_in(pl.Series(clip_ids, dtype=pl.String).implode())
     return corpus.clips.filter(named)["split"].drop_nulls().unique().sort().to_list()
 

@@ -1,4 +1,4 @@
-"""What a corpus holds, in numbers."""
+"""Counts and lengths of a corpus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNASSIGNED = "(none)"
 
 @dataclass(frozen=True)
 class ValueRange:
-    """The least, the middle and the greatest of the values that are known, and how many these are."""
+    """Least, median and greatest of the known values, and their number."""
 
     least: float
     median: float
@@ -35,7 +35,7 @@ class SplitCounts:
 
 @dataclass(frozen=True)
 class CorpusSummary:
-    """What a corpus holds.
+    """Counts and lengths of a corpus.
 
     Attributes:
         clips, captions: rows of the two tables.
@@ -62,7 +62,7 @@ class CorpusSummary:
     texts: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The summary as plain data, the form that `--json` prints."""
+        """Return the summary as plain data, the form that `--json` prints."""
         return asdict(self)
 
 
@@ -94,13 +94,13 @@ def summarise(corpus: Corpus, texts: pl.DataFrame | None = None) -> CorpusSummar
 
 
 def split_counts(corpus: Corpus) -> dict[str, SplitCounts]:
-    """Clips and captions of each split, in the order of the clips."""
+    """Count the clips and captions of each split, in the order of the clips."""
     rows = _told(corpus).group_by("split", maintain_order=True).agg(pl.len().alias("clips"), pl.sum("captions"))
     return {split: SplitCounts(clips, captions) for split, clips, captions in rows.iter_rows()}
 
 
 def lengths_s(clips: pl.DataFrame) -> pl.Series:
-    """Seconds of each clip, empty where nothing says them; see `CorpusSummary.length_s`."""
+    """Return the length of each clip in seconds, null where it is not known; see `CorpusSummary.length_s`."""
     said = pl.col("duration_s").cast(pl.Float64, strict=False) if "duration_s" in clips.columns else pl.lit(None)
     by_frames = pl.col("frame_count") / pl.col("fps")
     return clips.select(pl.coalesce(pl.col("end_s") - pl.col("start_s"), said, by_frames).alias("length_s")).to_series()

@@ -25,7 +25,7 @@ class Sequence(NamedTuple):
 
 
 class CycleIndices(NamedTuple):
-    """Where cycles that begin at each place end.
+    """Places where cycles end, for each place that they begin at.
 
     Attributes:
         mean: (B, N) soft index mu, places being counted from 1.
@@ -38,7 +38,7 @@ class CycleIndices(NamedTuple):
 
 @dataclass(frozen=True)
 class CycleSettings:
-    """How a cycle is measured; see `evenreel.matchers.tcd.settings.TcdSettings` for each."""
+    """Settings of a cycle; see `evenreel.matchers.tcd.settings.TcdSettings` for each."""
 
     form: CycleForm = "softmax"
     both_ways: bool = False
@@ -47,7 +47,7 @@ class CycleSettings:
 
 
 def cycle_indices(start: Sequence, over: Sequence, temperature: Tensor | float, form: CycleForm) -> CycleIndices:
-    """Equations 3 and 4: soft nearest neighbours from each place over the other sequence and back.
+    """Compute equations 3 and 4: soft nearest neighbours from each place over the other sequence and back.
 
     Args:
         start: where cycles begin and end, (B, N, D), at least one real a row.
@@ -79,7 +79,7 @@ def _weights(alike: Tensor, mask: Tensor, temperature: Tensor | float, form: Cyc
 
 
 def cycle_loss(frames: Sequence, windows: Sequence, temperature: Tensor | float, settings: CycleSettings) -> Tensor:
-    """L_hsc (equation 5), the mean over the cycles of all videos; zero times tau where no video has any text.
+    """Compute L_hsc (equation 5), the mean over the cycles of all videos; zero times tau where no video has any text.
 
     A cycle begins at each frame that has text in a window of its own time. One that began elsewhere could only go over
     some other window, and would teach that to be like the wrong frame. The paper has text in all windows, because empty
@@ -121,7 +121,7 @@ def _off_by(
 
 
 def contrastive_synchrony(frames: Sequence, windows: Sequence, temperature: Tensor | float) -> Tensor:
-    """Figure 3's alternative: a frame and the window of its moment belong together, all others of the video do not.
+    """Compute figure 3's alternative: a frame and the window of its moment belong together, others of the video do not.
 
     InfoNCE in both directions, over frames whose window has text and over windows with text; where there are not as
     many windows as frames, the middle of a frame's share of the clip says which window is its own.

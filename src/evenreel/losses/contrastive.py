@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 
 def info_nce(scores: Tensor, same: Tensor, logit_scale: Tensor | float = 1.0) -> Tensor:
-    """Symmetric InfoNCE: each caption picks its video out of the batch and each video its caption.
+    """Compute the symmetric InfoNCE: each caption picks its video out of the batch and each video its caption.
 
     A caption that also describes another video of the batch does not have it as a negative: such pairs take part in
     no sum. Calculated in float32 whatever the scores are in.

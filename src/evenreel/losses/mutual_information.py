@@ -20,7 +20,7 @@ LEAST_VARIANCE = 1e-5
 
 
 def gaussian_log_likelihood(values: Tensor, means: Tensor, raw_variances: Tensor) -> Tensor:
-    """`E log q(t | c)` in nats a dimension: the mean over rows and dimensions of a Gaussian's log density.
+    """Compute `E log q(t | c)` in nats a dimension: the mean over rows and dimensions of a Gaussian's log density.
 
     The paper of VID adds dimensions up; its published code, as here, takes their mean, so that the weight of the term
     means the same at every length of vectors. Times D, plus the entropy of `values`, it is the bound.
@@ -45,7 +45,7 @@ def gaussian_log_likelihood(values: Tensor, means: Tensor, raw_variances: Tensor
 
 
 def info_nce_bound(scores: Tensor, same: Tensor | None = None) -> Tensor:
-    """`log B + mean_i log softmax_j(f_ij)_i`, in nats: how far each row finds its own column among all.
+    """Compute `log B + mean_i log softmax_j(f_ij)_i`, in nats: how far each row finds its own column among all.
 
     It is at most `log B`, and at most the mutual information in the mean over batches, whatever the scores are.
 

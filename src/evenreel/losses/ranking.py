@@ -23,7 +23,7 @@ BY_RELEVANCE: tuple[Mining, ...] = ("ran", "ranp")
 
 @dataclass(frozen=True)
 class RankingSettings:
-    """The ranking loss; the defaults are those of HGR, the thresholds those that the frame-length paper prints.
+    """Settings of the ranking loss; defaults are those of HGR, thresholds those that the frame-length paper prints.
 
     Attributes:
         margin: Delta, by how much a matching pair has to lead a negative, in the unit of the scores.
@@ -76,7 +76,7 @@ threshold for both.
 def ranking_hinge(
     scores: Tensor, same: Tensor, settings: RankingSettings = RankingSettings(), relevance: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """The ranking loss of a batch, calculated in float32 whatever the scores are in.
+    """Compute the ranking loss of a batch, in float32 whatever the scores are in.
 
     A caption that also describes another video of the batch does not have it as a negative. The published code of HGR
     and of RAN has all pairs but those of the diagonal as negatives; for that reading give zeros as `same`.
@@ -126,7 +126,7 @@ def ranking_hinge(
 
 
 def lead_hardest(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """`mean_i [margin + max_j scores_ij - leading_i]_+`, j the negatives of row i; 0 of a row that has none.
+    """Compute `mean_i [margin + max_j scores_ij - leading_i]_+`, j the negatives of row i; 0 of a row that has none.
 
     Args:
         leading: (B,) scores that have to lead; infinite where nothing has to.
@@ -139,7 +139,7 @@ def lead_hardest(leading: Tensor, scores: Tensor, negatives: Tensor, margin: flo
 
 
 def lead_all(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """`mean_i mean_j [margin + scores_ij - leading_i]_+`, j the negatives of row i; arguments as in `lead_hardest`.
+    """Compute `mean_i mean_j [margin + scores_ij - leading_i]_+`, j the negatives of row i; see `lead_hardest`.
 
     Where all other pairs are negatives that is the published sum over B(B - 1). A row with few of them counts as any.
     """
@@ -148,7 +148,7 @@ def lead_all(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) 
 
 
 def lowest_leads(scores: Tensor, negatives: Tensor, positives: Tensor, margin: float) -> Tensor:
-    """`lead_hardest` for the lowest score among the positives of each row, RANP's second term.
+    """Compute `lead_hardest` for the lowest score among the positives of each row, RANP's second term.
 
     Where the two thresholds overlap, as they do as printed, a pair can be both; it is then no negative here, for no
     pair can lead itself.

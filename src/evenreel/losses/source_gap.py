@@ -16,7 +16,7 @@ Reduction = Literal["sum", "mean"]
 def source_hinge(
     real: Tensor, generated: Tensor, kept: Tensor, margin: float = 0.0, reduction: Reduction = "sum"
 ) -> Tensor:
-    """`sum_i m_i [r(G_i, C_i) - r(R_i, C_i) + margin]_+`, the published term: generated videos may not lead.
+    """Compute `sum_i m_i [r(G_i, C_i) - r(R_i, C_i) + margin]_+`, the published term: generated videos may not lead.
 
     It does not mind how far real videos lead, so that training with it can end in a preference for them.
 
@@ -40,7 +40,7 @@ def source_hinge(
 
 
 def source_neutral(real: Tensor, generated: Tensor, kept: Tensor, reduction: Reduction = "mean") -> Tensor:
-    """`mean_i |r(G_i, C_i) - r(R_i, C_i)|` over the pairs that take part: neither may lead.
+    """Compute `mean_i |r(G_i, C_i) - r(R_i, C_i)|` over the pairs that take part: neither may lead.
 
     Absolute and not squared, so that its slope is that of `source_hinge` however large the gap is: pairs that differ in
     more than their source, of which any collection has some, do not outweigh all others.

@@ -22,7 +22,7 @@ LOGIT_BYTES = 2**26
 def gaussian_kl(
     mu: Tensor, log_variance: Tensor, mask: Tensor, reduction: Reduction = "mean", free_nats: float = 0.0
 ) -> Tensor:
-    """`KL(N(mu, sigma^2) || N(0, I)) = 1/2 sum_d (mu_d^2 + sigma_d^2 - 1 - log sigma_d^2)` of tokens (equation 7).
+    """Compute `KL(N(mu, sigma^2) || N(0, I)) = 1/2 sum_d (mu_d^2 + sigma_d^2 - 1 - log sigma_d^2)` (equation 7).
 
     Args:
         mu: (B, L, D).
@@ -46,7 +46,7 @@ def gaussian_kl(
 
 
 def active_units(mu: Tensor, mask: Tensor, least: float = 0.01) -> Tensor:
-    """How many of the D numbers of a latent say anything: their means vary by more than `least` over tokens.
+    """Count the numbers of a latent of D that say anything: their means vary by more than `least` over tokens.
 
     (Burda et al., Importance Weighted Autoencoders, arXiv 1509.00519.) None: the latent has collapsed to its prior.
 
@@ -69,7 +69,7 @@ def active_units(mu: Tensor, mask: Tensor, least: float = 0.01) -> Tensor:
 
 
 def overlap(content: Tensor, bias: Tensor, mask: Tensor) -> Tensor:
-    """How far the bias of words says what their content says: their mean squared cosine, each less its mean over words.
+    """Compute the mean squared cosine of the bias and the content of words, each less its mean over words.
 
     It is no term of the paper. Where content and bias are added up before a caption is written from them, a bias that
     repeats the content makes it louder against the noise of the draw, and so it does. A loss that keeps two parts of a
@@ -93,7 +93,7 @@ def overlap(content: Tensor, bias: Tensor, mask: Tensor) -> Tensor:
 
 
 def token_nll(states: Tensor, words: Tensor, targets: Tensor, mask: Tensor, reduction: Reduction = "mean") -> Tensor:
-    """`-sum_l log p(T_l | ...)` where `p` is the softmax of the products with the vectors of words (equations 6, 8).
+    """Compute `-sum_l log p(T_l | ...)`, `p` the softmax of the products with the vectors of words (equations 6, 8).
 
     The products with all words of a vocabulary are made in chunks, and again for their gradient where there is more
     than one: at 128 captions of 32 words and 10,000 words of a vocabulary they would take 164 MB, several times over.

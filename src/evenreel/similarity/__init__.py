@@ -1,1 +1,1 @@
-"""How alike captions and videos are: the kernels that matchers share, and all pairs in tiles of bounded memory."""
+"""Similarity of captions and videos: the kernels that matchers share, and all pairs in tiles of bounded memory."""

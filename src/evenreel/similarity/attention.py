@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def attend(alike: Tensor, mix: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """One similarity out of those to the L parts of something, for n things at once.
+    """Combine the similarities to the L parts of something to one, for n things at once.
 
     The parts are the last axis but one: with the n things last, every step runs along contiguous memory.
 

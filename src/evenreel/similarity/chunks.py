@@ -28,7 +28,7 @@ class TableSide(NamedTuple):
 
 
 def in_chunks(score: Callable[[Any, Any], Tensor], texts: TableSide, videos: TableSide) -> Tensor:
-    """The table of all pairs.
+    """Compute the table of all pairs, chunk by chunk.
 
     Args:
         score: chunks of q captions and v videos -> (q, v).
@@ -45,7 +45,7 @@ def in_chunks(score: Callable[[Any, Any], Tensor], texts: TableSide, videos: Tab
 
 
 def lengths(mask: Tensor) -> Tensor:
-    """(N, L) -> (N,), one more than the place of the last real item.
+    """Return the lengths (N,) of rows (N, L): one more than the place of the last real item.
 
     >>> lengths(torch.tensor([[True, True, False], [True, False, True]]))
     tensor([2, 3])
@@ -55,7 +55,7 @@ def lengths(mask: Tensor) -> Tensor:
 
 
 def chunk_tokens(device: torch.device) -> int:
-    """Words or frames of a chunk: products of two chunks take 4 MiB, a processor's cache; 16 MiB keep a GPU busy."""
+    """Return the words or frames of a chunk: products of two take 4 MiB, as a processor's cache; a GPU takes 16."""
     return 1024 if device.type == "cpu" else 2048
 
 

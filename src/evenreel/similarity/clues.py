@@ -19,7 +19,7 @@ from evenreel.similarity.pooling import masked_softmax
 
 
 class RowTerms(NamedTuple):
-    """What a map makes of rows that are sums, see `RowWeights`.
+    """Terms of rows that are sums, behind a map; see `RowWeights`.
 
     Attributes:
         own: (v, l, D) of each row itself, or (v, 0, D).
@@ -31,7 +31,7 @@ class RowTerms(NamedTuple):
 
 
 class RowWeights(NamedTuple):
-    """How captions weigh the rows of videos: row l is `own_l own[l] + sum_k mix_lk other_k other[k]`.
+    """Weights of the rows of videos by captions: row l is `own_l own[l] + sum_k mix_lk other_k other[k]`.
 
     Where rows are what they take alone, there are no own vectors, and `own` has no place for any row.
 
@@ -49,7 +49,7 @@ class RowWeights(NamedTuple):
 
 
 def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certainty: Tensor | None = None) -> Tensor:
-    """Weights of frames or windows by how like the caption they are (equation 2), adding up to 1.
+    """Weigh frames or windows by their similarity to the caption (equation 2), adding up to 1.
 
     Args:
         sentence: (q, D) of unit length.
@@ -68,19 +68,19 @@ def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certai
 
 
 def taken(shares: Tensor, weighing: RowWeights) -> tuple[Tensor, Tensor]:
-    """What `shares` (v, q, h, l) of the rows are of own and of other vectors: (v, q, h, l) and (v, q, h, k)."""
+    """Return weights of own (v, q, h, l) and other vectors (v, q, h, k) in sums of rows by `shares` (v, q, h, l)."""
     own = shares[..., : weighing.own.shape[-1]] * weighing.own[:, :, None]
     return own, mixed(shares, weighing.mix) * weighing.other[:, :, None]
 
 
 def row_logits(own: Tensor, other: Tensor, weighing: RowWeights) -> Tensor:
-    """Products with rows out of products (v, q, h, l) with own and (v, q, h, k) with other vectors."""
+    """Compute products with rows from products (v, q, h, l) with own and (v, q, h, k) with other vectors."""
     of_other = mixed(other * weighing.other[:, :, None], weighing.mix.mT)
     return own * weighing.own[:, :, None] + of_other if weighing.own.shape[-1] else of_other
 
 
 def mixed(shares: Tensor, mix: Tensor) -> Tensor:
-    """(v, q, h, l) through (v, l, k) or (v, q, l, k) -> (v, q, h, k)."""
+    """Multiply (v, q, h, l) by (v, l, k) or (v, q, l, k): (v, q, h, k)."""
     if mix.dim() == shares.dim():
         return shares @ mix
     videos, captions, heads, length = shares.shape
@@ -88,29 +88,29 @@ def mixed(shares: Tensor, mix: Tensor) -> Tensor:
 
 
 def summed(shares: tuple[Tensor, Tensor], rows: RowTerms) -> Tensor:
-    """Sums of own and other vectors by head, side by side: (v, q, D), of which head h has its D / h numbers."""
+    """Sum own and other vectors by head, side by side: (v, q, D), of which head h has its D / h numbers."""
     return _summed(shares[0], rows.own) + _summed(shares[1], rows.other)
 
 
 def products(query: Tensor, rows: Tensor, heads: int) -> Tensor:
-    """Products by head of (v, q, D) and (v, l, D): (v, q, h, l)."""
+    """Compute products by head of (v, q, D) and (v, l, D): (v, q, h, l)."""
     return torch.einsum("vqhd,vlhd->vqhl", by_head(query, heads), by_head(rows, heads))
 
 
 def by_head(rows: Tensor, heads: int) -> Tensor:
-    """(..., D) -> (..., h, D / h)."""
+    """Split (..., D) by head: (..., h, D / h)."""
     return rows.view(*rows.shape[:-1], heads, rows.shape[-1] // heads)
 
 
 def mean_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
-    """Mean of the real rows, (v, q, D)."""
+    """Compute the mean of the real rows, (v, q, D)."""
     count = weighing.mask.sum(1).to(weighing.own.dtype)[:, None, None, None]
     shares = (weighing.mask[:, None, None] / count).expand(-1, weighing.own.shape[1], -1, -1)
     return summed(taken(shares, weighing), rows)
 
 
 def every_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
-    """The rows themselves, (v, q, l, D): for what cannot do with sums of them."""
+    """Compute the rows themselves, (v, q, l, D): for what cannot do with sums of them."""
     of_other = weighing.mix[:, None] if weighing.mix.dim() == 3 else weighing.mix
     others = (of_other * weighing.other[:, :, None]) @ rows.other[:, None]
     return weighing.own[..., None] * rows.own[:, None] + others if weighing.own.shape[-1] else others

@@ -53,7 +53,7 @@ class AttendedVideos(NamedTuple):
 
 
 class PooledVideos(NamedTuple):
-    """Videos whose pooled vectors nobody asks for: the fields of `AttendedVideos`, and one more.
+    """Videos of which only cosines are needed: the fields of `AttendedVideos`, and one more.
 
     Attributes:
         length: (V, 2 + F, 2 + F) Gram matrices for the length of what comes out; the two rows in common come first.
@@ -68,7 +68,7 @@ class PooledVideos(NamedTuple):
 
 
 def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
-    """Cosines of the targets and `b + s (x_0 + r sum_f a_f x_f)`.
+    """Compute the cosines of the targets and `b + s (x_0 + r sum_f a_f x_f)`.
 
     Here `a` is the softmax of the queries and keys over real frames, `r` and `s` are one over the roots of the
     variances that the first two Gram matrices give, and `x_0` and `b` are rows that all videos have in common.
@@ -89,7 +89,7 @@ def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> 
 
 
 def pooled_vectors(query: Tensor, videos: AttendedVideos, common: Tensor, epsilon: float) -> Tensor:
-    """The vectors `b + s (x_0 + r sum_f a_f x_f)` themselves.
+    """Compute the vectors `b + s (x_0 + r sum_f a_f x_f)`.
 
     Args:
         query: (Q, D) of captions, see `AskingTexts`.
@@ -143,7 +143,7 @@ def _after_one(weights: Tensor) -> Tensor:
 
 
 def gram(rows: Tensor) -> Tensor:
-    """(V, n, D) -> (V, n, n) in double precision, where the device has it.
+    """Compute Gram matrices (V, n, n) of (V, n, D), in double precision where the device has it.
 
     >>> gram(torch.tensor([[[1.0, 2.0], [0.0, 3.0]]]))
     tensor([[[5., 6.],
@@ -154,5 +154,5 @@ def gram(rows: Tensor) -> Tensor:
 
 
 def centred(rows: Tensor) -> Tensor:
-    """Rows less their means, which is what a layer normalisation begins with."""
+    """Subtract their mean from rows, which is what a layer normalisation begins with."""
     return rows - rows.mean(-1, keepdim=True)

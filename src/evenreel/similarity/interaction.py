@@ -29,7 +29,7 @@ class TokenVectors(NamedTuple):
 
 
 def token_interaction(words: TokenVectors, frames: TokenVectors) -> Tensor:
-    """Mean of both directions: `sum_w a_w max_f <w, f>` and `sum_f b_f max_w <w, f>`, over real tokens only.
+    """Average both directions: `sum_w a_w max_f <w, f>` and `sum_f b_f max_w <w, f>`, over real tokens only.
 
     Differentiable; where several tokens are best they share the gradient.
 
@@ -50,7 +50,7 @@ def token_interaction(words: TokenVectors, frames: TokenVectors) -> Tensor:
 
 
 def token_products(words: Tensor, frames: Tensor) -> Tensor:
-    """Products of all words and frames; videos come last, so that what follows runs along contiguous memory.
+    """Compute the products of all words and frames; videos come last, so that memory is read in order.
 
     Args:
         words: (Q, W, D).

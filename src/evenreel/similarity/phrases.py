@@ -37,7 +37,7 @@ class PhraseTexts(NamedTuple):
 
 
 class Frames(NamedTuple):
-    """Frames of videos as phrases of one level see them; zero where there is no frame.
+    """Frames of videos behind the map of one level; zero where there is no frame.
 
     Attributes:
         unit: (V, T, D) their directions.
@@ -90,7 +90,7 @@ class _Texts(NamedTuple):
 
 
 def frames_of(vectors: Tensor, frame_mask: Tensor) -> Frames:
-    """What the pairs need of the frames of a level.
+    """Compute the tensors of frames that the pairs of a level need.
 
     Args:
         vectors: (V, T, D) of any length.
@@ -101,7 +101,7 @@ def frames_of(vectors: Tensor, frame_mask: Tensor) -> Frames:
 
 
 def phrase_similarity(texts: PhraseTexts, videos: PhraseVideos, sharpness: float) -> Tensor:
-    """Means of the cosines of three levels: sentence and video, and a caption's verbs, and nouns, with their frames.
+    """Average the cosines of three levels: sentence and video, and a caption's verbs, and nouns, with their frames.
 
     A level of which a caption has no phrase counts as 0, as in the published code.
 
@@ -120,7 +120,7 @@ def phrase_similarity(texts: PhraseTexts, videos: PhraseVideos, sharpness: float
 
 
 def attended_cosines(phrases: Tensor, frames: Frames, frame_mask: Tensor, sharpness: float) -> Tensor:
-    """Cosine of every phrase and what it attends to in every video.
+    """Compute the cosine of every phrase and the frames it attends to in every video.
 
     Attention is the softmax over the real frames of `sharpness` times their cosines with the phrase, negative ones
     taken for 0, and all of them divided by their norm over the frames.

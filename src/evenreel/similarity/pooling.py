@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean over the real items.
+    """Compute the mean over the real items.
 
     Args:
         values: (N, L, D).
@@ -24,7 +24,7 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
-    """Weights of the real items, summing to one; exactly zero for the others.
+    """Compute weights of the real items, summing to one; exactly zero for the others.
 
     Args:
         logits: (..., L).

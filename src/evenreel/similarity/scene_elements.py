@@ -1,4 +1,4 @@
-"""Scene elements of videos: which phrases of a dictionary their frames are most like, and what these add up to.
+"""Scene elements of videos: the phrases of a dictionary that their frames are most like, and their sum.
 
 BiMa (arXiv 2506.03589), section 3.1: selection, balance (equation 4) and aggregation (equation 5).
 """
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 
 class Selected(NamedTuple):
-    """The phrases that each video is most like, the most like first.
+    """Phrases that each video is most like, the most like first.
 
     Attributes:
         entities: (V, k, D), rows of unit length; k is 0 where the dictionary has none.
