@@ -19,7 +19,7 @@ from evenreel.features import (
     load_video_features,
     read_manifest,
 )
-from evenreel.features.clips import Clip, clip_key
+from evenreel.features.clips import CorpusClip, clip_key
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.manifest import DamagedManifestError, FeatureSet
 from evenreel.media.parts import Part
@@ -109,16 +109,16 @@ def test_words_of_the_corpus_lie_beside_what_was_read_without(place: Place) -> N
 def test_the_corpus_knows_its_rate_better_than_the_file_and_one_of_them_must_know() -> None:
     words = CorpusWords(words_table([("a", "EXIT", 10, 19), ("b", "", None, None)]))
     shard = make_shard()  # 4 s, 30 frames a second
-    (track,) = words.put(shard, Clip("a", "a.mp4", Part(), 10.0)).tracks or ()
+    (track,) = words.put(shard, CorpusClip("a", "a.mp4", Part(), 10.0)).tracks or ()
     assert (track.start_s, round(track.end_s, 3), track.box) == (1.0, 2.0, (0.0, 0.0, 1.0, 1.0))
-    (track,) = words.put(shard, Clip("a", "a.mp4", Part())).tracks or ()
+    (track,) = words.put(shard, CorpusClip("a", "a.mp4", Part())).tracks or ()
     assert (track.start_s, round(track.end_s, 3)) == (10 / 30, round(20 / 30, 3))
-    (track,) = words.put(shard, Clip("b", "b.mp4", Part())).tracks or ()
+    (track,) = words.put(shard, CorpusClip("b", "b.mp4", Part())).tracks or ()
     assert (track.start_s, track.end_s) == (0.0, 4.0)
     rateless = replace(shard, info=replace(shard.info, fps=None))
     with pytest.raises(MediaError, match="nothing says how many frames a second"):
-        words.put(rateless, Clip("a", "a.mp4", Part()))
-    assert words.put(rateless, Clip("c", "c.mp4", Part())).tracks == ()
+        words.put(rateless, CorpusClip("a", "a.mp4", Part()))
+    assert words.put(rateless, CorpusClip("c", "c.mp4", Part())).tracks == ()
 
 
 # What a later run does to what is loaded ---------------------------------------------------------------------------
@@ -199,16 +199,16 @@ def test_features_of_another_precision_have_a_folder_and_names_of_their_own(plac
 
 
 def test_the_name_of_a_shard_has_in_it_what_makes_a_difference_and_nothing_else() -> None:
-    clip, made = Clip("a", "one.mp4", Part(1.0, 2.0), 5.0), FeatureSet("4 midpoints", "ocr", 12)
+    clip, made = CorpusClip("a", "one.mp4", Part(1.0, 2.0), 5.0), FeatureSet("4 midpoints", "ocr", 12)
     named = json.dumps(["digest", 1.0, 2.0, "4 midpoints"])
     first = clip_key("digest", clip, made)
     assert first == hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
-    assert clip_key("digest", Clip("b", "copy.mp4", clip.part), FeatureSet("4 midpoints", "ocr", 3)) == first
+    assert clip_key("digest", CorpusClip("b", "copy.mp4", clip.part), FeatureSet("4 midpoints", "ocr", 3)) == first
     others = [
         clip_key("digest", clip, made, "bfloat16"),
         clip_key("digest", clip, made, "float16"),
         clip_key("digest", clip, FeatureSet("4 midpoints", "corpus")),
-        clip_key("digest", Clip("b", "one.mp4", clip.part), FeatureSet("4 midpoints", "corpus")),
+        clip_key("digest", CorpusClip("b", "one.mp4", clip.part), FeatureSet("4 midpoints", "corpus")),
         clip_key("other", clip, made),
     ]
     assert len({first, *others}) == 6

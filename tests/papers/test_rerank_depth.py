@@ -16,7 +16,7 @@ from evenreel.evaluation import EvaluationSettings, Interval, evaluate, parse_me
 from evenreel.matchers import shortlists
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.mean_pool import UnitVectors
+from evenreel.matchers.mean_pool import PooledVectors
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers import Model, run_study
 from evenreel.papers.rerank_depth import AtDepth, Stage, smallest, told
@@ -32,13 +32,13 @@ class LastFrame(nn.Module):
     logit_scale = torch.tensor(0.0)
     limits = Limits(DIMENSION)
 
-    def encode_text(self, text: TextBatch) -> UnitVectors:
-        return UnitVectors(text.sentence)
+    def encode_text(self, text: TextBatch) -> PooledVectors:
+        return PooledVectors(text.sentence)
 
-    def encode_video(self, video: VideoBatch) -> UnitVectors:
-        return UnitVectors(video.frames[:, -1])
+    def encode_video(self, video: VideoBatch) -> PooledVectors:
+        return PooledVectors(video.frames[:, -1])
 
-    def score(self, text: UnitVectors, video: UnitVectors) -> Tensor:
+    def score(self, text: PooledVectors, video: PooledVectors) -> Tensor:
         return text.vectors @ video.vectors.T
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
@@ -48,7 +48,7 @@ class LastFrame(nn.Module):
 class WithCoarse(LastFrame):
     """Its cheap score looks at half of the numbers."""
 
-    def coarse(self, text: UnitVectors, video: UnitVectors) -> Tensor:
+    def coarse(self, text: PooledVectors, video: PooledVectors) -> Tensor:
         half = DIMENSION // 2
         return text.vectors[:, :half] @ video.vectors[:, :half].T
 

@@ -32,7 +32,7 @@ from evenreel.corpus.prompts import (
 )
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
-from evenreel.features.clips import NO_PATH, Clip, clip_aside, clips_of
+from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
 from evenreel.features.settings import ClipAside
 from evenreel.files import write_durably
 from evenreel.media.excerpts import Excerpt
@@ -106,13 +106,13 @@ def prepare_requests(
     aside: dict[str, ClipAside] = {}
     fusing = Lock()  # a language model of the user's need not bear several threads
 
-    def request(maker: RequestMaker, item: tuple[Clip, list[str]]) -> None:
+    def request(maker: RequestMaker, item: tuple[CorpusClip, list[str]]) -> None:
         clip, captions = item
         with fusing:
             prompt = fused(captions, given.fuse)
         requests[clip.clip_id] = maker.request(clip, prompt)
 
-    def set_aside(item: tuple[Clip, list[str]], error: MediaError) -> None:
+    def set_aside(item: tuple[CorpusClip, list[str]], error: MediaError) -> None:
         aside[item[0].clip_id] = clip_aside(item[0], error)
 
     readers = given.workers or usable_cores()
@@ -123,7 +123,7 @@ def prepare_requests(
     return PreparedRequests(out / PROMPTS, ready, tuple(aside[clip_id] for clip_id in order if clip_id in aside))
 
 
-def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[Clip, list[str]]]:
+def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[CorpusClip, list[str]]]:
     """Return the real clips of the split with their captions, in the order of the corpus.
 
     Raises:
@@ -167,7 +167,7 @@ class RequestMaker:
         """End the process; a video that is being read fails."""
         self._worker.close()
 
-    def request(self, clip: Clip, prompt: str) -> GenerationRequest:
+    def request(self, clip: CorpusClip, prompt: str) -> GenerationRequest:
         """Make the request of a clip; a keyframe or first half that is there is not made again.
 
         Raises:
@@ -190,7 +190,7 @@ class RequestMaker:
         """
         self._read("nothing", video, WHOLE)
 
-    def _excerpt(self, excerpt: Excerpt, clip: Clip, place: Path) -> Path:
+    def _excerpt(self, excerpt: Excerpt, clip: CorpusClip, place: Path) -> Path:
         if not place.is_file():
             if not clip.path:
                 raise MediaError(*NO_PATH)

@@ -19,7 +19,7 @@ from evenreel.config import MediaLimits, usable_cores
 from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features.clip_run import ClipRun
-from evenreel.features.clips import Clip, clip_aside, clips_of
+from evenreel.features.clips import CorpusClip, clip_aside, clips_of
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import remove_leftovers
 from evenreel.features.lock import writer_lock
@@ -151,7 +151,7 @@ class _Fact:
 
 
 class _EditJob(NamedTuple):
-    clip: Clip
+    clip: CorpusClip
     fact: _Fact
 
 
@@ -188,14 +188,14 @@ class _Editing:
     def _set_aside(self, job: _EditJob, error: MediaError) -> None:
         self._aside[job.clip.clip_id] = clip_aside(job.clip, error)
 
-    def _edited(self, worker: Worker, clip: Clip, times_s: Sequence[float], rate: float) -> bytes:
+    def _edited(self, worker: Worker, clip: CorpusClip, times_s: Sequence[float], rate: float) -> bytes:
         pixels = self._read(worker, clip, times_s)
         with self._editing:  # an edit need not bear several threads
             pixels = self._edit(clip.clip_id, pixels)
         pictures = map(np.ascontiguousarray, pixels.transpose(0, 2, 3, 1))
         return clip_bytes(pictures, Fraction(rate).limit_denominator(1000))
 
-    def _read(self, worker: Worker, clip: Clip, times_s: Sequence[float]) -> Pixels:
+    def _read(self, worker: Worker, clip: CorpusClip, times_s: Sequence[float]) -> Pixels:
         """Read frames (T, 3, H, W) at some moments, H and W even."""
         task = {"path": str(self._settings.videos / clip.path), "at_s": [*times_s]}
         found = [pixels for _, pixels in worker.run(task) if pixels is not None]
@@ -204,7 +204,7 @@ class _Editing:
         height, width = (side // 2 * 2 for side in found[0].shape[:2])
         return np.stack([pixels[:height, :width] for pixels in found]).transpose(0, 3, 1, 2)
 
-    def _key(self, clip: Clip) -> str:
+    def _key(self, clip: CorpusClip) -> str:
         """Return 32 hex digits over all that goes into a file."""
         source = asdict(stamp(str(self._settings.videos / clip.path)))
         named = [_VERSION, clip.clip_id, clip.path, asdict(clip.part), source, self._settings.fps]
@@ -212,7 +212,7 @@ class _Editing:
         return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
 
 
-def _times(clip: Clip, fact: _Fact, fps: float) -> tuple[float, list[float]]:
+def _times(clip: CorpusClip, fact: _Fact, fps: float) -> tuple[float, list[float]]:
     """Rate of a new clip, and the moments of its frames in the video: middles of equal parts.
 
     Raises:

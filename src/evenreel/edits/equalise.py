@@ -22,7 +22,7 @@ from evenreel.edits.common_form import EqualiseSettings, common_form, form_notic
 from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
-from evenreel.features.clips import Clip, clip_aside, clips_of
+from evenreel.features.clips import CorpusClip, clip_aside, clips_of
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import Ledger, remove_leftovers
 from evenreel.features.lock import writer_lock
@@ -111,7 +111,7 @@ def equalise(
 
 @dataclass(frozen=True)
 class _EncodeJob:
-    clip: Clip
+    clip: CorpusClip
     frames: int
 
 

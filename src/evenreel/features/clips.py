@@ -18,7 +18,7 @@ NO_PATH: tuple[Reason, str] = ("unreadable", "the corpus names no video for it; 
 
 
 @dataclass(frozen=True)
-class Clip:
+class CorpusClip:
     """A row of the corpus's table of clips; `path` is empty where the corpus names no file for it."""
 
     clip_id: str
@@ -27,19 +27,19 @@ class Clip:
     fps: float | None = None
 
 
-def clips_of(corpus: Corpus) -> Iterator[Clip]:
+def clips_of(corpus: Corpus) -> Iterator[CorpusClip]:
     """Iterate over the clips of a corpus, in its order."""
     rows = corpus.clips.select("clip_id", "path", "start_s", "end_s", "fps").iter_rows()
     for clip_id, path, start_s, end_s, fps in rows:
-        yield Clip(clip_id, path or "", Part(start_s or None, end_s), fps)
+        yield CorpusClip(clip_id, path or "", Part(start_s or None, end_s), fps)
 
 
-def clip_aside(clip: Clip, error: MediaError) -> ClipAside:
+def clip_aside(clip: CorpusClip, error: MediaError) -> ClipAside:
     """Return the record of a clip that an error keeps from being used."""
     return ClipAside(clip.clip_id, clip.path, error.reason, str(error))
 
 
-def clip_key(digest: str, clip: Clip, made: FeatureSet, precision: str = FLOAT32) -> str:
+def clip_key(digest: str, clip: CorpusClip, made: FeatureSet, precision: str = FLOAT32) -> str:
     """Return the name of a clip's shard: 32 hex digits over the file's content, the part of it, and the rule.
 
     Clips of equal content share a shard, but for words of the corpus, which belong to the clip and not to its file.

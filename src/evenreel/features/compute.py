@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
 from evenreel.features.clip_reader import READER, ClipReader, ClipSource, ReaderSettings, WantedStages, merge
-from evenreel.features.clips import NO_PATH, Clip, clip_aside, clip_key, clips_of
+from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clip_key, clips_of
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remove_leftovers
 from evenreel.features.lock import writer_lock
@@ -156,7 +156,7 @@ class FeatureJob:
         self._words = words
         self._ledger = Ledger.load(folder)
         self._report = FeatureReport(str(folder), model.encoder().encoder_id)
-        self._claims: dict[str, list[Clip]] = {}
+        self._claims: dict[str, list[CorpusClip]] = {}
         self._report_lock = threading.Lock()
         self._pool = ReaderPool(self._new_reader, self._read_file, settings.worker_count)
 
@@ -193,7 +193,7 @@ class FeatureJob:
             self._report.texts += len(block.texts)
             self._progress.advance(len(block.texts))
 
-    def _clips(self, corpus: Corpus) -> list[Clip]:
+    def _clips(self, corpus: Corpus) -> list[CorpusClip]:
         """Clips that name a file, those of one file together and in the order of their times."""
         clips = list(clips_of(corpus))
         self._report.set_aside += [clip_aside(clip, MediaError(*NO_PATH)) for clip in clips if not clip.path]
@@ -201,7 +201,7 @@ class FeatureJob:
             (clip for clip in clips if clip.path), key=lambda clip: (clip.path, clip.part.start_s or 0.0, clip.clip_id)
         )
 
-    def _read_all(self, clips: list[Clip]) -> None:
+    def _read_all(self, clips: list[CorpusClip]) -> None:
         self._progress.stage("checking what is there")
         work = [file for path, group in groupby(clips, attrgetter("path")) if (file := self._undone(path, list(group)))]
         if work:
@@ -209,7 +209,7 @@ class FeatureJob:
             self._progress.begin(sum(map(len, work)))
             self._pool.run(work)
 
-    def _undone(self, path: str, clips: list[Clip]) -> list[Clip]:
+    def _undone(self, path: str, clips: list[CorpusClip]) -> list[CorpusClip]:
         """Return the clips of a file that there is work for; all where its content must be looked at first."""
         place = self._settings.videos / path
         digest = self._ledger.digest(path, place)
@@ -217,7 +217,7 @@ class FeatureJob:
             return clips
         return [clip for clip in clips if not self._is_done(clip, self._key(clip, digest))]
 
-    def _is_done(self, clip: Clip, key: str) -> bool:
+    def _is_done(self, clip: CorpusClip, key: str) -> bool:
         """Check that a clip needs no reader: its features are up to date, or it is known to be unusable."""
         shard = self._stored(key)
         if shard is not None and not self._wanted(shard) and self._has_windows(shard, clip):
@@ -229,7 +229,7 @@ class FeatureJob:
         self._report.set_aside.append(ClipAside(clip.clip_id, clip.path, *known))
         return True
 
-    def _key(self, clip: Clip, digest: str) -> str:
+    def _key(self, clip: CorpusClip, digest: str) -> str:
         return clip_key(digest, clip, FeatureSet(self._settings.rule, _words_from(self._words)), self._precision)
 
     def _wanted(self, shard: Shard | None) -> WantedStages:
@@ -242,7 +242,7 @@ class FeatureJob:
         """Whether words are read in the frames."""
         return self._settings.read_text and self._words is None
 
-    def _has_windows(self, shard: Shard, clip: Clip) -> bool:
+    def _has_windows(self, shard: Shard, clip: CorpusClip) -> bool:
         if not self._settings.read_text:
             return True
         if self._words is not None and shard.reader_id != self._words.reader_id(clip):
@@ -268,7 +268,7 @@ class FeatureJob:
         reading = ReaderSettings(settings.rule, self._recognises, settings.worker_count, settings.limits)
         return ClipReader(reading, self._model, self._count_frame, self._target)
 
-    def _read_file(self, reader: ClipReader, clips: list[Clip]) -> None:
+    def _read_file(self, reader: ClipReader, clips: list[CorpusClip]) -> None:
         """Read the clips of one file, one after the other; where the file is gone, their stored features will do."""
         path = clips[0].path
         place = self._settings.videos / path
@@ -290,7 +290,7 @@ class FeatureJob:
     def _digest(self, path: str) -> str:
         return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
 
-    def _read_clip(self, reader: ClipReader, clip: Clip, before: FileStamp | MediaError, key: str) -> None:
+    def _read_clip(self, reader: ClipReader, clip: CorpusClip, before: FileStamp | MediaError, key: str) -> None:
         """Read a clip of a file with this stamp, or set it aside for the error of the file."""
         if self._is_done(clip, key):  # under another stamp, or by another clip of the same content
             self._progress.file_done(clip.path)
@@ -312,7 +312,7 @@ class FeatureJob:
             return
         self._pool.hand_over(partial(self._finish, key, read, stored))
 
-    def _claim(self, clip: Clip, key: str) -> bool:
+    def _claim(self, clip: CorpusClip, key: str) -> bool:
         """Whether this clip is to be read; not where another one of equal content is under way, and does for both."""
         with self._report_lock:
             under_way = key in self._claims
@@ -342,7 +342,7 @@ class FeatureJob:
         for clip in clips:
             self._set_aside(clip, error)
 
-    def _windowed(self, shard: Shard, clip: Clip) -> Shard:
+    def _windowed(self, shard: Shard, clip: CorpusClip) -> Shard:
         if not self._settings.read_text:
             return shard
         if self._words is not None:
@@ -358,7 +358,7 @@ class FeatureJob:
         except LibraryError as error:
             raise FeaturesError(f"{error} What was computed so far is kept.") from error
 
-    def _set_aside(self, clip: Clip, error: MediaError) -> None:
+    def _set_aside(self, clip: CorpusClip, error: MediaError) -> None:
         log.info("set aside %s (%s): %s: %s", clip.clip_id, clip.path, error.reason, error)
         with self._report_lock:
             self._report.set_aside.append(clip_aside(clip, error))

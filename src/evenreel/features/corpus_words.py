@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from evenreel.errors import MediaError
-from evenreel.features.clips import Clip
+from evenreel.features.clips import CorpusClip
 from evenreel.features.shards import Shard
 from evenreel.features.windows import MOMENT_S
 from evenreel.types import TextTrack, VideoInfo
@@ -45,12 +45,12 @@ class CorpusWords:
         parts = texts.select("clip_id", *_COLUMNS).partition_by("clip_id", as_dict=True, include_key=False)
         self._rows = {str(clip_id): [_Row(*row) for row in part.rows()] for (clip_id,), part in parts.items()}
 
-    def reader_id(self, clip: Clip) -> str:
+    def reader_id(self, clip: CorpusClip) -> str:
         """Return the id of the words of a clip: a digest over them, so that edited words have another."""
         named: list[Any] = [clip.fps, self._rows.get(clip.clip_id, [])]
         return f"corpus@{hashlib.blake2b(json.dumps(named).encode(), digest_size=8).hexdigest()}"
 
-    def put(self, shard: Shard, clip: Clip) -> Shard:
+    def put(self, shard: Shard, clip: CorpusClip) -> Shard:
         """Return a shard with these words as its tracks, of its part of the file alone.
 
         Raises:

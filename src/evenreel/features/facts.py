@@ -14,7 +14,7 @@ from evenreel.config import MediaLimits, usable_cores
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
-from evenreel.features.clips import NO_PATH, Clip, clip_aside, clips_of
+from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
 from evenreel.features.settings import ClipAside
 from evenreel.files import replacing
 from evenreel.media.content import FileStamp, stamp
@@ -165,7 +165,7 @@ class _HeaderJob:
         self.found[path] = {"path": path, "reason": error.reason, "sentence": str(error)}
 
 
-def _facts(clip: Clip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _facts(clip: CorpusClip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the row of a clip.
 
     Raises:

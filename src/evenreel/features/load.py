@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import FeaturesError, MediaError
-from evenreel.features.clips import NO_PATH, Clip, clip_key, clips_of
+from evenreel.features.clips import NO_PATH, CorpusClip, clip_key, clips_of
 from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
 from evenreel.features.manifest import FeatureSet, Manifest, read_manifest
 from evenreel.features.settings import ClipAside, Words, rule_text
@@ -187,7 +187,7 @@ class FoundClips:
     manifest: Manifest
     made: FeatureSet
     ledger: Ledger
-    keys: tuple[tuple[Clip, str | None], ...]
+    keys: tuple[tuple[CorpusClip, str | None], ...]
 
     @property
     def dimension(self) -> int:
@@ -275,7 +275,9 @@ def _asked_for(folder: Path, manifest: Manifest, rule: str | None, words: Words 
     return made
 
 
-def _keys(manifest: Manifest, made: FeatureSet, ledger: Ledger, corpus: Corpus) -> Iterator[tuple[Clip, str | None]]:
+def _keys(
+    manifest: Manifest, made: FeatureSet, ledger: Ledger, corpus: Corpus
+) -> Iterator[tuple[CorpusClip, str | None]]:
     """Iterate over clips and the names of their shards; None where the video was not looked at as it is now."""
     digests: dict[str, str | None] = {"": None}
     for clip in clips_of(corpus):
@@ -296,7 +298,7 @@ def _digest(ledger: Ledger, path: str, place: Path) -> str | None:
         return None
 
 
-def _known_trouble(clip: Clip, key: str | None, ledger: Ledger) -> tuple[str, str] | None:
+def _known_trouble(clip: CorpusClip, key: str | None, ledger: Ledger) -> tuple[str, str] | None:
     """Return reason and sentence of a clip that is known to be unreadable; else None."""
     if not clip.path:
         return NO_PATH

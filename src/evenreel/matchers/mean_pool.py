@@ -29,7 +29,7 @@ class MeanPoolSettings:
         check_settings("mean_pool", self, {"temperature": ABOVE_0})
 
 
-class UnitVectors(NamedTuple):
+class PooledVectors(NamedTuple):
     """Unit vectors (N, D) of captions or videos."""
 
     vectors: Tensor
@@ -43,15 +43,15 @@ class MeanPool(nn.Module):
         self.limits = Limits(dimension)
         self.logit_scale = logit_scale_at(settings.temperature)
 
-    def encode_text(self, text: TextBatch) -> UnitVectors:
+    def encode_text(self, text: TextBatch) -> PooledVectors:
         """Encode sentences to unit length, (Q, D)."""
-        return UnitVectors(F.normalize(text.sentence, dim=-1))
+        return PooledVectors(F.normalize(text.sentence, dim=-1))
 
-    def encode_video(self, video: VideoBatch) -> UnitVectors:
+    def encode_video(self, video: VideoBatch) -> PooledVectors:
         """Encode videos to the mean of their unit frames, of unit length, (V, D)."""
-        return UnitVectors(F.normalize(masked_mean(F.normalize(video.frames, dim=-1), video.frame_mask), dim=-1))
+        return PooledVectors(F.normalize(masked_mean(F.normalize(video.frames, dim=-1), video.frame_mask), dim=-1))
 
-    def score(self, text: UnitVectors, video: UnitVectors) -> Tensor:
+    def score(self, text: PooledVectors, video: PooledVectors) -> Tensor:
         """Compute cosines, (Q, V)."""
         return text.vectors @ video.vectors.T
 

@@ -18,7 +18,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.mean_pool import UnitVectors
+from evenreel.matchers.mean_pool import PooledVectors
 from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_heads, check_settings, whole
 from evenreel.similarity.pooling import masked_mean
 
@@ -131,16 +131,16 @@ class Temporal(nn.Module):
         self.transformer = TemporalTransformer(dimension, settings)
         self.logit_scale = logit_scale_at(settings.temperature)
 
-    def encode_text(self, text: TextBatch) -> UnitVectors:
+    def encode_text(self, text: TextBatch) -> PooledVectors:
         """Encode sentences to unit length, (Q, D)."""
-        return UnitVectors(F.normalize(text.sentence, dim=-1))
+        return PooledVectors(F.normalize(text.sentence, dim=-1))
 
-    def encode_video(self, video: VideoBatch) -> UnitVectors:
+    def encode_video(self, video: VideoBatch) -> PooledVectors:
         """Encode videos to the mean of their transformed unit frames, of unit length, (V, D)."""
         frames = self.transformer(F.normalize(video.frames, dim=-1), video.frame_mask)
-        return UnitVectors(F.normalize(masked_mean(frames, video.frame_mask), dim=-1))
+        return PooledVectors(F.normalize(masked_mean(frames, video.frame_mask), dim=-1))
 
-    def score(self, text: UnitVectors, video: UnitVectors) -> Tensor:
+    def score(self, text: PooledVectors, video: PooledVectors) -> Tensor:
         """Compute cosines, (Q, V)."""
         return text.vectors @ video.vectors.T
 

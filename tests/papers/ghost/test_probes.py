@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evenreel.matchers.batches import VideoBatch
-from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings, UnitVectors
+from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings, PooledVectors
 from evenreel.papers import Model, run_study
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import DIMENSION
@@ -17,8 +17,8 @@ from tests.papers.offset_pairs import DIMENSION
 class FirstFrame(MeanPool):
     """A model that sees nothing but the frame that comes first."""
 
-    def encode_video(self, video: VideoBatch) -> UnitVectors:
-        return UnitVectors(video.frames[:, 0])
+    def encode_video(self, video: VideoBatch) -> PooledVectors:
+        return PooledVectors(video.frames[:, 0])
 
 
 @pytest.fixture

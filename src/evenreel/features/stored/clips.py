@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from evenreel.array_files import map_array
 from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError
-from evenreel.features.clips import Clip
+from evenreel.features.clips import CorpusClip
 from evenreel.features.manifest import FeatureSet, FeatureStream, Manifest
 from evenreel.features.settings import ClipAside
 from evenreel.language.tokens import split_words
@@ -104,7 +104,7 @@ class StoredClips:
     made: FeatureSet
     streams: tuple[FeatureStream, ...]
     index: StoredIndex
-    clips: tuple[Clip, ...]
+    clips: tuple[CorpusClip, ...]
 
     @property
     def dimension(self) -> int:
@@ -120,7 +120,7 @@ class StoredClips:
         Raises:
             FeaturesError: a clip was not in the corpus when the features were stored; a file is damaged.
         """
-        there: list[Clip] = []
+        there: list[CorpusClip] = []
         aside: list[ClipAside] = []
         missing: list[str] = []
         for clip in self.clips:
@@ -169,7 +169,7 @@ class StoredClips:
             raise FeaturesError(f"{path} is not the matrix that was written; {_AGAIN}.")
         return matrix
 
-    def _view(self, matrix: NDArray[np.float16], clips: Sequence[Clip]) -> NDArray[np.float16] | None:
+    def _view(self, matrix: NDArray[np.float16], clips: Sequence[CorpusClip]) -> NDArray[np.float16] | None:
         """Return (V, T, D) of the clips without a copy; None where they do not lie so, or a stream is left out."""
         rows = [self.index.clips[clip.clip_id] for clip in clips]
         if not rows or len(self.streams) < len(self.manifest.streams):
@@ -182,12 +182,12 @@ class StoredClips:
         return matrix[start : start + len(rows) * count].reshape(len(rows), count, matrix.shape[1])
 
     def _copied(
-        self, matrix: NDArray[np.float16], clips: Sequence[Clip]
-    ) -> tuple[list[Clip], NDArray[np.float16], list[ClipAside]]:
+        self, matrix: NDArray[np.float16], clips: Sequence[CorpusClip]
+    ) -> tuple[list[CorpusClip], NDArray[np.float16], list[ClipAside]]:
         """Copy the frames of clips to (V, T, D), padded; return clips without frames in the streams used too."""
         longest = max((self.index.clips[clip.clip_id].frames for clip in clips), default=0)
         padded = np.zeros((len(clips), longest, self.dimension), np.float16)
-        kept: list[Clip] = []
+        kept: list[CorpusClip] = []
         aside: list[ClipAside] = []
         columns = self._columns()
         for clip in clips:
@@ -207,7 +207,7 @@ class StoredClips:
         used = [np.full(stream.dimension, stream in self.streams) for stream in self.manifest.streams]
         return np.concatenate(used)
 
-    def _checked(self, matrix: NDArray[np.float16], clip: Clip) -> NDArray[np.float16]:
+    def _checked(self, matrix: NDArray[np.float16], clip: CorpusClip) -> NDArray[np.float16]:
         first, count, checksum = self.index.clips[clip.clip_id]
         rows = matrix[first : first + count]
         if zlib.crc32(rows.data) != checksum:
@@ -253,7 +253,7 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(scaled)
 
 
-def _times(clips: Sequence[Clip], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _times(clips: Sequence[CorpusClip], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return (V, T) middles of equal parts of each clip, as times are not stored; seconds without a known length."""
     counts = mask.sum(axis=1)
     lengths_s = [_length_s(clip, count) for clip, count in zip(clips, counts.tolist(), strict=True)]
@@ -261,7 +261,7 @@ def _times(clips: Sequence[Clip], mask: NDArray[np.bool_]) -> NDArray[np.float64
     return np.asarray(np.where(mask, (np.arange(mask.shape[1]) + 0.5) * steps[:, None], 0.0))
 
 
-def _length_s(clip: Clip, count: int) -> float:
+def _length_s(clip: CorpusClip, count: int) -> float:
     return float(count) if clip.part.end_s is None else clip.part.end_s - (clip.part.start_s or 0.0)
 
 

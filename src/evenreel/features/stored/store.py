@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import FeaturesError, MediaError
-from evenreel.features.clips import Clip, clips_of
+from evenreel.features.clips import CorpusClip, clips_of
 from evenreel.features.folder import remove_leftovers, store
 from evenreel.features.lock import writer_lock
 from evenreel.features.manifest import MANIFEST, FeatureSet, FeatureStream, Manifest, manifest_beside, put_manifest
@@ -77,7 +77,7 @@ def store_features(
     """
     started = time.monotonic()
     with _opened(settings) as places, writer_lock(folder, FeaturesError, "name another --out"):
-        source = _Source(places, _dimensions(corpus, places), settings.frames)
+        source = _ArraySource(places, _dimensions(corpus, places), settings.frames)
         manifest = _manifest(settings, source)
         manifest_beside(folder, manifest)
         remove_leftovers(folder)
@@ -96,7 +96,7 @@ def store_features(
 
 
 @dataclass(frozen=True)
-class _Source:
+class _ArraySource:
     """Arrays of all streams.
 
     Attributes:
@@ -232,7 +232,7 @@ def _no_array(corpus: Corpus, name: str, trouble: str) -> str:
     )
 
 
-def _manifest(settings: StoredSettings, source: _Source) -> Manifest:
+def _manifest(settings: StoredSettings, source: _ArraySource) -> Manifest:
     streams = tuple(FeatureStream(*pair) for pair in source.dimensions.items())
     named = json.dumps([settings.name, streams])
     return Manifest(
@@ -246,7 +246,7 @@ def _manifest(settings: StoredSettings, source: _Source) -> Manifest:
     )
 
 
-def _write_matrix(folder: Path, corpus: Corpus, source: _Source, progress: Progress) -> StoredIndex:
+def _write_matrix(folder: Path, corpus: Corpus, source: _ArraySource, progress: Progress) -> StoredIndex:
     """Write the frames of all clips under a name that no index has yet."""
     name = _free_name(folder)
     clips: dict[str, MatrixRows] = {}
@@ -308,5 +308,5 @@ def _commit(folder: Path, manifest: Manifest, index: StoredIndex) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def _clips_aside(corpus: Corpus, index: StoredIndex) -> Iterator[Clip]:
+def _clips_aside(corpus: Corpus, index: StoredIndex) -> Iterator[CorpusClip]:
     return (clip for clip in clips_of(corpus) if clip.clip_id in index.aside)

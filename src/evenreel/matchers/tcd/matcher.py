@@ -30,7 +30,7 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.mean_pool import UnitVectors as Sentences
+from evenreel.matchers.mean_pool import PooledVectors as Sentences
 from evenreel.matchers.tcd.clues import Clue, ClueWeights, CoAttention, CrossAttention, weighed_attention
 from evenreel.matchers.tcd.settings import TcdSettings
 from evenreel.similarity.clues import RowTerms, RowWeights, conditioned, mean_row
