@@ -108,7 +108,7 @@ def check_named(given: object, name: str, what: str, one: str) -> None:
 
 
 def as_path(given: object, name: str) -> Path:
-    """The path that an argument names.
+    """Return the path that an argument names.
 
     Raises:
         UsageError: it is no path.
@@ -119,7 +119,7 @@ def as_path(given: object, name: str) -> Path:
 
 
 def one_or_more(given: Any, name: str = "names", alone: type | tuple[type, ...] = str) -> tuple[Any, ...]:
-    """Several values in a tuple, also where one stands alone: a text is no list of its letters here.
+    """Return several values in a tuple, also where one stands alone: a text is no list of its letters here.
 
     Args:
         given: some values, or one.
@@ -139,7 +139,7 @@ def one_or_more(given: Any, name: str = "names", alone: type | tuple[type, ...] 
 
 
 def described(given: object) -> str:
-    """A value as a sentence names it.
+    """Return a value as a sentence names it.
 
     >>> import numpy as np
     >>> described(np.zeros((2, 3))), described(None), described("a.npz"), described({"a": 1})

@@ -72,7 +72,7 @@ class IndexSettings:
 
 
 def usable_cores() -> int:
-    """Cores this process may use; fewer than the machine has inside a container."""
+    """Return the number of cores this process may use; fewer than the machine has inside a container."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
@@ -80,7 +80,7 @@ def usable_cores() -> int:
 
 
 def default_library() -> Path:
-    """The library used when none is named: `EVENREEL_LIBRARY`, else the platform's data folder."""
+    """Return the library used when none is named: `EVENREEL_LIBRARY`, else the platform's data folder."""
     if named := os.environ.get("EVENREEL_LIBRARY"):
         return Path(named)
     from platformdirs import user_data_path
@@ -89,7 +89,7 @@ def default_library() -> Path:
 
 
 def offline() -> bool:
-    """Whether nothing may be fetched: `EVENREEL_OFFLINE` or `HF_HUB_OFFLINE` is set to a true value."""
+    """Check that nothing may be fetched: `EVENREEL_OFFLINE` or `HF_HUB_OFFLINE` is set to a true value."""
     return any(
         os.environ.get(name, "").lower() in {"1", "true", "yes", "on"}
         for name in ("EVENREEL_OFFLINE", "HF_HUB_OFFLINE")

@@ -65,7 +65,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def whole_number(text: str) -> int | None:
-    """A whole number of 0 or more in plain digits; None for anything else, one of more than `MAX_DIGITS` too.
+    """Parse a whole number of 0 or more in plain digits; None for others, one of more than `MAX_DIGITS` too.
 
     Example:
         >>> [whole_number(text) for text in ("12", "0012", "-1", "²", "1_000", "9" * 19)]
@@ -75,7 +75,7 @@ def whole_number(text: str) -> int | None:
 
 
 def brief(value: object, most: int = 80) -> str:
-    """A value as Python writes it, cut to what a sentence can hold.
+    """Return a value as Python writes it, cut to what a sentence can hold.
 
     Example:
         >>> brief("short"), brief(10**400, 12)

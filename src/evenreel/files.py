@@ -25,7 +25,7 @@ VIDEO_SUFFIXES = frozenset(
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write to; when the block ends well the file takes its place, else it is removed.
+    """Give a name beside `path` to write to; when the block ends well the file takes its place, else it is removed.
 
     What stood at `path` is untouched until then. Folders that are missing are made.
 
@@ -70,7 +70,7 @@ def write_durably(path: Path, payload: bytes) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file's name is one that `replacing` gives to a file until it is whole; others belong to somebody."""
+    """Check that a file's name is one that `replacing` gives to a file until it is whole."""
     return _TEMPORARY.fullmatch(name) is not None
 
 

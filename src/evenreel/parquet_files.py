@@ -21,7 +21,7 @@ def read_table(path: Path) -> pl.DataFrame:
 
 
 def scan_table(path: Path) -> pl.LazyFrame:
-    """Open a Parquet file, of which only the columns that are asked for are read.
+    """Open a Parquet file, of which only the columns that are used are read.
 
     Raises:
         OSError: it cannot be read.

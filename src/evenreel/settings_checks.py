@@ -75,7 +75,7 @@ WORDS = Allowed(
 
 
 def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed]) -> None:
-    """Hold settings to what they may be.
+    """Check that settings have allowed values.
 
     Args:
         owner: what a recipe calls the matcher, or what the settings are of.
@@ -91,7 +91,7 @@ def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed])
 
 
 def check_heads(dimension: int, heads: int) -> None:
-    """Hold a number of attention heads to what divides the features.
+    """Check that a number of attention heads divides the length of the features.
 
     Raises:
         UsageError: it does not.

@@ -10,7 +10,7 @@ _JOINERS = frozenset("\u200c\u200d")
 
 
 def printable(path: str) -> str:
-    r"""A path, or other text from outside, that any terminal, JSON reader or page can take.
+    r"""Return a path, or other text from outside, in a form that any terminal, JSON reader or page can take.
 
     Bytes that are not UTF-8 become escapes, and so do characters that could steer a terminal, turn the
     direction of writing or start a new line.
@@ -26,12 +26,12 @@ def printable(path: str) -> str:
 
 
 def is_printable(character: str) -> bool:
-    """Whether a character can be shown as it is."""
+    """Check that a character can be shown as it is."""
     return character in _JOINERS or unicodedata.category(character) not in _UNPRINTABLE
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     >>> count(1, "file"), count(1234, "file")
     ('1 file', '1,234 files')

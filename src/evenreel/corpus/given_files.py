@@ -57,7 +57,7 @@ class ReleaseFiles:
         self._beside: dict[Path, str] = {}
 
     def all(self, *patterns: str, folder: str | None = None) -> list[Path]:
-        """Every file whose name fits a pattern, whatever its case; of a folder of that name, if one is asked for."""
+        """Return every file whose name fits a pattern, whatever its case; of a folder of that name, if one is named."""
         found = [f for f in self._fitting(patterns) if folder in (None, f.absolute().parent.name)]
         self._read.update(found)
         return found
@@ -70,7 +70,7 @@ class ReleaseFiles:
         return [f for f in self.files if any(fnmatch(f.name.lower(), p.lower()) for p in patterns)]
 
     def one(self, *patterns: str) -> Path | None:
-        """The file whose name fits, or None.
+        """Return the file whose name fits, or None.
 
         Raises:
             CorpusError: several fit.
@@ -81,7 +81,7 @@ class ReleaseFiles:
         return found[0] if found else None
 
     def need(self, *patterns: str) -> Path:
-        """The file whose name fits.
+        """Return the file whose name fits.
 
         Raises:
             CorpusError: none or several fit.
@@ -108,7 +108,7 @@ class ReleaseFiles:
         return sentence
 
     def unread(self) -> list[Notice]:
-        """A notice for each file that was named by its own path and not used."""
+        """Return a notice for each file that was named by its own path and not used."""
         asked = [path for path in self.paths if path.is_file() and path not in self._read]
         return [Notice(self._why_unread(path), left_out=path not in self._beside) for path in asked]
 
@@ -127,7 +127,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file.
+    """Read the text of a file.
 
     Raises:
         CorpusError: it cannot be read, or is not UTF-8.
@@ -141,7 +141,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file.
+    """Read the value of a JSON file.
 
     Raises:
         CorpusError: it cannot be read, or is not JSON.
@@ -150,7 +150,7 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """A JSON value.
+    """Parse a JSON value.
 
     Raises:
         CorpusError: it is not JSON, or a text in it has half of a character.
@@ -170,7 +170,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a list, without empty ones and spaces around.
+    """Read the lines of a list, without empty ones and spaces around.
 
     Raises:
         CorpusError: it cannot be read.
@@ -181,7 +181,7 @@ def read_lines(path: Path) -> list[str]:
 def csv_rows(
     path: Path, columns: Sequence[str], *, header: bool = True, separator: str = ","
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a table as text, each with its place for a message.
+    """Iterate over the rows of a table as text, each with its place for a message.
 
     Args:
         path: the table.
@@ -218,7 +218,7 @@ def _header(path: Path, row: list[str], columns: Sequence[str]) -> list[str]:
 
 
 def other_separator(names: Sequence[str]) -> str:
-    r"""What seems to stand between the values of a table that was read as one column, and what to do about it.
+    r"""Name the likely separator of a table that was read as one column, and what to do about it.
 
     Args:
         names: heads of its columns.
@@ -248,7 +248,7 @@ def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, 
 
 
 def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
-    """The rows of a file with tabs between values and no quoting, each with its place for a message.
+    """Iterate over the rows of a file with tabs between values and no quoting, each with its place for a message.
 
     Raises:
         CorpusError: the file cannot be read, or a row has not `count` values.
@@ -264,7 +264,7 @@ def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
 
 
 def field(record: object, name: str, kind: type[T], where: str) -> T:
-    """A field of a JSON object, in its type.
+    """Return a field of a JSON object, in its type.
 
     Raises:
         CorpusError: the record is no object, lacks the field, or it has another type.
@@ -277,7 +277,7 @@ def field(record: object, name: str, kind: type[T], where: str) -> T:
 
 
 def optional(record: object, name: str, kind: type[T], where: str) -> T | None:
-    """A field of a JSON object that may be missing or null.
+    """Return a field of a JSON object that may be missing or null.
 
     Raises:
         CorpusError: it is there with another type.
@@ -288,7 +288,7 @@ def optional(record: object, name: str, kind: type[T], where: str) -> T | None:
 
 
 def typed(value: object, kind: type[T], where: str) -> T:
-    """A JSON value in its type; a whole number is a number too.
+    """Return a JSON value in its type; a whole number is a number too.
 
     Raises:
         CorpusError: it has another type.
@@ -303,7 +303,7 @@ def typed(value: object, kind: type[T], where: str) -> T:
 
 
 def texts(value: object, where: str) -> list[str]:
-    """A JSON list of texts.
+    """Return a JSON list of texts.
 
     Raises:
         CorpusError: it is something else.
@@ -312,7 +312,7 @@ def texts(value: object, where: str) -> list[str]:
 
 
 def number(text: str, where: str) -> float:
-    """A number in a table.
+    """Parse a number in a table.
 
     Raises:
         CorpusError: it is none.
@@ -324,7 +324,7 @@ def number(text: str, where: str) -> float:
 
 
 def whole(text: str, where: str) -> int:
-    """A whole number in a table.
+    """Parse a whole number in a table.
 
     Raises:
         CorpusError: it is none.
@@ -336,7 +336,7 @@ def whole(text: str, where: str) -> int:
 
 
 def stem(name: str) -> str:
-    """A video's name without its folders and its extension; a dot inside the name stays.
+    """Return a video's name without its folders and its extension; a dot inside the name stays.
 
     >>> stem("all_videos/clip.MP4"), stem("1012_Unbreakable_00.05.16.065-00.05.21.941")
     ('clip', '1012_Unbreakable_00.05.16.065-00.05.21.941')
@@ -346,6 +346,6 @@ def stem(name: str) -> str:
 
 
 def brief(value: object) -> str:
-    """A value for a message, cut where it is long."""
+    """Return a value for a message, cut where it is long."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -27,7 +27,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Generator:
-    """Who made clips.
+    """Generator of clips.
 
     Attributes:
         source: the generator's name.
@@ -50,7 +50,7 @@ class Generator:
 
     @property
     def group(self) -> str:
-        """What its clips are called together."""
+        """Name of the group of its clips."""
         return group_name(self.source, self.setting)
 
 
@@ -81,7 +81,7 @@ class GeneratedClip:
 
 @dataclass(frozen=True)
 class FoundVideos:
-    """What was found of generated videos.
+    """Generated videos that were found for a corpus.
 
     Attributes:
         clips: those that mirror a clip of the corpus.
@@ -95,7 +95,7 @@ class FoundVideos:
 
 
 def pair_clips(corpus: Corpus, generated: Sequence[GeneratedClip]) -> Corpus:
-    """The corpus with generated clips after those that it has.
+    """Add generated clips to a corpus, after those that it has.
 
     A generated clip has the split, domain and classes of its real clip, whose captions it answers; it has no caption of
     its own, and what its header would say is left empty. Real clips of no source have the source `camera`.
@@ -199,7 +199,7 @@ def find_generated(corpus: Corpus, place: Path, videos: Path, generator: Generat
 
 
 def path_from(videos: Path, file: Path) -> str:
-    """A video's path as a corpus has it: from the folder of videos on, or absolute where it lies elsewhere."""
+    """Return a video's path as a corpus has it: from the folder of videos on, or absolute where it lies elsewhere."""
     file, videos = (Path(os.path.abspath(path)) for path in (file, videos))
     return file.relative_to(videos).as_posix() if file.is_relative_to(videos) else str(file)
 

@@ -45,7 +45,7 @@ _OPENERS = frozenset({"a", "an", "the", "his", "her", "its", "their", "my", "you
 
 @dataclass(frozen=True)
 class MiningSettings:
-    """How captions become a dictionary of scene elements.
+    """Settings of mining a dictionary of scene elements from captions.
 
     Attributes:
         tagger: what finds the words of captions: auto, pattern or spacy (`evenreel.language.load_tagger`).
@@ -92,7 +92,7 @@ def read_elements(
     settings: MiningSettings | None = None,
     progress: Progress = lambda share: None,
 ) -> list[Elements]:
-    """What each caption names; equal captions are read once.
+    """Find the entities and activities of each caption; equal captions are read once.
 
     Args:
         captions: their texts.

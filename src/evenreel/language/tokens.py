@@ -39,7 +39,7 @@ class Tagger(Protocol):
 
     @property
     def name(self) -> str:
-        """What was used, to be stored with anything derived from it."""
+        """Name and version of the tagger, to be stored with anything derived from it."""
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
         """Captions -> their tokens; equal captions get equal tokens, whatever stands around them."""

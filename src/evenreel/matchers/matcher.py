@@ -10,7 +10,7 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 
 
 class Limits(NamedTuple):
-    """What a matcher can take.
+    """Sizes and kinds of input that a matcher can take.
 
     Attributes:
         dimension: D, the length of the features.

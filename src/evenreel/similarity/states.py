@@ -37,7 +37,7 @@ class Encoded:
 
 
 def tensors_of(state: tuple[Any, ...]) -> Iterator[Tensor]:
-    """The tensors of a state, those of nested states in their places."""
+    """Return the tensors of a state, those of nested states in their places."""
     for part in state:
         if isinstance(part, Tensor):
             yield part
@@ -46,7 +46,7 @@ def tensors_of(state: tuple[Any, ...]) -> Iterator[Tensor]:
 
 
 def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
-    """The state with every tensor changed.
+    """Return the state with every tensor changed.
 
     >>> mapped((torch.ones(2), (torch.zeros(1),)), lambda tensor: tensor + 1)
     (tensor([2., 2.]), (tensor([1.]),))
@@ -56,27 +56,27 @@ def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
 
 
 def row_count(state: tuple[Any, ...]) -> int:
-    """How many captions or videos a state describes."""
+    """Return the number of captions or videos of a state."""
     return len(next(tensors_of(state)))
 
 
 def take_rows(state: State, rows: slice) -> State:
-    """A view of some captions or videos of a state."""
+    """Return a view of some captions or videos of a state."""
     return mapped(state, lambda tensor: tensor[rows])
 
 
 def row_bytes(state: tuple[Any, ...]) -> int:
-    """Bytes of one row of a state, padding included."""
+    """Return the bytes of one row of a state, padding included."""
     return sum(tensor[:1].numel() * tensor.element_size() for tensor in tensors_of(state))
 
 
 def move(state: State, device: torch.device | str) -> State:
-    """The state with its tensors on another device."""
+    """Return the state with its tensors on another device."""
     return mapped(state, lambda tensor: tensor.to(device, non_blocking=True))
 
 
 def gather_rows(count: int, parts: Iterable[tuple[slice, tuple[Any, ...]]]) -> Any:
-    """One state in main memory of rows that come in parts, of which no more than the one at hand is held.
+    """Join the parts of a state in main memory, holding no more than one part at a time.
 
     What a part leaves free is zero (False in a mask), so a dimension that differs between parts has to be one whose
     padding a mask in the state describes. Where the largest part comes first, nothing has to make room for another.

@@ -129,7 +129,7 @@ class _ScoreCache(NamedTuple):
 
 
 def tile_shape(size: tuple[int, int], costs: Costs, budget_bytes: int) -> tuple[int, int]:
-    """Captions and videos of the largest tile that the budget allows, as square as the table permits.
+    """Return captions and videos of the largest tile that the budget allows, as square as the table permits.
 
     At least one of each, whatever the budget.
 
@@ -155,7 +155,7 @@ def _others(rows: int, row_cost: int, column_cost: int, budget_bytes: int) -> in
 
 @contextmanager
 def evaluating(scorer: object) -> Iterator[None]:
-    """Evaluation mode for a while; afterwards each part of the module is again in the mode that it was in."""
+    """Put a module into evaluation mode for a while; afterwards each part is again in the mode that it was in."""
     parts = list(scorer.modules()) if isinstance(scorer, nn.Module) else []
     modes = [part.training for part in parts]
     for part in parts:
@@ -168,7 +168,7 @@ def evaluating(scorer: object) -> Iterator[None]:
 
 
 def device_of(scorer: object) -> torch.device:
-    """Where a module has its parameters; the CPU for what has none."""
+    """Return the device of a module's parameters; the CPU for a module without any."""
     parameters = scorer.parameters() if isinstance(scorer, nn.Module) else iter(())
     return next((parameter.device for parameter in parameters), torch.device("cpu"))
 

@@ -36,7 +36,7 @@ from evenreel.similarity.pooling import masked_mean
 
 @dataclass(frozen=True)
 class Reading:
-    """What stands for a caption: its content, which is what the paper retrieves with, or other parts, to be measured.
+    """Parts that stand for a caption: its content, which is what the paper retrieves with, or others, to be measured.
 
     Attributes:
         source: `content` or `bias` (table 5).

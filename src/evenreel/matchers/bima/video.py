@@ -39,7 +39,7 @@ class SceneSettings:
 
 
 class ElementAttention(NamedTuple):
-    """What frames attend to.
+    """Attention of frames to scene elements.
 
     Attributes:
         weights: (V, T, k), summing to one over the elements of a video; those of padding mean nothing.
