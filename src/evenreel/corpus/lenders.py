@@ -43,11 +43,11 @@ def dealt_lenders(
     deck = [lenders[place] for _ in range(rounds) for place in random.permutation(len(lenders))][: len(borrowers)]
     for place, borrower in enumerate(borrowers):
         if not deck or not fits(borrower, deck[place]):
-            _mend(place, borrowers, deck, lenders, fits)
+            _fix_lender(place, borrowers, deck, lenders, fits)
     return dict(zip(borrowers, deck, strict=True))
 
 
-def _mend(place: int, borrowers: Sequence[str], deck: list[str], lenders: Sequence[str], fits: Fits) -> None:
+def _fix_lender(place: int, borrowers: Sequence[str], deck: list[str], lenders: Sequence[str], fits: Fits) -> None:
     """Exchange lenders with another borrower where both then fit, else lend somebody's words once more."""
     own = borrowers[place]
     for other, lender in enumerate(deck):

@@ -226,7 +226,7 @@ class FoundClips:
                 aside.append(ClipAside(clip.clip_id, clip.path, *trouble))
             else:
                 missing.append(clip.clip_id)
-        if missing:  # all are told at once
+        if missing:  # all in one message
             raise FeaturesError(_missing(self.folder, "clips", missing, len(self.keys)) + self._remedy())
         return shards, tuple(aside)
 

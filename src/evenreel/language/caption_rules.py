@@ -1,7 +1,7 @@
-"""Rules that mend the tags of captions: commands without a subject, verbs that are read as nouns, and back.
+"""Rules that fix the tags of captions: commands without a subject, verbs that are read as nouns, and back.
 
 A tagger learnt from newspapers reads `open door` as adjective and noun and `a woman fires a gun` as two nouns. A rule
-looks at one word, what the dictionary knows it as and its neighbours, and gives a new tag or None; it sees the mended
+looks at one word, what the dictionary knows it as and its neighbours, and gives a new tag or None; it sees the fixed
 tags of the words before. The verbs that captions use are those of the package's synonyms.
 """
 
@@ -31,7 +31,7 @@ _AUXILIARIES = frozenset({"be", "have", "get"})
 
 @dataclass
 class _Caption:
-    """Words in small letters, and their tags as far as they are mended."""
+    """Words in small letters, and their tags as far as they are fixed."""
 
     words: Sequence[str]
     tags: list[str]
@@ -77,16 +77,16 @@ class _Caption:
 Rule = Callable[[_Caption, int], "str | None"]
 
 
-def mend_tags(words: Sequence[str], tags: Sequence[str]) -> list[str]:
+def fix_tags(words: Sequence[str], tags: Sequence[str]) -> list[str]:
     """Tags of one caption after every rule.
 
     Args:
         words: W words in small letters.
         tags: their W Penn Treebank tags.
 
-    >>> mend_tags(["open", "door"], ["JJ", "NN"])
+    >>> fix_tags(["open", "door"], ["JJ", "NN"])
     ['VB', 'NN']
-    >>> mend_tags(["a", "woman", "fires", "a", "gun"], ["DT", "NN", "NNS", "DT", "NN"])
+    >>> fix_tags(["a", "woman", "fires", "a", "gun"], ["DT", "NN", "NNS", "DT", "NN"])
     ['DT', 'NN', 'VBZ', 'DT', 'NN']
     """
     caption = _Caption(words, list(tags))

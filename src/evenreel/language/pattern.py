@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from evenreel.language.caption_rules import closed_words, mend_tags
+from evenreel.language.caption_rules import closed_words, fix_tags
 from evenreel.language.lemmas import dictionary, lemma_of, part_of
 from evenreel.language.tokens import Tagged, Token, split_words
 
@@ -19,7 +19,7 @@ class PatternTagger:
 
     Words are looked up in small letters, so a name is a common noun and capitals change nothing. The lexicon gives
     the tag that a word has most often, Brill's context rules (which TextBlob ships but does not apply) and the rules
-    of `caption_rules` mend it.
+    of `caption_rules` fix it.
     """
 
     @property
@@ -43,9 +43,9 @@ def _tag(caption: str) -> Tagged:
     parser, context = _textblob()
     plain = parser.find_tags(words)
     rules = _rules_for(frozenset(tag for _, tag in plain))
-    mended = type(context).apply(rules, [list(pair) for pair in plain])
-    tags = [new if _can_be(word, new) else old for word, (_, old), (_, new) in zip(words, plain, mended, strict=True)]
-    tags = mend_tags(words, tags)
+    fixed = type(context).apply(rules, [list(pair) for pair in plain])
+    tags = [new if _can_be(word, new) else old for word, (_, old), (_, new) in zip(words, plain, fixed, strict=True)]
+    tags = fix_tags(words, tags)
     return tuple(map(_token, texts, words, tags))
 
 

@@ -2,7 +2,7 @@
 
 From a frame to the windows that are like it and back to the frames should lead to where one started: soft nearest
 neighbours both ways (TCC, arXiv 1904.07846, equations 1 to 5). Any consistent one-to-one mapping does that, a wrong one
-too, and windows that say the same thing have no place of their own; neither is mended here.
+too, and windows that say the same thing have no place of their own; neither is fixed here.
 """
 
 from __future__ import annotations
