@@ -65,7 +65,7 @@ from benchmarks.over_seeds import (
 from benchmarks.planted import Sizes, Split, found_in
 from benchmarks.planted import recipe as planted_recipe
 from benchmarks.planted import trained as trained_on
-from evenreel.checkpoint.changed_words import changed_words
+from evenreel.checkpoint.word_changes import changed_words
 from evenreel.corpus import load_corpus, own_clip, select
 from evenreel.corpus.on_screen import load_texts
 from evenreel.encoders import load_encoder

@@ -92,10 +92,23 @@ def imports_of(path: Path, *, deferred: bool = True, typed: bool = True) -> Iter
             assert node.module and not node.level, f"line {node.lineno}: an import names its module in full"
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             yield from names
+            yield from (homes()[name] for name in names if name in homes())
             if not names <= module_names():  # of modules only, a package is named for where they are
                 yield node.module
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
+
+
+@cache
+def homes() -> dict[str, str]:
+    """The module behind each name that a package offers, as its stub says."""
+    found = {}
+    for stub in PACKAGE.rglob("__init__.pyi"):
+        package = name_of(stub)
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            assert isinstance(node, ast.ImportFrom) and node.level == 1, f"{stub}: a stub imports from its own modules"
+            found |= {f"{package}.{alias.name}": f"{package}.{node.module}" for alias in node.names}
+    return found
 
 
 def _is_type_checking(node: ast.AST) -> bool:
@@ -124,13 +137,12 @@ def packages_around(module: str) -> set[str]:
 
 
 def graph(*, deferred: bool, typed: bool) -> dict[str, set[str]]:
-    """The modules that each module imports; with a module of another package that package's `__init__` runs too."""
+    """The modules that each module imports; the `__init__` of every package around these runs too, its own included."""
     known = {name_of(path): path for path in source_files()}
     found = {}
     for name, path in known.items():
         named = known.keys() & set(imports_of(path, deferred=deferred, typed=typed))
-        begun = {name} | packages_around(name)  # imported already, or being so, when this module is
-        found[name] = (named | set().union(*map(packages_around, named)) - begun) - {name}
+        found[name] = (named | set().union(*map(packages_around, (name, *named)))) - {name}
     return found
 
 
@@ -193,6 +205,10 @@ def test_no_file_is_overlong() -> None:
         assert lines <= MAX_LINES, f"{lines} lines"
 
     check_each(source_files(), check, name_of)
+
+
+def test_no_package_offers_a_name_that_one_of_its_modules_has() -> None:
+    assert not homes().keys() & module_names()
 
 
 def test_families_are_packages() -> None:

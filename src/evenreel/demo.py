@@ -18,8 +18,9 @@ from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.planted import Entity, Scene, SignBoard, sample_scene, write_scene
 
 if TYPE_CHECKING:
-    from evenreel.audits import AuditResult
-    from evenreel.library import Library, StagedProgress
+    from evenreel.features.progress import StagedProgress
+    from evenreel.library import Library
+    from evenreel.report import AuditResult
 
 VIDEO_COUNT = 60
 GENERATORS = ("generator_a", "generator_b")
@@ -157,7 +158,8 @@ def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = 
     """
     from rich.console import Console
 
-    from evenreel.library import NoProgress, index_folders, open_library
+    from evenreel.features.progress import NoProgress
+    from evenreel.library import index_folders, open_library
 
     out, progress = Console(highlight=False, soft_wrap=True), progress or NoProgress()
     videos, library = folder / "videos", folder / "library"

@@ -14,12 +14,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from evenreel import library as library_module
-from evenreel.audits import AUDITS, Audit, AuditSettings, AuditTable, audit_source
+from evenreel.audits import AUDITS, Audit, AuditSettings, audit_source
 from evenreel.cli.app import app
 from evenreel.cli.audit.command import Watched
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import CorpusError, EvenreelError, OutputError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
+from evenreel.report import AuditTable
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.audits.length.small_lengths import ranked_clips, ranking, training_clips
 from tests.cli.test_library_commands import evenreel, here

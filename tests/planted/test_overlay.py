@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from benchmarks.planted import showing
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus
+from evenreel.corpus.lenders import OVERLAYS
 from evenreel.errors import CorpusError, UsageError
 from evenreel.planted import (
-    OVERLAYS,
     PlantedClip,
     PlantedCorpus,
     PlantSettings,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evenreel.checkpoint.changed_words import changed_words
 from evenreel.checkpoint.records import About, Inputs, Pretrained
+from evenreel.checkpoint.word_changes import changed_words
 from evenreel.errors import FeaturesError
 from evenreel.features import (
     ClipAside,

@@ -14,7 +14,8 @@ from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
     from evenreel.features import ClipAside
-    from evenreel.library import IndexReport, LibraryProblem, LibraryStats, SetAside
+    from evenreel.features.progress import SetAside
+    from evenreel.library import IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 
 MANY_NOTES = 10

@@ -1,5 +1,5 @@
 """Frozen image and text towers: CLIP, SigLIP and the one inside the package."""
 
-from evenreel.encoders.loading import load_encoder
+import lazy_loader
 
-__all__ = ["load_encoder"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evenreel.errors import UsageError
-from evenreel.language.phrases import later_particle, phrases, verb_particle
+from evenreel.language.noun_phrases import later_particle, phrases, verb_particle
 from evenreel.language.synonyms import Synonyms, amounts, caption_synonyms, stop_nouns, stop_verbs
 from evenreel.language.tokens import Tagged, Tagger
 

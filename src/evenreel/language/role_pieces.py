@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import Literal
 
 from evenreel.language.caption_rules import PARTICLES
-from evenreel.language.phrases import OPENERS, Phrase, later_particle, phrases, verb_particle, with_opener
+from evenreel.language.noun_phrases import OPENERS, Phrase, later_particle, phrases, verb_particle, with_opener
 from evenreel.language.synonyms import caption_synonyms, packaged_lines
 from evenreel.language.tokens import Tagged, Token
 

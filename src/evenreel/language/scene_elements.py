@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from evenreel.errors import UsageError
-from evenreel.language.lemmas import lemma_of
-from evenreel.language.phrases import Phrase, phrases, with_opener
+from evenreel.language.lemmatiser import lemma_of
+from evenreel.language.noun_phrases import Phrase, phrases, with_opener
 from evenreel.language.role_pieces import is_word, words_of
 from evenreel.language.synonyms import (
     NO_SYNONYMS,

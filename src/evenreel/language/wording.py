@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from evenreel.language.caption_rules import closed_words
-from evenreel.language.phrases import OPENERS, Phrase, phrases, with_opener
+from evenreel.language.noun_phrases import OPENERS, Phrase, phrases, with_opener
 from evenreel.language.synonyms import packaged_lines, stop_nouns, stop_verbs
 from evenreel.language.tokens import Tagged, Token
 

@@ -1,7 +1,5 @@
 """Retrieval models: each scores captions against videos from the features of their words and frames."""
 
-from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.registry import MATCHERS, build_matcher
+import lazy_loader
 
-__all__ = ["MATCHERS", "Counterparts", "Matcher", "PairBatch", "TextBatch", "VideoBatch", "build_matcher"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

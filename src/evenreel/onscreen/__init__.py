@@ -1,6 +1,5 @@
 """On-screen text: words with their place and time, and signs followed over time."""
 
-from evenreel.onscreen.reader import TextReader, VideoText
-from evenreel.onscreen.settings import TextSettings
+import lazy_loader
 
-__all__ = ["TextReader", "TextSettings", "VideoText"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,5 @@
 """Results as one self-contained page that opens offline."""
 
-from evenreel.report.evaluation import evaluation_page
-from evenreel.report.page import Chart, Page, Section, Table, Text, write_page
+import lazy_loader
 
-__all__ = ["Chart", "Page", "Section", "Table", "Text", "evaluation_page", "write_page"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,22 +1,5 @@
 """The page and the REST API of one library; `make_app` builds them, `serve` runs them."""
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from evenreel.server.app import make_app, serve
-    from evenreel.server.settings import ServeSettings
-
-__all__ = ["ServeSettings", "make_app", "serve"]
-
-_MODULE_OF = {"ServeSettings": "settings", "make_app": "app", "serve": "app"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is asked for: a process that makes pictures needs only its own module."""
-    import importlib
-
-    if name in _MODULE_OF:
-        return getattr(importlib.import_module(f"evenreel.server.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module 'evenreel.server' has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,5 @@
 """Training of any matcher with Lightning: on features computed once, or through the towers from pixels and words."""
 
-from evenreel.training.recipe.files import find_recipe, load_recipe, recipe_from, recipe_text, shipped_recipes
-from evenreel.training.recipe.recipe import Recipe, RecipeError
+import lazy_loader
 
-__all__ = ["Recipe", "RecipeError", "find_recipe", "load_recipe", "recipe_from", "recipe_text", "shipped_recipes"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

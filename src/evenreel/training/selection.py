@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenreel.evaluation.evaluate import evaluate
+from evenreel.evaluation.measure import evaluate
 from evenreel.evaluation.metrics import parse_metric, parse_metrics
 from evenreel.evaluation.results import EvaluationSettings
 from evenreel.types import Corpus, ScoreBlocks

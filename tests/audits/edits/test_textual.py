@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.audits import AuditInputs, AuditResult, AuditSettings, audit, audit_textual, measure_perturbed
+from evenreel.audits import AuditInputs, AuditSettings, audit, audit_textual, measure_perturbed
 from evenreel.audits.edits.perturbed import CAPTION_PLACINGS
 from evenreel.audits.edits.textual import caption_spreads, style_alone
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
+from evenreel.report import AuditResult
 from evenreel.types import Scores
 from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, KINDS, OWN, arguments, corpus, of
 

@@ -11,9 +11,7 @@ import pytest
 
 from evenreel.audits import (
     AuditInputs,
-    AuditResult,
     AuditSettings,
-    Effect,
     TailClasses,
     audit,
     audit_length,
@@ -22,6 +20,7 @@ from evenreel.audits import (
 )
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, UsageError
+from evenreel.report import AuditResult, Effect
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
 from evenreel.types import Corpus, Scores

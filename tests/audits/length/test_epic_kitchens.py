@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenreel.audits import AuditSettings, AuditTable, audit_length
+from evenreel.audits import AuditSettings, audit_length
 from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.tail import tail_by_frequency
 from evenreel.corpus import Imported, class_relevance, select
+from evenreel.report import AuditTable
 from evenreel.types import Corpus, Scores
 
 STEP = 10

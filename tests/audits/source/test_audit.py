@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import evenreel
-from evenreel.audits import AUDITS, AuditResult, AuditSettings, audit, audit_source
+from evenreel.audits import AUDITS, AuditSettings, audit, audit_source
 from evenreel.audits.source.figures import gap_shares, rank_gaps
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.paired import measure_source
@@ -16,6 +16,7 @@ from evenreel.audits.source.unpaired import Exposure, Preference
 from evenreel.audits.source.words import unpaired_sentence
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Interval
+from evenreel.report import AuditResult
 from evenreel.report.result.words import effect_words
 from evenreel.types import Corpus, ScoreNotes, Scores
 from tests.audits.small_pairs import pairs_of, scores_of

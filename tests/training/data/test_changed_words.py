@@ -107,7 +107,7 @@ def test_the_encoder_is_loaded_once_for_both_parts(place: Place, monkeypatch: py
         loaded.append(source)
         return load_encoder(source, **settings)
 
-    monkeypatch.setattr(import_module("evenreel.checkpoint.changed_words"), "load_encoder", counted)
+    monkeypatch.setattr(import_module("evenreel.checkpoint.word_changes"), "load_encoder", counted)
     load_material(place.recipe({"char_errors": 0.9, "seed": 11}))
     assert len(loaded) == 1
 

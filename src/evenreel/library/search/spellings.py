@@ -37,7 +37,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from evenreel.language.folding import words
-from evenreel.language.lemmas import are_forms, irregular_forms, is_noun_of_doing, regular_base
+from evenreel.language.lemmatiser import are_forms, irregular_forms, is_noun_of_doing, regular_base
 from evenreel.library.store.fulltext import NAMES, SIGNS, Vocabulary, content_words, padded, phrase
 
 MAX_JOINED = 8

@@ -54,7 +54,7 @@ def with_words(
         progress: called with the share of the sentences to encode that is done.
 
     Raises:
-        FeaturesError: see `evenreel.checkpoint.changed_words`.
+        FeaturesError: see `evenreel.checkpoint.word_changes`.
     """
     return replace(examples, video_features=changed_words(found, examples.video_features, changes, progress, encoder))
 

@@ -15,7 +15,7 @@ import torch
 
 from evenreel.checkpoint import load_matcher
 from evenreel.checkpoint.architecture import kept_weights, reads_graphs, uses_in
-from evenreel.checkpoint.changed_words import encoder_of
+from evenreel.checkpoint.word_changes import encoder_of
 from evenreel.corpus import load_corpus, select
 from evenreel.corpus.relevance import class_relevance
 from evenreel.encoders.checkpoint import open_checkpoint

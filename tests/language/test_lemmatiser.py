@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenreel.language.lemmas import dictionary, lemma_of
+from evenreel.language.lemmatiser import dictionary, lemma_of
 from evenreel.language.synonyms import caption_synonyms
 
 

@@ -1,0 +1,17 @@
+from .edits.measures import PerturbedMeasures as PerturbedMeasures, measure_perturbed as measure_perturbed
+from .edits.overlay import audit_overlay as audit_overlay
+from .edits.overlay_measures import OverlayMeasures as OverlayMeasures, measure_overlay as measure_overlay
+from .edits.textual import audit_textual as audit_textual
+from .edits.visual import audit_visual as audit_visual
+from .hubness.audit import audit_hubness as audit_hubness
+from .hubness.measures import HubnessMeasures as HubnessMeasures, measure_hubness as measure_hubness
+from .length.audit import audit_length as audit_length
+from .length.measures import LengthMeasures as LengthMeasures, measure_length as measure_length
+from .length.tail import TailClasses as TailClasses, read_tail_classes as read_tail_classes
+from .registry import AUDITS as AUDITS, Audit as Audit, OF_EDITS as OF_EDITS, audit as audit
+from .settings import AuditInputs as AuditInputs, AuditSettings as AuditSettings
+from .source.audit import (
+    SourceMeasures as SourceMeasures,
+    audit_source as audit_source,
+    measure_source as measure_source,
+)

@@ -1,0 +1,16 @@
+from .comparison import Comparison as Comparison, compare as compare
+from .fused import Validation as Validation, fuse as fuse
+from .measure import RELEVANCE as RELEVANCE, RelevanceName as RelevanceName, evaluate as evaluate
+from .metrics import (
+    DEFAULT_METRICS as DEFAULT_METRICS,
+    Metric as Metric,
+    parse_metric as parse_metric,
+    parse_metrics as parse_metrics,
+)
+from .results import (
+    DirectionResult as DirectionResult,
+    Evaluation as Evaluation,
+    EvaluationSettings as EvaluationSettings,
+    Interval as Interval,
+)
+from .scores import load_scores as load_scores, save_scores as save_scores

@@ -1,0 +1,16 @@
+from .compute import compute_features as compute_features
+from .load import (
+    FoundClips as FoundClips,
+    find_clips as find_clips,
+    load_text_features as load_text_features,
+    load_video_features as load_video_features,
+)
+from .manifest import (
+    FeatureSet as FeatureSet,
+    Manifest as Manifest,
+    feature_folder as feature_folder,
+    read_manifest as read_manifest,
+)
+from .settings import ClipAside as ClipAside, FeatureReport as FeatureReport, FeatureSettings as FeatureSettings
+from .stored.clips import StoredClips as StoredClips
+from .stored.store import StoredSettings as StoredSettings, store_features as store_features

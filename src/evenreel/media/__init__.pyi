@@ -1,0 +1,2 @@
+from .sampling import SamplingRule as SamplingRule, parse_rule as parse_rule
+from .video import Video as Video, open_video as open_video, probe as probe
