@@ -40,7 +40,7 @@ from evenreel.matchers import TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.similarity.tiles import MatcherScores
-from evenreel.types import RoleGraph, RoleNode, TextFeatures, VideoFeatures
+from evenreel.types import OnScreen, RoleGraph, RoleNode, TextFeatures, VideoFeatures
 
 WORDS, FRAMES, WINDOWS, DIMENSION = 32, 12, 12, 512
 BOUNDS = {"difference": 1e-5, "faster": 3.0, "leaner": 10.0, "wti over floor": 2.0, "tcd faster": 5.0}
@@ -159,8 +159,8 @@ def features(count: int) -> Features:
     graphs = tuple(graph(rng) for _ in ids)
     texts = TextFeatures(ids, unit(count, WORDS), np.ones((count, WORDS), np.bool_), unit(count), graphs)
     mask = np.ones((count, FRAMES), np.bool_)
-    windows = unit(count, WINDOWS), np.ones((count, WINDOWS), np.bool_)
-    return texts, VideoFeatures(ids, unit(count, FRAMES), mask, np.zeros((count, FRAMES)), *windows)
+    on_screen = OnScreen(unit(count, WINDOWS), np.ones((count, WINDOWS), np.bool_))
+    return texts, VideoFeatures(ids, unit(count, FRAMES), mask, np.zeros((count, FRAMES)), on_screen)
 
 
 def graph(rng: np.random.Generator) -> RoleGraph:
@@ -298,8 +298,8 @@ def plain_tcd_row(matcher: Any, sentence: Tensor, video: VideoBatch) -> Tensor:
         token = token + attended(module.inner, rows, rows)[:, :1]
         return (token + attended(module.cross, module.norm(token), other))[:, 0]
 
-    frames, windows = video.frames, video.windows
-    assert windows is not None
+    assert video.on_screen is not None
+    frames, windows = video.frames, video.on_screen.windows
     seen, read = weighed(frames), weighed(windows)
     ocr = looked(matcher.frames_look, frames, windows, read)
     of_video = looked(matcher.windows_look, windows, frames, seen)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import polars as pl
+
+Array = TypeVar("Array")
+Changed = TypeVar("Changed")
 
 Pixels = NDArray[np.uint8]
 """(H, W, 3) or (N, 3, H, W) RGB, full range."""
@@ -207,6 +210,27 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
+class OnScreen(Generic[Array]):
+    """On-screen text of V clips as a text tower read it: arrays of numpy in features, tensors in batches.
+
+    Attributes:
+        windows: (V, O, D) features of the texts of O equal stretches of each clip, rows of unit length.
+        mask: (V, O) True = some text was read in the window.
+        confidence: (V, O) float32, mean over the words of a window of the confidence each was read with, 0 where there
+            is no word and 1 where it says so; None where nobody says.
+    """
+
+    windows: Array
+    mask: Array
+    confidence: Array | None = None
+
+    def mapped(self, change: Callable[[Array], Changed]) -> OnScreen[Changed]:
+        """Change each array, in the order of the fields."""
+        sure = self.confidence
+        return OnScreen(change(self.windows), change(self.mask), None if sure is None else change(sure))
+
+
+@dataclass(frozen=True, eq=False)
 class VideoFeatures:
     """Frames of V videos as a frozen image tower saw them, and on-screen text as its text tower read it.
 
@@ -215,22 +239,28 @@ class VideoFeatures:
         frames: (V, T, D) float16 or float32, rows of unit length; zero where there is no frame.
         frame_mask: (V, T) True = real; every video has at least one frame.
         times_s: (V, T) float64, time of each frame in its clip; zero where there is no frame.
-        windows: (V, O, D) features of the texts of on-screen windows, rows of unit length; None where nobody read them.
-        window_mask: (V, O) True = some text was read in the window; None together with `windows`.
-        seen: (V, D) mean of a video's frames as another tower saw them, one that never learned, where the tower of
-            `frames` did; None where they are the same.
-        window_confidence: (V, O) float32, mean over the words of a window of the confidence each was read with, 0 where
-            there is no word and 1 where it says so; None where there are no windows, or nobody says.
+        on_screen: their on-screen text; None where nobody read it.
+        pretrained_mean: (V, D) mean of a video's frames as another tower saw them, one that never learned, where the
+            tower of `frames` did; None where they are the same.
     """
 
     ids: tuple[str, ...]
     frames: NDArray[Any]
     frame_mask: NDArray[np.bool_]
     times_s: NDArray[np.float64]
-    windows: NDArray[Any] | None = None
-    window_mask: NDArray[np.bool_] | None = None
-    seen: FloatArray | None = None
-    window_confidence: FloatArray | None = None
+    on_screen: OnScreen[NDArray[Any]] | None = None
+    pretrained_mean: FloatArray | None = None
+
+    def taken(self, rows: NDArray[np.int64] | slice) -> VideoFeatures:
+        """Select some videos by their rows."""
+        return VideoFeatures(
+            tuple(self.ids[row] for row in np.arange(len(self.ids))[rows]),
+            self.frames[rows],
+            self.frame_mask[rows],
+            self.times_s[rows],
+            None if self.on_screen is None else self.on_screen.mapped(lambda array: array[rows]),
+            None if self.pretrained_mean is None else self.pretrained_mean[rows],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.matchers.wti import Wti, WtiSettings
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import OnScreen, TextFeatures, VideoFeatures
 
 D = 8
 PLAIN = AdaptSettings(causal=False, counterfactuals=None, safety=UNSAFE, lr=1e-2, batch_size=10, seed=3)
@@ -216,7 +216,7 @@ def test_with_maps_of_captions_alone_clips_stay_as_they_are_encoded() -> None:
 def test_the_map_of_captions_maps_what_stands_on_screen_too() -> None:
     stream, rng = stream_of(7), np.random.default_rng(7)
     windows, mask = unit(rng, 12, 2, D), np.ones((12, 2), np.bool_)
-    videos = replace(stream.videos, windows=windows, window_mask=mask)
+    videos = replace(stream.videos, on_screen=OnScreen(windows, mask))
     stream, settings = replace(stream, videos=videos), replace(PLAIN, learns="text", protocol="online")
     reads = Adapted(MeanPool(D, MeanPoolSettings(0.1)), D, AdapterSettings(windows=True))
     for matcher, stays in ((reads, False), (source(), True)):

@@ -223,8 +223,8 @@ def test_on_screen_text_is_from_where_it_was_in_training(several: Several, sourc
     """Nobody noted it in older checkpoints: then what there is."""
     given = several.videos(rule="2 midpoints", windows=2, words_from=source)
     own = load_video_features(several.features, several.part, rule="2 midpoints", words="corpus")
-    assert given.window_mask is not None and given.window_mask.any()
-    np.testing.assert_array_equal(given.windows, own.windows)
+    assert given.on_screen is not None and given.on_screen.mask.any()
+    np.testing.assert_array_equal(given.on_screen.windows, own.on_screen.windows)
 
 
 def test_on_screen_text_from_elsewhere_is_refused(several: Several) -> None:
@@ -237,7 +237,7 @@ def test_on_screen_text_from_elsewhere_is_refused(several: Several) -> None:
 def test_a_matcher_without_on_screen_text_takes_the_frames_that_are_there(several: Several) -> None:
     """The latest that are, where it was noted of nothing."""
     given = several.videos(rule="2 midpoints", windows=None)
-    assert given.frames.shape[1] == 2 and given.windows is None
+    assert given.frames.shape[1] == 2 and given.on_screen is None
     assert several.videos(rule=None, windows=None).frames.shape[1] == 3
 
 

@@ -248,8 +248,8 @@ def test_elements_are_found_by_towers_before_their_training(place: Place, tmp_pa
     named = {"bima": str(tmp_path / "bima"), "towers": "mean_pool"}
     sources = ModelSources(features=place.features, matchers=named, seen=place.features)
     bima, towers = load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, sources).models
-    assert bima.part.videos.seen is not None and towers.part.videos.seen is None
-    np.testing.assert_allclose(bima.part.videos.seen, clip_means(bima.part.videos), atol=1e-6)
+    assert bima.part.videos.pretrained_mean is not None and towers.part.videos.pretrained_mean is None
+    np.testing.assert_allclose(bima.part.videos.pretrained_mean, clip_means(bima.part.videos), atol=1e-6)
     config.write_text(config.read_text().replace(manifest.weights_hash + '"\n', 'another"\n'))
     with pytest.raises(FeaturesError, match="were .* before their training, with other weights; compute them"):
         load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, sources)

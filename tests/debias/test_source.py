@@ -106,8 +106,8 @@ def test_its_slope_is_that_of_the_scores(name: str) -> None:
     change = [torch.randn(one.shape, generator=make, dtype=torch.float64) for one in parameters]
     text = replace(batch.text, words=batch.text.words.double(), sentence=batch.text.sentence.double())
     video = replace(batch.video, frames=batch.video.frames.double())
-    if video.windows is not None:
-        video = replace(video, windows=video.windows.double())
+    if (read := video.on_screen) is not None:
+        video = replace(video, on_screen=replace(read, windows=read.windows.double()))
 
     def total() -> Tensor:
         scores = paired_scores(matcher, matcher.encode_text(text), matcher.encode_video(video))

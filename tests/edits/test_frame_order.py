@@ -18,7 +18,7 @@ from evenreel.matchers.scoring import matcher_scores
 from evenreel.planted import PlantSettings, SceneRanges, draw_frame, plan_corpus, video_features
 from evenreel.planted.features import text_features
 from evenreel.planted.plan import PlantedClip
-from evenreel.types import Encoder, VideoFeatures
+from evenreel.types import Encoder, OnScreen, VideoFeatures
 from tests.matchers.examples import disturb
 
 ORDERS: tuple[FrameOrder, ...] = ("original", "random", "reversed")
@@ -33,7 +33,7 @@ def numbered(mask: list[list[bool]]) -> VideoFeatures:
     values = np.where(real, np.arange(real.size).reshape(real.shape) + 1, 0)
     ids = tuple(f"clip {row}" for row in range(len(real)))
     windows = np.ones((*real.shape, 2), np.float16)
-    return VideoFeatures(ids, np.stack([values, -values], 2), real, 0.5 * values, windows, real)
+    return VideoFeatures(ids, np.stack([values, -values], 2), real, 0.5 * values, OnScreen(windows, real))
 
 
 def of_length(*lengths: int) -> VideoFeatures:
@@ -61,7 +61,7 @@ def test_only_the_real_frames_move(mask: list[list[bool]], order: FrameOrder, se
     before = numbered(mask)
     after = reordered(before, order, seed=seed)
     assert same(replace(after, frames=before.frames), before)
-    assert after.windows is before.windows and after.window_mask is before.window_mask
+    assert after.on_screen is before.on_screen is not None
     assert not after.frames[~before.frame_mask].any()
     assert (after.frames[..., 0] == -after.frames[..., 1]).all()  # frames stay whole
     for row in range(len(mask)):
@@ -148,7 +148,7 @@ def test_one_frame_of_each(which: OneFrame, numbers: list[int]) -> None:
     after = single_frame(videos, which)
     assert after.frames[:, :, 0].tolist() == [[number] for number in numbers]
     assert after.times_s.tolist() == [[number / 2] for number in numbers]
-    assert after.frame_mask.all() and after.windows is videos.windows
+    assert after.frame_mask.all() and after.on_screen is videos.on_screen is not None
     if which == "middle":
         assert same(after, reordered(videos, "original", take=1))
 

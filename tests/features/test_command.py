@@ -72,10 +72,10 @@ def test_a_corpus_is_computed_listed_loaded_and_left_alone(corpus: Path) -> None
     tables, encoder = load_corpus(corpus), load_encoder("builtin", device="cpu")
     videos = load_video_features(folder, tables, leave_out_aside=True)
     assert videos.ids == ("s", "p")
-    assert videos.windows is not None and videos.window_mask is not None
-    assert videos.window_mask.tolist() == [[True, False], [False, False]]
+    assert videos.on_screen is not None
+    assert videos.on_screen.mask.tolist() == [[True, False], [False, False]]
     said = encoder.encode_text([f"There are scene texts: {SIGN} in this frame."]).sentence[0]
-    np.testing.assert_allclose(videos.windows[0, 0], said, atol=1e-3)
+    np.testing.assert_allclose(videos.on_screen.windows[0, 0], said, atol=1e-3)
     sentences = load_text_features(folder, tables).sentence
     np.testing.assert_allclose(sentences[:2], encoder.encode_text(CAPTIONS).sentence, atol=1e-3)
 
@@ -98,7 +98,7 @@ def test_words_of_the_corpus_take_the_place_of_ocr(corpus: Path, tmp_path: Path)
         save_texts(None, corpus)
     assert done.exit_code == 3, done.output
     videos = load_video_features(tmp_path / "out", load_corpus(corpus), leave_out_aside=True)
-    assert videos.window_mask is not None and videos.window_mask.tolist() == [[False, True], [False, False]]
+    assert videos.on_screen is not None and videos.on_screen.mask.tolist() == [[False, True], [False, False]]
     assert read_manifest(tmp_path / "out").precision == "bfloat16"
 
 

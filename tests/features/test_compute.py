@@ -92,7 +92,7 @@ def test_frames_and_times_are_those_read_by_hand_also_of_parts(place: Place, rul
         np.testing.assert_array_equal(loaded.frames[row][mask], frames)
         assert not loaded.frames[row][~mask].any()
     assert loaded.frames.dtype == np.float16
-    assert loaded.windows is loaded.window_mask is None
+    assert loaded.on_screen is None
 
 
 def test_captions_are_encoded_once_a_text_and_come_back_in_order(place: Place) -> None:

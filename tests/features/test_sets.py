@@ -50,9 +50,9 @@ WORDS = words_table([("a", "EXIT", 0, 9), ("c", "GATE", 5, 9), ("d", "GATE", 5, 
 def said(videos: VideoFeatures) -> list[list[str]]:
     """Which word each window of a clip says."""
     of_word = {word: PixelEncoder().encode_text([sentence(word)]).sentence[0] for word in ("EXIT", "GATE", "STOP")}
-    assert videos.windows is not None and videos.window_mask is not None
+    assert videos.on_screen is not None
     found = []
-    for row, mask in zip(videos.windows, videos.window_mask, strict=True):
+    for row, mask in zip(videos.on_screen.windows, videos.on_screen.mask, strict=True):
         nearest = [max(of_word, key=lambda word: float(of_word[word] @ window)) for window in row.astype(np.float32)]
         found.append([word if real else "" for word, real in zip(nearest, mask, strict=True)])
     return found
@@ -77,11 +77,11 @@ def test_windows_say_how_surely_their_words_were_read(place: Place) -> None:
     both = pl.concat([WORDS.with_columns(sure), words_table([("d", "STOP", 0, 9)])])
     place.compute(read_text=True, words=both, windows=2)
     videos = place.load()
-    assert videos.window_confidence is not None and videos.window_confidence.dtype == np.float32
+    assert videos.on_screen.confidence is not None and videos.on_screen.confidence.dtype == np.float32
     expected = [[1.0, 0.0], [0.0, 0.0], [0.0, 0.5], [(0.25 + 1.0) / 2, 0.0]]  # a corpus that does not say is certain
-    found = videos.window_confidence.tolist()
+    found = videos.on_screen.confidence.tolist()
     assert found == expected
-    assert load_video_features(place.folder, place.corpus, windows=False).window_confidence is None
+    assert load_video_features(place.folder, place.corpus, windows=False).on_screen is None
 
 
 def test_edited_words_are_noticed_by_the_next_run_and_cost_no_decoding(place: Place) -> None:
@@ -101,7 +101,7 @@ def test_words_of_the_corpus_lie_beside_what_was_read_without(place: Place) -> N
         "loading gives '4 midpoints, words of the corpus' where no rule is named; '4 midpoints' lie here too"
     )
     assert plain.items() <= place.files().items()
-    assert load_video_features(place.folder, place.corpus, words="ocr").windows is None
+    assert load_video_features(place.folder, place.corpus, words="ocr").on_screen is None
     with pytest.raises(FeaturesError, match="no on-screen text; run `evenreel features` without --no-ocr"):
         load_video_features(place.folder, place.corpus, words="ocr", windows=True)
 
@@ -129,7 +129,7 @@ def test_a_run_without_text_keeps_the_windows_that_lie_there(place: Place) -> No
     old = place.load()
     assert place.compute(words=WORDS, windows=2, read_text=False).unchanged == 4
     assert read_manifest(place.folder).windows == 2
-    np.testing.assert_array_equal(place.load().windows, old.windows)
+    np.testing.assert_array_equal(place.load().on_screen.windows, old.on_screen.windows)
     write_video(place.videos / "new.mp4", 9)
     clips = pl.concat([place.corpus.clips, pl.DataFrame({"clip_id": ["e"], "path": ["new.mp4"]})], how="diagonal")
     place.corpus = corpus_of(clips, CAPTIONS)
@@ -144,9 +144,9 @@ def test_of_several_rules_the_last_run_s_is_loaded_and_each_keeps_its_windows(pl
     place.compute(rule="3 midpoints")
     manifest = read_manifest(place.folder)
     assert manifest.sets == (FeatureSet("4 midpoints", "corpus", 2), FeatureSet("3 midpoints", "ocr", None))
-    assert place.load().windows is None
+    assert place.load().on_screen is None
     first = load_video_features(place.folder, place.corpus, rule="4 midpoints")
-    assert first.frames.shape[1] == FRAMES and first.windows is not None
+    assert first.frames.shape[1] == FRAMES and first.on_screen is not None
     place.compute(read_text=True, words=WORDS, windows=3)
     assert read_manifest(place.folder).sets[-1] == FeatureSet("4 midpoints", "corpus", 3)
     assert len(read_manifest(place.folder).sets) == 2

@@ -343,20 +343,23 @@ def test_windows_are_those_made_of_the_changed_signs(place: Place) -> None:
             )), strict=True,
         )  # fmt: skip
         made = Windows(texts, np.stack(vectors), np.array(sure))
-        assert videos.windows is not None and videos.window_mask is not None and videos.window_confidence is not None
-        np.testing.assert_allclose(videos.windows[row].astype(np.float32), made.vectors.astype(np.float32), atol=1e-3)
-        assert videos.window_mask[row].tolist() == [bool(text) for text in made.texts]
-        assert videos.window_confidence[row].tolist() == made.confidence.tolist()
+        assert videos.on_screen is not None and videos.on_screen.confidence is not None
+        np.testing.assert_allclose(
+            videos.on_screen.windows[row].astype(np.float32), made.vectors.astype(np.float32), atol=1e-3
+        )
+        assert videos.on_screen.mask[row].tolist() == [bool(text) for text in made.texts]
+        assert videos.on_screen.confidence[row].tolist() == made.confidence.tolist()
     stored = place.load()
     np.testing.assert_array_equal(videos.frames, stored.frames)
-    assert not np.array_equal(videos.windows, stored.windows)  # type: ignore[arg-type]
+    assert not np.array_equal(videos.on_screen.windows, stored.on_screen.windows)  # type: ignore[arg-type]
 
 
 def test_without_words_no_window_has_text(place: Place) -> None:
     videos = changed(place, WordChanges(0.0), nobody)
-    assert videos.windows is not None and videos.window_mask is not None and videos.window_confidence is not None
-    assert not videos.windows.any() and not videos.window_mask.any() and not videos.window_confidence.any()
-    assert videos.windows.shape == (4, 2, PixelEncoder.dimension)
+    assert videos.on_screen is not None and videos.on_screen.confidence is not None
+    assert not videos.on_screen.windows.any()
+    assert not videos.on_screen.mask.any() and not videos.on_screen.confidence.any()
+    assert videos.on_screen.windows.shape == (4, 2, PixelEncoder.dimension)
 
 
 def test_windows_without_text_can_say_so(place: Place) -> None:
@@ -364,12 +367,13 @@ def test_windows_without_text_can_say_so(place: Place) -> None:
     videos = changed(place, WordChanges(empty="caption"), lambda: encoder)
     stored = place.load()
     assert encoder.captions == [EMPTY]  # what lies in the shards is not encoded again
-    assert videos.windows is not None and stored.windows is not None and stored.window_mask is not None
-    assert videos.window_mask is not None and videos.window_mask.all()
-    np.testing.assert_array_equal(videos.windows[stored.window_mask], stored.windows[stored.window_mask])
-    assert (videos.windows[~stored.window_mask] == vector(EMPTY)).all()
-    sure = np.where(stored.window_mask, stored.window_confidence, 1.0)  # that nothing is there was misread by nobody
-    np.testing.assert_array_equal(videos.window_confidence, sure)
+    after, before = videos.on_screen, stored.on_screen
+    assert after is not None and before is not None
+    assert after.mask.all()
+    np.testing.assert_array_equal(after.windows[before.mask], before.windows[before.mask])
+    assert (after.windows[~before.mask] == vector(EMPTY)).all()
+    sure = np.where(before.mask, before.confidence, 1.0)  # that nothing is there was misread by nobody
+    np.testing.assert_array_equal(after.confidence, sure)
 
 
 @given(shares, shares, seeds)
@@ -379,10 +383,10 @@ def test_windows_are_left_out_whole_and_nested(place: Place, one: float, other: 
     few, more = (changed(place, WordChanges(ratio, "window", seed=seed), nobody) for ratio in (low, high))
     stored = place.load()
     for videos, within in ((few, more), (more, stored)):
-        assert videos.windows is not None and within.windows is not None
-        assert videos.window_mask is not None and within.window_mask is not None
-        assert not (videos.window_mask & ~within.window_mask).any()
-        np.testing.assert_array_equal(videos.windows[videos.window_mask], within.windows[videos.window_mask])
+        left, whole = videos.on_screen, within.on_screen
+        assert left is not None and whole is not None
+        assert not (left.mask & ~whole.mask).any()
+        np.testing.assert_array_equal(left.windows[left.mask], whole.windows[left.mask])
 
 
 def test_half_of_the_windows_are_half_of_them(place: Place) -> None:
@@ -405,9 +409,9 @@ def test_a_part_of_the_clips_in_another_order_gets_the_same(place: Place) -> Non
     clips = place.corpus.clips[rows]
     part = replace(place.corpus, clips=clips)
     some = with_changed_words(find_clips(place.folder, part), load_video_features(place.folder, part), changes, nobody)
-    assert whole.windows is not None and whole.window_mask is not None
-    np.testing.assert_array_equal(some.windows, whole.windows[rows])
-    np.testing.assert_array_equal(some.window_mask, whole.window_mask[rows])
+    assert whole.on_screen is not None
+    np.testing.assert_array_equal(some.on_screen.windows, whole.on_screen.windows[rows])
+    np.testing.assert_array_equal(some.on_screen.mask, whole.on_screen.mask[rows])
 
 
 def test_words_are_read_without_the_features_of_all_clips_in_memory(place: Place) -> None:
@@ -436,10 +440,10 @@ def test_a_second_time_nothing_is_encoded_and_no_encoder_is_needed(place: Place)
     first = changed(place, changes, lambda: encoder)
     assert len(encoder.captions) == len(set(encoder.captions)) > 1
     again = changed(place, changes, nobody)
-    np.testing.assert_array_equal(again.windows, first.windows)
+    np.testing.assert_array_equal(again.on_screen.windows, first.on_screen.windows)
     files = sorted((place.folder / SENTENCES).iterdir())
     assert changed(place, changes, nobody) and sorted((place.folder / SENTENCES).iterdir()) == files
-    assert first.windows is not None and np.isfinite(first.windows).all()
+    assert first.on_screen is not None and np.isfinite(first.on_screen.windows).all()
 
 
 def test_a_long_sentence_keeps_what_the_tokenizer_takes(place: Place) -> None:
@@ -457,26 +461,30 @@ def test_damaged_and_foreign_sentences_are_encoded_anew(place: Place) -> None:
     for damaged in (payload[:40], payload[:-1] + bytes([payload[-1] ^ 1]), b""):
         path.write_bytes(damaged)
         encoder = PixelEncoder()
-        np.testing.assert_array_equal(changed(place, changes, lambda one=encoder: one).windows, first.windows)  # type: ignore[misc]
+        np.testing.assert_array_equal(
+            changed(place, changes, lambda one=encoder: one).on_screen.windows, first.on_screen.windows
+        )  # type: ignore[misc]
         assert encoder.captions
         (path,) = (place.folder / SENTENCES).iterdir()
-        np.testing.assert_array_equal(changed(place, changes, nobody).windows, first.windows)
+        np.testing.assert_array_equal(changed(place, changes, nobody).on_screen.windows, first.on_screen.windows)
     arrays, record = unseal(path.read_bytes())
     for foreign in ({"weights_hash": "b" * 64}, {"precision": "float16"}, {"format": sentences.FORMAT + 1}):
         path.write_bytes(seal({"sentence": -arrays["sentence"]}, {**record, **foreign}))  # a sound block of another
         encoder = PixelEncoder()
-        np.testing.assert_array_equal(changed(place, changes, lambda one=encoder: one).windows, first.windows)  # type: ignore[misc]
+        np.testing.assert_array_equal(
+            changed(place, changes, lambda one=encoder: one).on_screen.windows, first.on_screen.windows
+        )  # type: ignore[misc]
         assert encoder.captions
 
 
 def test_where_nothing_can_be_written_all_the_same(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     (place.folder / SENTENCES).write_text("in the way")
-    assert changed(place, WordChanges(char_errors=0.5, seed=3)).windows is not None
+    assert changed(place, WordChanges(char_errors=0.5, seed=3)).on_screen is not None
     assert "Sentences on screen are encoded again the next time: Cannot write" in caplog.text
 
 
 def test_sentences_of_many_blocks_come_in_any_order(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = changed(place, WordChanges(char_errors=0.5, seed=3)).windows
+    whole = changed(place, WordChanges(char_errors=0.5, seed=3)).on_screen.windows
     for path in (place.folder / SENTENCES).iterdir():
         path.unlink()
     monkeypatch.setattr(sentences, "BLOCK_TEXTS", 1)
@@ -486,8 +494,10 @@ def test_sentences_of_many_blocks_come_in_any_order(place: Place, monkeypatch: p
     )
     assert shares_done == sorted(shares_done) and shares_done[-1] == 1.0 and len(shares_done) > 1
     assert len(list((place.folder / SENTENCES).iterdir())) == len(shares_done)
-    np.testing.assert_allclose(videos.windows.astype(np.float32), whole.astype(np.float32), atol=1e-3)  # type: ignore[union-attr]
-    np.testing.assert_array_equal(changed(place, WordChanges(char_errors=0.5, seed=3), nobody).windows, videos.windows)
+    np.testing.assert_allclose(videos.on_screen.windows.astype(np.float32), whole.astype(np.float32), atol=1e-3)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(
+        changed(place, WordChanges(char_errors=0.5, seed=3), nobody).on_screen.windows, videos.on_screen.windows
+    )
 
 
 # What is refused ---------------------------------------------------------------------------------------------------
@@ -503,7 +513,7 @@ def test_an_encoder_that_cannot_be_had_is_one_sentence(place: Place) -> None:
         changed_words(found(place), place.load(), WordChanges(char_errors=0.5, seed=3))
     videos = place.load()
     assert changed_words(found(place), videos, None) is videos
-    assert changed_words(found(place), videos, WordChanges(0.0)).windows is not None
+    assert changed_words(found(place), videos, WordChanges(0.0)).on_screen is not None
 
 
 def test_features_without_on_screen_text_have_none_to_change(tmp_path: Path) -> None:

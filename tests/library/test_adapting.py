@@ -101,15 +101,15 @@ def test_zero_shot_scores_as_the_mean_frame(library: Library) -> None:
 def test_on_screen_text_where_the_matcher_reads_it(library: Library) -> None:
     """The one frame of the clip with a sign stands for both windows."""
     plain = library_stream(library, QUERIES)
-    assert plain.stream.videos.windows is None
+    assert plain.stream.videos.on_screen is None
     about = replace(plain.pretrained.about, inputs=Inputs(frames=FRAMES, windows=2))
     videos = library_stream(library, QUERIES, replace(plain.pretrained, about=about)).stream.videos
-    assert videos.windows is not None and videos.window_mask is not None and videos.window_confidence is not None
-    assert videos.window_mask.tolist() == [[False, False], [True, True], [False, False]]
-    np.testing.assert_array_equal(videos.window_confidence, np.where(videos.window_mask, 1.0, 0.0))
+    assert videos.on_screen is not None and videos.on_screen.confidence is not None
+    assert videos.on_screen.mask.tolist() == [[False, False], [True, True], [False, False]]
+    np.testing.assert_array_equal(videos.on_screen.confidence, np.where(videos.on_screen.mask, 1.0, 0.0))
     expected = np.zeros((3, 2, DIMENSION))
     expected[1] = encode("There are scene texts: bus in this frame.")
-    np.testing.assert_allclose(videos.windows, expected, atol=1e-3)
+    np.testing.assert_allclose(videos.on_screen.windows, expected, atol=1e-3)
 
 
 def test_counterfactual_captions_are_read_by_the_model_of_the_library(library: Library) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,7 +11,8 @@ from torch.nn import functional as F
 
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.types import RoleGraph, RoleNode, TextFeatures, VideoFeatures
+from evenreel.matchers.batches import with_tensors
+from evenreel.types import OnScreen, RoleGraph, RoleNode, TextFeatures, VideoFeatures
 
 DIMENSION = 16
 WORDS = (5, 2, 4, 1, 3)
@@ -91,14 +92,12 @@ def read_videos(video: VideoBatch, lengths: tuple[int, ...] = (2, 0, 1, 2, 0), s
     make = torch.Generator().manual_seed(seed)
     mask = _mask(lengths)[: len(video.ids)]
     windows = _unit(*mask.shape, DIMENSION, make=make, dtype=video.frames.dtype)
-    return replace(video, windows=windows.masked_fill(~mask[..., None], 0.0), window_mask=mask)
+    return replace(video, on_screen=OnScreen(windows.masked_fill(~mask[..., None], 0.0), mask))
 
 
 def video_rows(video: VideoBatch, rows: list[int]) -> VideoBatch:
     """Some of the videos, in this order."""
-    tensors = {one.name: getattr(video, one.name) for one in fields(video) if one.name != "ids"}
-    taken: dict[str, Any] = {name: tensor[rows] for name, tensor in tensors.items() if tensor is not None}
-    return replace(video, ids=tuple(video.ids[row] for row in rows), **taken)
+    return replace(with_tensors(video, lambda tensor: tensor[rows]), ids=tuple(video.ids[row] for row in rows))
 
 
 def text_features(text: TextBatch) -> TextFeatures:
@@ -108,10 +107,9 @@ def text_features(text: TextBatch) -> TextFeatures:
 
 def video_features(video: VideoBatch) -> VideoFeatures:
     """The videos as they lie on disk."""
-    windows = None if video.windows is None else video.windows.numpy()
-    window_mask = None if video.window_mask is None else video.window_mask.numpy()
+    on_screen = None if video.on_screen is None else video.on_screen.mapped(Tensor.numpy)
     times_s = video.times_s.double().numpy()
-    return VideoFeatures(video.ids, video.frames.numpy(), video.frame_mask.numpy(), times_s, windows, window_mask)
+    return VideoFeatures(video.ids, video.frames.numpy(), video.frame_mask.numpy(), times_s, on_screen)
 
 
 def pairs(text: TextBatch, video: VideoBatch) -> PairBatch:

@@ -53,9 +53,8 @@ def test_sides_have_their_own_map_unless_it_is_shared() -> None:
 def test_what_the_text_tower_made_goes_through_the_map_of_text() -> None:
     model, text, video = adapted(AdapterSettings()), captions(), read_videos(videos())
     mapped_text, mapped_video = model.adapt_text(text), model.adapt_video(video)
-    assert video.windows is not None
-    assert video.window_mask is not None
-    assert torch.equal(mapped_video.windows, model.text_map(video.windows, video.window_mask))
+    assert video.on_screen is not None
+    assert torch.equal(mapped_video.on_screen.windows, model.text_map(video.on_screen.windows, video.on_screen.mask))
     assert torch.equal(mapped_text.words, model.text_map(text.words, text.word_mask))
     assert torch.equal(mapped_video.frames, model.frame_map(video.frames, video.frame_mask))
     assert (mapped_video.ids, mapped_text.ids) == (video.ids, text.ids)
@@ -86,22 +85,21 @@ def test_it_learns_on_frozen_features() -> None:
 
 def test_windows_stand_behind_the_frames() -> None:
     video = read_videos(videos((2, 1), dtype=torch.float32), lengths=(1, 0))
-    assert video.window_mask is not None
-    seen = with_windows(replace(video, window_confidence=video.window_mask.float()))
-    assert seen.windows is None
-    assert seen.window_mask is seen.window_confidence is None
+    assert video.on_screen is not None
+    seen = with_windows(replace(video, on_screen=replace(video.on_screen, confidence=video.on_screen.mask.float())))
+    assert seen.on_screen is None
     assert seen.frame_mask.tolist() == [[True, True, True], [True, False, False]]
-    assert torch.equal(seen.frames[0, 2], video.windows[0, 0])
+    assert torch.equal(seen.frames[0, 2], video.on_screen.windows[0, 0])
     assert torch.equal(seen.frames[:, :2], video.frames)
     assert seen.times_s.tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
 
 
 def test_windows_follow_the_last_frame_of_their_own_video() -> None:
     video = read_videos(videos((3, 1)), lengths=(0, 2))
-    assert video.windows is not None
+    assert video.on_screen is not None
     seen = with_windows(video)
     assert seen.frame_mask.tolist() == [[True, True, True], [True, True, True]]
-    assert torch.equal(seen.frames[1], torch.cat([video.frames[1, :1], video.windows[1]]))
+    assert torch.equal(seen.frames[1], torch.cat([video.frames[1, :1], video.on_screen.windows[1]]))
     assert torch.equal(seen.frames[0], video.frames[0])
 
 
@@ -118,9 +116,8 @@ def test_windows_by_hand() -> None:
     model = Adapted(build_matcher("mean_pool", DIMENSION), DIMENSION, AdapterSettings(windows=True)).eval()
     scores = scores_of(model, text, video)
     for column in range(len(video.ids)):
-        items = torch.cat(
-            [video.frames[column][video.frame_mask[column]], video.windows[column][video.window_mask[column]]]
-        )
+        windows = video.on_screen.windows[column][video.on_screen.mask[column]]
+        items = torch.cat([video.frames[column][video.frame_mask[column]], windows])
         torch.testing.assert_close(scores[:, column], text.sentence @ F.normalize(items.mean(0), dim=0))
 
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.matchers.batches import row_lengths, text_batch, video_batch
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import OnScreen, TextFeatures, VideoFeatures
 
 MASK = np.array([[1, 1, 0, 0, 0], [1, 0, 0, 1, 0], [1, 1, 1, 0, 0]], np.bool_)
 VALUES = np.arange(3 * 5 * 2, dtype=np.float32).reshape(3, 5, 2)
 TEXTS = TextFeatures(("a", "b", "c"), VALUES, MASK, VALUES[:, 0])
 VIDEOS = VideoFeatures(("u", "v", "w"), VALUES, MASK, np.arange(15.0).reshape(3, 5))
 SURENESS = np.array([[0.5, 0.25], [0.0, 1.0], [0.0, 0.0]], np.float32)
-SURE = replace(VIDEOS, windows=VALUES[:, :2], window_mask=SURENESS > 0, window_confidence=SURENESS)
+SURE = replace(VIDEOS, on_screen=OnScreen(VALUES[:, :2], SURENESS > 0, SURENESS))
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=5))
@@ -33,7 +33,9 @@ def test_a_batch_is_cut_behind_the_last_real_item_of_its_rows(rows: list[int], l
     assert text.word_mask.tolist() == video.frame_mask.tolist() == MASK[rows, :longest].tolist()
     np.testing.assert_array_equal(text.words.numpy(), VALUES[rows, :longest])
     np.testing.assert_array_equal(video.times_s.numpy(), VIDEOS.times_s[rows, :longest])
-    np.testing.assert_array_equal(video_batch(SURE, np.array(rows)).window_confidence, SURENESS[rows])
-    assert video.window_confidence is None
+    read = video_batch(SURE, np.array(rows)).on_screen
+    assert read is not None
+    np.testing.assert_array_equal(read.confidence, SURENESS[rows])
+    assert video.on_screen is None
     assert text.ids == tuple("abc"[row] for row in rows)
     assert video.ids == tuple("uvw"[row] for row in rows)

@@ -22,6 +22,7 @@ from evenreel.matchers.batches import to_device
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.similarity.states import Encoded, gather_rows, take_rows
 from evenreel.similarity.tiles import MatcherScores
+from evenreel.types import OnScreen
 from tests.matchers.examples import (
     FRAMES,
     captions,
@@ -63,25 +64,24 @@ def longer(items: Tensor, mask: Tensor, by: int) -> tuple[Tensor, Tensor]:
 def padded(text: TextBatch, video: VideoBatch, by: int = 3) -> tuple[TextBatch, VideoBatch]:
     words, word_mask = longer(text.words, text.word_mask, by)
     frames, frame_mask = longer(video.frames, video.frame_mask, by)
-    assert video.windows is not None
-    assert video.window_mask is not None
-    windows, window_mask = longer(video.windows, video.window_mask, by)
+    assert video.on_screen is not None
+    on_screen = OnScreen(*longer(video.on_screen.windows, video.on_screen.mask, by))
     times_s = torch.cat([video.times_s, torch.zeros(len(frames), by)], dim=1)
     more = replace(video, frames=frames, frame_mask=frame_mask, times_s=times_s)
-    return replace(text, words=words, word_mask=word_mask), replace(more, windows=windows, window_mask=window_mask)
+    return replace(text, words=words, word_mask=word_mask), replace(more, on_screen=on_screen)
 
 
 def opposites() -> tuple[TextBatch, VideoBatch]:
     """Captions and videos that all point away from each other."""
     text, video = captions(), clips()
-    assert video.windows is not None
-    assert video.window_mask is not None
+    assert video.on_screen is not None
     direction = F.normalize(torch.tensor([1.0, -1.0]).repeat(text.sentence.shape[-1] // 2), dim=-1)
     near = lambda values, side: F.normalize(side * direction + 0.3 * F.normalize(values, dim=-1), dim=-1)  # noqa: E731
     words = near(text.words, 1).masked_fill(~text.word_mask[..., None], 0.0)
     frames = near(video.frames, -1).masked_fill(~video.frame_mask[..., None], 0.0)
-    windows = near(video.windows, -1).masked_fill(~video.window_mask[..., None], 0.0)
-    return replace(text, words=words, sentence=near(text.sentence, 1)), replace(video, frames=frames, windows=windows)
+    windows = near(video.on_screen.windows, -1).masked_fill(~video.on_screen.mask[..., None], 0.0)
+    video = replace(video, frames=frames, on_screen=replace(video.on_screen, windows=windows))
+    return replace(text, words=words, sentence=near(text.sentence, 1)), video
 
 
 @every
@@ -131,11 +131,10 @@ def test_a_video_alone_has_the_scores_it_has_among_others(name: str) -> None:
     together = scores_of(matcher, text, video)
     for row, (frames, windows) in enumerate(zip(FRAMES, (2, 0, 1, 2, 0), strict=True)):
         one = video_rows(video, [row])
-        assert one.windows is not None
-        assert one.window_mask is not None
+        assert one.on_screen is not None
         one = replace(one, frames=one.frames[:, :frames], frame_mask=one.frame_mask[:, :frames])
         one = replace(one, times_s=one.times_s[:, :frames])
-        one = replace(one, windows=one.windows[:, :windows], window_mask=one.window_mask[:, :windows])
+        one = replace(one, on_screen=one.on_screen.mapped(lambda tensor, most=windows: tensor[:, :most]))
         torch.testing.assert_close(scores_of(matcher, text, one)[:, 0], together[:, row], atol=ROUNDING, rtol=0)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, build_matcher
@@ -13,12 +16,21 @@ from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.lengths import check_lengths
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
+from evenreel.types import VideoFeatures
 from tests.matchers.examples import DIMENSION, captions, read_videos, small, text_features, video_features, videos
 
 TEXTS, VIDEOS = text_features(captions()), video_features(read_videos(videos()))
 every = pytest.mark.parametrize("name", MATCHERS)
 reads_features = pytest.mark.parametrize("name", [name for name, entry in MATCHERS.items() if not entry.graphs])
 reads_graphs = pytest.mark.parametrize("name", [name for name, entry in MATCHERS.items() if entry.graphs])
+
+
+def with_vectors(field: str, change: Callable[[NDArray[Any]], NDArray[Any]]) -> VideoFeatures:
+    """The videos with their `frames` or `windows` changed."""
+    if field == "frames":
+        return replace(VIDEOS, frames=change(VIDEOS.frames))
+    assert VIDEOS.on_screen is not None
+    return replace(VIDEOS, on_screen=replace(VIDEOS.on_screen, windows=change(VIDEOS.on_screen.windows)))
 
 
 @every
@@ -41,10 +53,14 @@ def test_a_caption_without_a_word_is_named(name: str) -> None:
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_features_of_a_video_that_are_no_numbers(field: str, value: float) -> None:
     """Also where the matcher does not look at them."""
-    spoilt = getattr(VIDEOS, field).copy()
-    spoilt[1, 0, 0] = value
+
+    def spoil(values: NDArray[Any]) -> NDArray[Any]:
+        spoilt = values.copy()
+        spoilt[1, 0, 0] = value
+        return spoilt
+
     with pytest.raises(UsageError, match=r"features of the video video1 are not all finite numbers; compute them"):
-        encode_videos(small("mean_pool"), replace(VIDEOS, **{field: spoilt}))
+        encode_videos(small("mean_pool"), with_vectors(field, spoil))
 
 
 @pytest.mark.parametrize("field", ["words", "sentence"])
@@ -85,7 +101,7 @@ def test_features_of_another_length(name: str) -> None:
     """Each part of the videos."""
     for field in ("frames", "windows"):
         with pytest.raises(UsageError, match=r"features of (frames|on-screen windows) have 6 .* built for 16; compute"):
-            encode_videos(small(name), replace(VIDEOS, **{field: getattr(VIDEOS, field)[..., :6]}))
+            encode_videos(small(name), with_vectors(field, lambda values: values[..., :6]))
 
 
 def test_the_longest_of_all_is_named_before_anything_runs() -> None:

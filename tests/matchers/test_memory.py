@@ -16,7 +16,7 @@ from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.similarity.states import tensors_of
 from evenreel.similarity.tiles import CHUNK_BYTES, LEAST_BUDGET_BYTES, MatcherScores
-from evenreel.types import RoleGraph, RoleNode, TextFeatures, VideoFeatures
+from evenreel.types import OnScreen, RoleGraph, RoleNode, TextFeatures, VideoFeatures
 
 DIMENSION = 16
 LONG = "many captions, few long videos"
@@ -120,7 +120,7 @@ def test_chunks_of_tcd_keep_to_theirs_with_as_many_windows_as_frames(settings: d
     """Tables of frames by windows, of every head, are the largest where vectors are short."""
     matcher = build_matcher("tcd", DIMENSION, settings)
     texts, videos = features((48, 48, 1, 64))
-    videos = replace(videos, windows=videos.frames[::-1].copy(), window_mask=videos.frame_mask)
+    videos = replace(videos, on_screen=OnScreen(videos.frames[::-1].copy(), videos.frame_mask))
     text, video = encode_texts(matcher, texts).state, encode_videos(matcher, videos).state
     with torch.inference_mode(), Live() as live:
         matcher.score(text, video)

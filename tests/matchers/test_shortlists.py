@@ -16,7 +16,7 @@ from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.matchers.shortlists import coarse_scorer, score_shortlists, score_with_parts
 from evenreel.similarity.states import Encoded, take_rows
 from evenreel.similarity.tiles import LEAST_BUDGET_BYTES, MatcherScores
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import OnScreen, TextFeatures, VideoFeatures
 
 DIMENSION, CAPTIONS, CLIPS = 16, 5, 9
 
@@ -34,7 +34,7 @@ def encoded(matcher: Matcher) -> tuple[Encoded, Encoded]:
     texts = TextFeatures(tuple("abcde"), rows(CAPTIONS, 4) * words[..., None], words, rows(CAPTIONS))
     videos = VideoFeatures(
         tuple(f"v{n}" for n in range(CLIPS)), rows(CLIPS, 4) * frames[..., None], frames,
-        np.tile(np.arange(4.0), (CLIPS, 1)) * frames, rows(CLIPS, 3) * windows[..., None], windows,
+        np.tile(np.arange(4.0), (CLIPS, 1)) * frames, OnScreen(rows(CLIPS, 3) * windows[..., None], windows),
     )  # fmt: skip
     return encode_texts(matcher, texts), encode_videos(matcher, videos)
 

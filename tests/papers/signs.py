@@ -19,7 +19,7 @@ from evenreel.features.windows import EMPTY, Change, Sampled, written
 from evenreel.features.word_changes import WordChanges, changed_track
 from evenreel.papers import Part, part_of, study_recipe
 from evenreel.papers.engine.on_screen import ClipText, ScreenText
-from evenreel.types import TextFeatures, TextTrack, VideoFeatures
+from evenreel.types import OnScreen, TextFeatures, TextTrack, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import unit
 
@@ -106,9 +106,7 @@ def with_signs(plain: VideoFeatures, left: dict[str, tuple[str, ...]], *, said: 
     windows = np.stack([np.stack([sentence_of(text) for text in own]) for own in texts])
     mask = np.array([[bool(text) for text in own] for own in texts])
     certain = 0.85 * mask.astype(np.float32)
-    return VideoFeatures(
-        plain.ids, plain.frames, plain.frame_mask, plain.times_s, windows, mask, window_confidence=certain
-    )
+    return VideoFeatures(plain.ids, plain.frames, plain.frame_mask, plain.times_s, OnScreen(windows, mask, certain))
 
 
 def sentence_of(text: str) -> NDArray[np.float32]:

@@ -42,7 +42,7 @@ def test_frames_are_those_of_the_clip_and_padding_is_zero(encoder: Encoder) -> N
         pixels = np.stack([draw_frame(clip.scene, time_s).transpose(2, 0, 1) for time_s in times])
         assert np.allclose(found.frames[v][found.frame_mask[v]], encoder.encode_frames(pixels), atol=2e-3)
         assert not found.frames[v][~found.frame_mask[v]].any()
-    assert found.windows is found.window_confidence is None
+    assert found.on_screen is None
 
 
 @pytest.mark.parametrize("rule", ["12 midpoints", "5 midpoints", "every 0.3 s", "x_pool 6"])
@@ -80,20 +80,20 @@ def test_windows_hold_the_words_of_their_moment(encoder: Encoder) -> None:
     assert [words_shown(scene, t) for t in (0.0, 0.5, 1.0)] == [("TAXI",), ("TAXI", "HOTEL"), ("HOTEL",)]
     scene = replace(scene, signs=(SignBoard("TAXI", end_s=1.0),))
     found = video_features([replace(clip, shot=replace(clip.shot, scene=scene))], encoder, "4 midpoints")
-    assert found.windows is not None and found.window_mask is not None
-    assert found.window_mask.tolist() == [[True, True, False, False]]
-    assert found.window_confidence is not None and found.window_confidence.tolist() == [[1.0, 1.0, 0.0, 0.0]]
+    assert found.on_screen is not None
+    assert found.on_screen.mask.tolist() == [[True, True, False, False]]
+    assert found.on_screen.confidence is not None and found.on_screen.confidence.tolist() == [[1.0, 1.0, 0.0, 0.0]]
     expected = encoder.encode_text(["There are scene texts: TAXI in this frame."]).sentence[0]
-    assert np.allclose(found.windows[0, 0], expected, atol=1e-3)
-    assert not found.windows[0, 2:].any()
+    assert np.allclose(found.on_screen.windows[0, 0], expected, atol=1e-3)
+    assert not found.on_screen.windows[0, 2:].any()
 
 
 def test_a_sign_that_no_frame_shows_leaves_windows_without_text(encoder: Encoder) -> None:
     clip = plan_corpus("visual", 0.5, 20, settings=SETTINGS).clips[0]
     scene = replace(clip.scene, duration_s=2.0, signs=(SignBoard("TAXI", start_s=1.1, end_s=1.2),))
     found = video_features([replace(clip, shot=replace(clip.shot, scene=scene))], encoder, "2 midpoints")
-    assert found.windows is not None and found.window_mask is not None
-    assert found.windows.shape == found.frames.shape and not found.window_mask.any()
+    assert found.on_screen is not None
+    assert found.on_screen.windows.shape == found.frames.shape and not found.on_screen.mask.any()
 
 
 def test_no_clips_are_refused_in_a_sentence(encoder: Encoder) -> None:

@@ -19,6 +19,7 @@ from evenreel.encoders.towers import load_towers
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training.loop.gather import gather_batch
 from evenreel.training.loop.run_folder import CLIPS_READ, LAST
+from evenreel.types import OnScreen
 from tests.training.conftest import CLIPS
 from tests.training.small_material import small_examples
 from tests.training.small_signs import signs_of
@@ -112,9 +113,9 @@ def test_parts_of_different_lengths_are_padded() -> None:
     assert torch.equal(joint.word_mask, padded.word_mask)
     assert torch.equal(joint.sentence, padded.sentence)
     sure = torch.rand(4, 2)
-    read = replace(videos[0], windows=torch.rand(4, 2, 3), window_mask=sure > 0.5, window_confidence=sure)
+    read = replace(videos[0], on_screen=OnScreen(torch.rand(4, 2, 3), sure > 0.5, sure))
     for video in (videos[0], read):
         twice = gather_batch(video, ("all",), lambda part: torch.stack([part, part]))
         assert twice.frames.shape[0] == 8
-        assert (twice.window_confidence is None) == (video is videos[0])
-    assert torch.equal(twice.window_confidence, torch.cat([sure, sure]))
+        assert (twice.on_screen is None) == (video is videos[0])
+    assert torch.equal(twice.on_screen.confidence, torch.cat([sure, sure]))

@@ -194,12 +194,12 @@ def test_the_text_tower_learns_from_what_is_written(corpus_folder: Path, clip_fo
     for name in ("v0", "v4"):
         rows = np.array([material.examples.pairs.clip_ids.index(name)])
         video = module.video_features(material.examples.videos(rows))
-        assert video.windows is not None and video.window_mask is not None
-        assert video.windows.shape == (1, WINDOWS, 16)
-        norms = video.windows.norm(dim=-1)
-        torch.testing.assert_close(norms, video.window_mask.float())
+        assert video.on_screen is not None
+        assert video.on_screen.windows.shape == (1, WINDOWS, 16)
+        norms = video.on_screen.windows.norm(dim=-1)
+        torch.testing.assert_close(norms, video.on_screen.mask.float())
         module.zero_grad(set_to_none=True)
-        (video.windows * torch.arange(16.0)).sum().backward()
+        (video.on_screen.windows * torch.arange(16.0)).sum().backward()
         assert weight.grad is not None
         sizes.append(float(weight.grad.norm()))
     assert sizes[0] > 0

@@ -227,7 +227,7 @@ class TestTimeMatcher(nn.Module):
     @property
     def _clips_stay(self) -> bool:
         """Whether nothing learns that clips are encoded with; the map of captions maps texts of windows too."""
-        return self.settings.learns == "text" and (self._videos.windows is None or not self.limits.windows)
+        return self.settings.learns == "text" and (self._videos.on_screen is None or not self.limits.windows)
 
     def _remember(self, texts: TextFeatures, sentences: tuple[str, ...]) -> Indices:
         """Put queries behind those that were seen, of which the first go where there are too many; their places."""

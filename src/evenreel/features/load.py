@@ -22,7 +22,7 @@ from evenreel.features.stored.clips import StoredClips, read_index, unread_capti
 from evenreel.features.texts import Place, find_texts, read_block
 from evenreel.features.windows import Sampled, read_confidence
 from evenreel.media.content import content_digest
-from evenreel.types import Corpus, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, OnScreen, TextFeatures, VideoFeatures
 
 _SHOWN = 5
 
@@ -167,7 +167,7 @@ def pad_videos(
         texts, sampled = shard.window_texts or (), Sampled(shard.times_s, shard.spans_s)
         written[row] = [bool(text) for text in texts]
         confidence[row] = read_confidence(shard.tracks or (), sampled, texts, exact=exact)
-    return VideoFeatures(tuple(ids), padded, mask, times_s, read, written, window_confidence=confidence)
+    return VideoFeatures(tuple(ids), padded, mask, times_s, OnScreen(read, written, confidence))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class ScreenSentences(NamedTuple):
 
     Attributes:
         texts: V times the sentences of O windows, empty where a window has no text.
-        confidence: (V, O) float32, see `evenreel.types.VideoFeatures`.
+        confidence: (V, O) float32, see `evenreel.types.OnScreen`.
         words_from: source of the words.
     """
 

@@ -57,4 +57,4 @@ def with_pretrained_means(videos: VideoFeatures, folder: str | Path, corpus: Cor
     Raises:
         FeaturesError: see `pretrained_means`.
     """
-    return replace(videos, seen=pretrained_means(folder, corpus, videos.ids).means)
+    return replace(videos, pretrained_mean=pretrained_means(folder, corpus, videos.ids).means)

@@ -25,7 +25,7 @@ from evenreel.features.sentences import Sentences
 from evenreel.features.stored.clips import StoredClips
 from evenreel.features.windows import EMPTY, MOMENT_S, Fits, Sampled, WindowText, where_empty, windows_of, written
 from evenreel.progress import Progress
-from evenreel.types import Encoder, TextTrack, VideoFeatures
+from evenreel.types import Encoder, OnScreen, TextTrack, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.features.load import FoundClips
@@ -166,14 +166,10 @@ def with_changed_words(
         for number, one in enumerate(clip):
             if one.text:
                 windows[row, number] = vectors[one.text]
-    return replace(
-        videos,
-        windows=windows,
-        window_mask=np.array([[bool(one.text) for one in clip] for clip in said], np.bool_).reshape(windows.shape[:2]),
-        window_confidence=np.array([[one.confidence for one in clip] for clip in said], np.float32).reshape(
-            windows.shape[:2]
-        ),
-    )
+    mask = np.array([[bool(one.text) for one in clip] for clip in said], np.bool_)
+    confidence = np.array([[one.confidence for one in clip] for clip in said], np.float32)
+    shape = windows.shape[:2]
+    return replace(videos, on_screen=OnScreen(windows, mask.reshape(shape), confidence.reshape(shape)))
 
 
 def changed_windows(

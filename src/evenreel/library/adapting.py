@@ -11,25 +11,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.adaptation.resources import text_reader
 from evenreel.adaptation.stream import EncodeTexts, QueryStream
 from evenreel.adaptation.zero_shot import FRAMES, zero_shot
 from evenreel.checkpoint.records import EncoderNote, Inputs
 from evenreel.errors import UsageError
-from evenreel.library.search.clip_states import as_given, middles
+from evenreel.library.search.clip_states import as_given, joined_text, middles
 from evenreel.library.search.gallery import Opened
 from evenreel.library.search.query import readable
 from evenreel.library.search.rerank import stored_clip
-from evenreel.types import Encoder, VideoFeatures
+from evenreel.types import Encoder, OnScreen, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
     from evenreel.library.library import Library
-
-
-WINDOWS = ("windows", "window_mask", "window_confidence")
-"""What a clip has beside its frames for a matcher that reads on-screen text."""
 
 
 class LibraryStream(NamedTuple):
@@ -119,13 +116,12 @@ def read_clips(library: Opened, inputs: Inputs, encoder: Encoder) -> VideoFeatur
         "frame_mask": np.zeros((len(gallery.clip_ids), most), np.bool_),
         "times_s": np.zeros((len(gallery.clip_ids), most)),
     }
-    windows: dict[str, list[Any]] = {name: [] for name in WINDOWS} if inputs.windows is not None else {}
+    on_screen: list[OnScreen[NDArray[Any]]] = []
     for row, clip_id in enumerate(gallery.clip_ids):
         clip = as_given(read(clip_id), inputs, encoder)
         for name, array in whole.items():
             given = getattr(clip, name)[0]
             array[row, : len(given)] = given
-        for name, arrays in windows.items():
-            arrays.append(getattr(clip, name))
-    whole |= {name: np.concatenate(arrays) for name, arrays in windows.items()}
-    return VideoFeatures(tuple(gallery.clip_ids), **whole)
+        if clip.on_screen is not None:
+            on_screen.append(clip.on_screen)
+    return VideoFeatures(tuple(gallery.clip_ids), **whole, on_screen=joined_text(on_screen))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.errors import UsageError
-from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch, seen_by_tower
+from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch, pretrained_mean_of
 from evenreel.matchers.matcher import Matcher
 from evenreel.settings_checks import SHARE, check_settings, one_of
 
@@ -131,10 +131,10 @@ class Adapted(nn.Module):
 
     def adapt_video(self, video: VideoBatch) -> VideoBatch:
         """Map the frames and windows of videos, and put the windows among the frames where the settings say so."""
-        seen = seen_by_tower(video) if self.limits.seen else None
-        mapped = replace(video, frames=self.frame_map(video.frames, video.frame_mask), seen=seen)
-        if video.windows is not None and video.window_mask is not None:
-            mapped = replace(mapped, windows=self.text_map(video.windows, video.window_mask))
+        mean = pretrained_mean_of(video) if self.limits.seen else None
+        mapped = replace(video, frames=self.frame_map(video.frames, video.frame_mask), pretrained_mean=mean)
+        if (read := video.on_screen) is not None:
+            mapped = replace(mapped, on_screen=replace(read, windows=self.text_map(read.windows, read.mask)))
         return with_windows(mapped) if self.windows else mapped
 
 
@@ -153,14 +153,14 @@ def with_windows(video: VideoBatch) -> VideoBatch:
     Raises:
         UsageError: the videos have no windows.
     """
-    if video.windows is None or video.window_mask is None:
+    if video.on_screen is None:
         raise UsageError(
             "On-screen windows were asked for, but the features of these videos have none; "
             "calculate the features with on-screen text, or set windows=false."
         )
-    frames = torch.cat([video.frames, video.windows.to(video.frames.dtype)], dim=1)
-    mask = torch.cat([video.frame_mask, video.window_mask], dim=1)
-    times_s = torch.cat([video.times_s, video.times_s.new_zeros(video.window_mask.shape)], dim=1)
+    frames = torch.cat([video.frames, video.on_screen.windows.to(video.frames.dtype)], dim=1)
+    mask = torch.cat([video.frame_mask, video.on_screen.mask], dim=1)
+    times_s = torch.cat([video.times_s, video.times_s.new_zeros(video.on_screen.mask.shape)], dim=1)
     rows = torch.arange(len(mask), device=mask.device)[:, None]
     order = (~mask).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(mask.sum(1).max())]
     return replace(
@@ -168,7 +168,5 @@ def with_windows(video: VideoBatch) -> VideoBatch:
         frames=frames[rows, order],
         frame_mask=mask[rows, order],
         times_s=times_s[rows, order],
-        windows=None,
-        window_mask=None,
-        window_confidence=None,
+        on_screen=None,
     )

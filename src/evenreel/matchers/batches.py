@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.similarity.pooling import masked_mean
-from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
+from evenreel.types import OnScreen, RoleGraph, TextFeatures, VideoFeatures
 
 Batch = TypeVar("Batch", "TextBatch", "VideoBatch")
 Item = TypeVar("Item")
@@ -51,22 +51,17 @@ class VideoBatch:
         frames: (V, T, D), rows of unit length, zero where there is no frame.
         frame_mask: (V, T) True = real, at least one a row.
         times_s: (V, T) time of each frame in its clip.
-        windows: (V, O, D) texts of on-screen windows, rows of unit length; None where nobody read them.
-        window_mask: (V, O) True = some text was read in the window.
-        seen: (V, D) mean of the frames as a tower saw them that learns nothing, where `frames` are changed since: by an
-            adapter, or by learning. None where they are as it saw them, see `seen_by_tower`.
-        window_confidence: (V, O) mean over the words of a window of the confidence each was read with, 0 where there is
-            no word; None where there are no windows, or nobody says.
+        on_screen: their on-screen text; None where nobody read it.
+        pretrained_mean: (V, D) mean of the frames as a tower saw them that learns nothing, where `frames` are changed
+            since: by an adapter, or by learning. None where they are as it saw them, see `pretrained_mean_of`.
     """
 
     ids: tuple[str, ...]
     frames: Tensor
     frame_mask: Tensor
     times_s: Tensor
-    windows: Tensor | None = None
-    window_mask: Tensor | None = None
-    seen: Tensor | None = None
-    window_confidence: Tensor | None = None
+    on_screen: OnScreen[Tensor] | None = None
+    pretrained_mean: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +104,10 @@ class PairBatch:
     texts: tuple[str, ...] | None = None
 
 
-def seen_by_tower(video: VideoBatch) -> Tensor:
+def pretrained_mean_of(video: VideoBatch) -> Tensor:
     """(V, D) the mean of each video's real frames as a tower saw them that learns nothing, of any length."""
-    if video.seen is not None:
-        return video.seen
+    if video.pretrained_mean is not None:
+        return video.pretrained_mean
     return masked_mean(video.frames, video.frame_mask)
 
 
@@ -133,16 +128,13 @@ def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice
     """Select some videos of the features, cut to the longest of them, in float32."""
     mask = features.frame_mask[rows]
     longest = int(row_lengths(mask).max(initial=1))
-    windows, window_mask, confidence = features.windows, features.window_mask, features.window_confidence
     return VideoBatch(
         ids=_picked(features.ids, rows),
         frames=_tensor(features.frames[rows][:, :longest]),
         frame_mask=torch.from_numpy(np.ascontiguousarray(mask[:, :longest])),
         times_s=_tensor(features.times_s[rows][:, :longest]),
-        windows=None if windows is None else _tensor(windows[rows]),
-        window_mask=None if window_mask is None else torch.from_numpy(window_mask[rows]),
-        seen=None if features.seen is None else _tensor(features.seen[rows]),
-        window_confidence=None if confidence is None else _tensor(confidence[rows]),
+        on_screen=None if features.on_screen is None else features.on_screen.mapped(lambda array: _tensor(array[rows])),
+        pretrained_mean=None if features.pretrained_mean is None else _tensor(features.pretrained_mean[rows]),
     )
 
 
@@ -163,14 +155,19 @@ def to_device(batch: Batch, device: torch.device | str) -> Batch:
 
 def with_tensors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
     """Change every tensor of a batch, in the order of its fields; what is no tensor stays as it is."""
-    changed: dict[str, Any] = {
-        field.name: change(value) for field in fields(batch) if isinstance(value := getattr(batch, field.name), Tensor)
-    }
+    changed: dict[str, Any] = {}
+    for field in fields(batch):
+        value = getattr(batch, field.name)
+        if isinstance(value, Tensor):
+            changed[field.name] = change(value)
+        elif isinstance(value, OnScreen):
+            changed[field.name] = value.mapped(change)
     return replace(batch, **changed)
 
 
-def _tensor(values: NDArray[np.floating]) -> Tensor:
-    return torch.from_numpy(values.astype(np.float32))
+def _tensor(values: NDArray[Any]) -> Tensor:
+    """Numbers in float32; a mask stays one."""
+    return torch.from_numpy(values if values.dtype == np.bool_ else values.astype(np.float32))
 
 
 def _picked(items: tuple[Item, ...], rows: NDArray[np.int64] | slice) -> tuple[Item, ...]:

@@ -40,7 +40,7 @@ def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) 
     """
     _check_read(matcher, texts)
     check_words(matcher, texts.word_mask)
-    check_frames(matcher, videos.frame_mask, videos.window_mask)
+    check_frames(matcher, videos.frame_mask, None if videos.on_screen is None else videos.on_screen.mask)
 
 
 def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
@@ -92,9 +92,9 @@ def check_videos(matcher: Matcher, videos: VideoBatch) -> None:
     _check_dimension(matcher, videos.frames, "frames")
     _check_rows(videos.frame_mask.any(1), videos.ids, "The video {} has no frame; leave it out.")
     finite = videos.frames.isfinite().flatten(1).all(1)
-    if videos.windows is not None:
-        _check_dimension(matcher, videos.windows, "on-screen windows")
-        finite &= videos.windows.isfinite().flatten(1).all(1)
+    if videos.on_screen is not None:
+        _check_dimension(matcher, videos.on_screen.windows, "on-screen windows")
+        finite &= videos.on_screen.windows.isfinite().flatten(1).all(1)
     _check_rows(finite, videos.ids, "The features of the video {} are not all finite numbers; compute them again.")
 
 

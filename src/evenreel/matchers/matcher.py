@@ -20,7 +20,7 @@ class Limits(NamedTuple):
         own_windows: most on-screen windows of a video, where the matcher reads them itself; None for any number.
         graphs: whether it reads the role graphs of captions, and no features of them.
         captions: where it does, the length of the vectors that it makes of captions; `TextBatch.vector_map` sees these.
-        seen: whether it asks how a tower that never learned saw the frames (`VideoBatch.seen`).
+        seen: whether it asks how a tower that never learned saw the frames (`VideoBatch.pretrained_mean`).
     """
 
     dimension: int

@@ -16,7 +16,7 @@ from evenreel.planted.draw import Renderer
 from evenreel.planted.plan import PlantedClip
 from evenreel.planted.scenes import Scene
 from evenreel.progress import Progress
-from evenreel.types import Encoder, FloatArray, Pixels, TextFeatures, VideoFeatures
+from evenreel.types import Encoder, FloatArray, OnScreen, Pixels, TextFeatures, VideoFeatures
 
 Item = TypeVar("Item")
 BATCH_FRAMES = 128
@@ -57,10 +57,8 @@ def video_features(
             progress(done / len(rows))
     padded = np.zeros(mask.shape)
     padded[mask] = np.concatenate(times)
-    windows, window_mask = _windows(clips, padded, mask, encoder)
     ids = tuple(clip.clip_id for clip in clips)
-    certain = None if window_mask is None else window_mask.astype(np.float32)
-    return VideoFeatures(ids, frames, mask, padded, windows, window_mask, window_confidence=certain)
+    return VideoFeatures(ids, frames, mask, padded, _on_screen(clips, padded, mask, encoder))
 
 
 def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeatures:
@@ -118,12 +116,12 @@ def _draw_frames(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:
     return (renderer.frame(float(time_s)) for time_s in times)
 
 
-def _windows(
+def _on_screen(
     clips: Sequence[PlantedClip], times: NDArray[np.float64], mask: NDArray[np.bool_], encoder: Encoder
-) -> tuple[NDArray[np.float16], NDArray[np.bool_]] | tuple[None, None]:
-    """(V, T, D) what signs say at each frame, and where they say anything; None where no clip has a sign."""
+) -> OnScreen[NDArray[Any]] | None:
+    """What signs say, in a window for each of the T frames; None where no clip has a sign."""
     if not any(clip.scene.signs for clip in clips):
-        return None, None
+        return None
     said = {
         (v, t): TEMPLATE.format(words=" ".join(words))
         for v, t in np.argwhere(mask)
@@ -138,7 +136,7 @@ def _windows(
     shown = np.zeros(mask.shape, dtype=bool)
     for (v, t), text in said.items():
         windows[v, t], shown[v, t] = vectors[text], True
-    return windows, shown
+    return OnScreen(windows, shown, shown.astype(np.float32))
 
 
 def _check_some(clips: Sequence[PlantedClip]) -> None:

@@ -28,7 +28,7 @@ from evenreel.media import parse_rule
 from evenreel.similarity.states import mapped, row_bytes, take_rows, tensors_of
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import spec_of
-from evenreel.types import RoleGraph, RoleNode
+from evenreel.types import OnScreen, RoleGraph, RoleNode
 
 VERBS, NOUNS = 4, 6
 """Phrases of a caption that is read as a graph: the most that HGR reads."""
@@ -277,12 +277,11 @@ def _videos(shape: Shape, *, windows: bool) -> VideoBatch:
     make = torch.Generator().manual_seed(1)
     frames = normalize(torch.randn(_COUNTED, shape.frames, shape.dimension, generator=make), dim=-1)
     written = frames[:, :1].expand(-1, shape.windows, -1)
+    read = OnScreen(written, torch.ones(written.shape[:2], dtype=torch.bool), torch.ones(written.shape[:2]))
     return VideoBatch(
         ids=tuple(map(str, range(_COUNTED))),
         frames=frames,
         frame_mask=torch.ones(frames.shape[:2], dtype=torch.bool),
         times_s=torch.arange(shape.frames).expand(frames.shape[:2]).float(),
-        windows=written if windows else None,
-        window_mask=torch.ones(written.shape[:2], dtype=torch.bool) if windows else None,
-        window_confidence=torch.ones(written.shape[:2]) if windows else None,
+        on_screen=read if windows else None,
     )

@@ -268,7 +268,7 @@ def test_it_is_given_no_windows_where_it_was_trained_without(library: Library) -
     library.add_track("c1", "DOG")
     matcher = LastFrame()
     finish(library).search(Query("dog beach", reranker=reranker_of(matcher), rerank_depth=6))
-    assert all(video.windows is None for video in matcher.seen)
+    assert all(video.on_screen is None for video in matcher.seen)
 
 
 def test_it_is_given_what_is_written_in_each_window(library: Library) -> None:
@@ -278,14 +278,13 @@ def test_it_is_given_what_is_written_in_each_window(library: Library) -> None:
     matcher = LastFrame()
     finish(library).search(Query("dog beach", reranker=reranker_of(matcher, Inputs(windows=2)), rerank_depth=6))
     video = matcher.clips["c1"]
-    assert video.windows is not None
-    assert video.window_mask is not None
+    assert video.on_screen is not None
     expected = [
         encode("There are scene texts: WET DOG BEACH in this frame."),
         encode("There are scene texts: BEACH in this frame."),
     ]
-    np.testing.assert_allclose(video.windows[0], np.stack(expected), atol=1e-3)
-    masks = {clip_id: given.window_mask for clip_id, given in matcher.clips.items()}
+    np.testing.assert_allclose(video.on_screen.windows[0], np.stack(expected), atol=1e-3)
+    masks = {clip_id: given.on_screen.mask for clip_id, given in matcher.clips.items()}
     assert {clip_id for clip_id, mask in masks.items() if mask is not None and mask.any()} == {"c1"}
 
 
@@ -298,12 +297,11 @@ def test_windows_are_those_of_features() -> None:
     matcher = LastFrame()
     score(reranker_of(matcher, Inputs(windows=8)), [StoredClip("c", frames, shard.times_s, spans_s, signs)])
     given = matcher.clips["c"]
-    assert given.windows is not None
-    assert given.window_mask is not None
+    assert given.on_screen is not None
     assert made.window_texts is not None
     assert [text.count("GATE") for text in made.window_texts] == [0, 0, 1, 1, 0, 0, 0, 0]
-    assert given.window_mask[0].tolist() == [bool(text) for text in made.window_texts]
-    np.testing.assert_array_equal(given.windows[0], made.windows)
+    assert given.on_screen.mask[0].tolist() == [bool(text) for text in made.window_texts]
+    np.testing.assert_array_equal(given.on_screen.windows[0], made.windows)
 
 
 def test_windows_without_text_say_so_where_the_matcher_was_trained_so() -> None:
@@ -312,21 +310,20 @@ def test_windows_without_text_say_so_where_the_matcher_was_trained_so() -> None:
     score(reranker_of(matcher, told), [stored("c", 4)._replace(tracks=signs), stored("d", 4)])
     for clip_id, empty in (("c", [False, True]), ("d", [True, True])):
         given = matcher.clips[clip_id]
-        assert given.windows is not None and given.window_mask is not None and given.window_confidence is not None
-        assert given.window_mask.tolist() == [[True, True]]
+        assert given.on_screen is not None and given.on_screen.confidence is not None
+        assert given.on_screen.mask.tolist() == [[True, True]]
         expected = encoder.encode_text([EMPTY]).sentence[0].astype(np.float16)
-        assert [np.array_equal(row, expected) for row in given.windows[0]] == empty
-        assert given.window_confidence.tolist() == [[1.0 if none else 0.75 for none in empty]]
+        assert [np.array_equal(row, expected) for row in given.on_screen.windows[0]] == empty
+        assert given.on_screen.confidence.tolist() == [[1.0 if none else 0.75 for none in empty]]
 
 
 def test_windows_of_a_library_without_writing_are_empty(library: Library) -> None:
     matcher = LastFrame()
     finish(library).search(Query("dog beach", reranker=reranker_of(matcher, Inputs(windows=3)), rerank_depth=6))
     for video in matcher.clips.values():
-        assert video.windows is not None
-        assert video.window_mask is not None
-        assert video.windows.shape == (1, 3, DIMENSION)
-        assert not video.window_mask.any()
+        assert video.on_screen is not None
+        assert video.on_screen.windows.shape == (1, 3, DIMENSION)
+        assert not video.on_screen.mask.any()
 
 
 # What it keeps
@@ -347,7 +344,7 @@ def test_what_is_kept_is_forgotten_when_the_library_changes(library: Library) ->
     searcher.search(query)
     library.add_track("c1", "WET DOG")
     searcher.search(query)
-    mask = matcher.clips["c1"].window_mask
+    mask = matcher.clips["c1"].on_screen.mask
     assert mask is not None
     assert mask.tolist() == [[True]]
 

@@ -202,7 +202,7 @@ def test_elements_are_those_that_a_frozen_tower_saw() -> None:
     matcher = fresh(residual=False)
     video, other = videos(), videos(seed=9)
     seen = other.frames.sum(1) / other.frame_mask.sum(1, keepdim=True)
-    places = matcher.attention(replace(video, seen=seen)).entity_places
+    places = matcher.attention(replace(video, pretrained_mean=seen)).entity_places
     assert torch.equal(places, matcher.attention(other).entity_places)
     assert not torch.equal(places, matcher.attention(video).entity_places)
     adapted = disturb(Adapted(matcher, DIMENSION, AdapterSettings()), 0.5)

@@ -19,6 +19,7 @@ from evenreel.matchers.tcd.matcher import Tcd
 from evenreel.matchers.tcd.reference import multi_head_attention, pair_parts
 from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.similarity.states import row_bytes
+from evenreel.types import OnScreen
 from tests.matchers.examples import (
     DIMENSION,
     captions,
@@ -53,6 +54,12 @@ def clips(windows: tuple[int, ...] = (2, 0, 1, 5, 3)) -> VideoBatch:
     return read_videos(videos(dtype=torch.float64), windows)
 
 
+def read_with(video: VideoBatch, confidence: Tensor) -> VideoBatch:
+    """The videos with windows that were read with this confidence, (V, O)."""
+    assert video.on_screen is not None
+    return replace(video, on_screen=replace(video.on_screen, confidence=confidence))
+
+
 def slow_scores(matcher: Tcd, text: Any, video: VideoBatch) -> dict[str, Tensor]:
     """The parts of each pair, with every row made for it."""
     found = [[pair_parts(matcher, sentence, *clip) for clip in rows_of(video)] for sentence in text.sentence]
@@ -61,14 +68,13 @@ def slow_scores(matcher: Tcd, text: Any, video: VideoBatch) -> dict[str, Tensor]
 
 def rows_of(video: VideoBatch) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Real frames and windows of each clip, and the confidence of these."""
-    assert video.windows is not None
-    assert video.window_mask is not None
-    confidence = getattr(video, "window_confidence", None)
-    confidence = torch.ones_like(video.windows[..., 0]) if confidence is None else confidence
+    assert video.on_screen is not None
+    confidence = video.on_screen.confidence
+    confidence = torch.ones_like(video.on_screen.windows[..., 0]) if confidence is None else confidence
     return [
         (frames[real], windows[written], certain[written])
         for frames, real, windows, written, certain in zip(
-            video.frames, video.frame_mask, video.windows, video.window_mask, confidence, strict=True
+            video.frames, video.frame_mask, video.on_screen.windows, video.on_screen.mask, confidence, strict=True
         )
     ]
 
@@ -150,38 +156,36 @@ def test_weights_of_frames_reach_the_attention_only_where_nothing_normalises_the
 
 def test_windows_without_text_leave_scores_unchanged() -> None:
     matcher, text, video = tcd(), texts(), clips()
-    assert video.windows is not None
-    assert video.window_mask is not None
+    assert video.on_screen is not None
     room = torch.randn(len(video.ids), 4, DIMENSION, dtype=torch.float64)
-    mask = torch.cat([video.window_mask, torch.zeros(room.shape[:2], dtype=torch.bool)], dim=1)
-    more = replace(video, windows=torch.cat([video.windows, room], dim=1), window_mask=mask)
+    mask = torch.cat([video.on_screen.mask, torch.zeros(room.shape[:2], dtype=torch.bool)], dim=1)
+    more = replace(video, on_screen=OnScreen(torch.cat([video.on_screen.windows, room], dim=1), mask))
     torch.testing.assert_close(scores_of(matcher, text, more), scores_of(matcher, text, video))
 
 
 def test_a_clip_without_text_is_one_whose_window_says_so() -> None:
     matcher, text = tcd(), texts()
     unread = videos(dtype=torch.float64)
-    assert unread.windows is None
+    assert unread.on_screen is None
     none = clips((0, 0, 0, 0, 0))
     torch.testing.assert_close(scores_of(matcher, text, unread), scores_of(matcher, text, none))
     assert matcher.no_text is not None
     said = replace(
         none,
-        windows=matcher.no_text.detach().expand(5, 1, -1),
-        window_mask=torch.ones(5, 1, dtype=torch.bool),
+        on_screen=OnScreen(matcher.no_text.detach().expand(5, 1, -1), torch.ones(5, 1, dtype=torch.bool)),
     )
     torch.testing.assert_close(scores_of(matcher, text, said), scores_of(matcher, text, none))
 
 
 def test_windows_that_nobody_is_sure_of_count_less() -> None:
-    video = replace(clips(), window_confidence=torch.full((5, 5), 0.9).double())
+    video = read_with(clips(), torch.full((5, 5), 0.9).double())
     matcher, text = tcd(confidence=True), texts()
     sure = scores_of(matcher, text, video)
     torch.testing.assert_close(sure, scores_of(tcd(), text, video))  # equally sure of all
-    assert video.window_confidence is not None
-    doubted = video.window_confidence.clone()
+    assert video.on_screen is not None and video.on_screen.confidence is not None
+    doubted = video.on_screen.confidence.clone()
     doubted[:, 0] = 0.2
-    video = replace(video, window_confidence=doubted)
+    video = read_with(video, doubted)
     expected = slow_scores(matcher, text, video)
     torch.testing.assert_close(scores_of(matcher, text, video), torch.stack([*expected.values()]).mean(0))
     assert (sure - scores_of(matcher, text, video)).abs().amax(0)[[0, 3, 4]].min() > 1e-4
@@ -192,9 +196,9 @@ def test_the_loss_is_of_the_pairs_and_calibration_of_the_matched_alone() -> None
     terms = matcher.loss(pairs(text, video))
     expected = info_nce(scores_of(matcher, text, video), torch.eye(5, dtype=torch.bool), matcher.logit_scale.exp())
     torch.testing.assert_close(terms["contrastive"], expected)
-    assert matcher.calibration is not None and video.window_mask is not None
+    assert matcher.calibration is not None and video.on_screen is not None
     tau, places = matcher.calibration.log_tau.exp(), []
-    for (frames, windows, _), read in zip(rows_of(video), video.window_mask, strict=True):
+    for (frames, windows, _), read in zip(rows_of(video), video.on_screen.mask, strict=True):
         for i, frame in enumerate(frames):
             window = int((i + 0.5) / len(frames) * len(read))  # of its middle
             around = [m for m in range(len(read)) if i == int((m + 0.5) / len(read) * len(frames))]
@@ -297,8 +301,8 @@ def test_confidence_counts_where_captions_weigh_nothing() -> None:
     """Of two windows, one read with 0.9 and one with 0.1, the weights are those."""
     matcher, text = tcd(confidence=True, text_condition=False, modalities="ocr"), texts()
     video = read_videos(videos((1,), dtype=torch.float64), (2,))
-    video = replace(video, window_confidence=torch.tensor([[0.9, 0.1]], dtype=torch.float64))
-    assert video.windows is not None
-    mean = 0.9 * video.windows[0, 0] + 0.1 * video.windows[0, 1]
+    video = read_with(video, torch.tensor([[0.9, 0.1]], dtype=torch.float64))
+    assert video.on_screen is not None
+    mean = 0.9 * video.on_screen.windows[0, 0] + 0.1 * video.on_screen.windows[0, 1]
     expected = F.cosine_similarity(text.sentence, mean[None])
     torch.testing.assert_close(scores_of(matcher, text, video)[:, 0], expected)

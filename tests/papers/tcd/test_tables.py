@@ -187,7 +187,7 @@ def test_matchers_have_places_for_all_frames_and_windows(material: EveryInput, s
     )
     kinds = with_windows(replace(material, features=longer), settings)
     frames, windows = 4 * train.videos.frames.shape[1], 3
-    assert train.videos.windows is not None and train.videos.windows.shape[1] == windows
+    assert train.videos.on_screen is not None and train.videos.on_screen.windows.shape[1] == windows
     for base in ("x_clip", "t_mass"):
         plain, read = (kinds[name].recipe.matcher for name in (base, f"{base} + windows"))
         assert plain == read and plain.settings["max_frames"] == frames + windows
@@ -251,7 +251,7 @@ def test_what_shows_no_words_is_refused_before_anything_is_trained(
     name: str, material: EveryInput, settings: EverySetting, tmp_path: Path
 ) -> None:
     train, test = material.learning()
-    unread = replace(test, videos=replace(test.videos, windows=None, window_mask=None, window_confidence=None))
+    unread = replace(test, videos=replace(test.videos, on_screen=None))
     blank = with_words(train, WordChanges(0.0))
     elsewhere = replace(settings, runs=tmp_path / "runs")
     with pytest.raises(
@@ -298,8 +298,8 @@ def test_words_are_changed_where_the_recipe_says(
         assert after.videos.ids == before.videos.ids
         rows = [train.videos.ids.index(one) for one in after.videos.ids]
         expected = fewer if changed else train.videos
-        np.testing.assert_array_equal(after.videos.windows, expected.windows[rows])  # type: ignore[index]
-        np.testing.assert_array_equal(after.videos.window_mask, expected.window_mask[rows])  # type: ignore[index]
+        np.testing.assert_array_equal(after.videos.on_screen.windows, expected.on_screen.windows[rows])  # type: ignore[index]
+        np.testing.assert_array_equal(after.videos.on_screen.mask, expected.on_screen.mask[rows])  # type: ignore[index]
         np.testing.assert_array_equal(after.videos.frames, before.videos.frames)
     assert len(found.learned.videos.ids) + len(found.selected.videos.ids) == TRAIN
 

@@ -25,7 +25,7 @@ from evenreel.papers.tcd.tokens import token_counts
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
 from evenreel.similarity.states import Encoded
-from evenreel.types import Pixels, TextFeatures, TextTrack, VideoFeatures
+from evenreel.types import OnScreen, Pixels, TextFeatures, TextTrack, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.signs import BOX, DIMENSION, FRAMES, WINDOWS, quick_settings, sign_material, with_words
 
@@ -65,7 +65,7 @@ def three(material: EveryInput) -> Part:
     times_s = np.where(mask, [[1.0, 3.0, 5.0]], 0.0)
     window_mask = np.array([[bool(text) for text in texts[name].windows] for name in "abc"])
     windows = np.zeros((3, 3, DIMENSION), np.float32)
-    videos = VideoFeatures(tuple("abc"), frames, mask, times_s, windows, window_mask)
+    videos = VideoFeatures(tuple("abc"), frames, mask, times_s, OnScreen(windows, window_mask))
     return replace(test, videos=videos, on_screen=ScreenText(lambda: texts, lambda words: videos))
 
 

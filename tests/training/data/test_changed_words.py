@@ -81,8 +81,10 @@ def videos_of(loaded: LoadedData) -> tuple[VideoFeatures, VideoFeatures]:
 
 
 def check_windows(found: VideoFeatures, expected: VideoFeatures) -> None:
-    for name in ("frames", "windows", "window_mask", "window_confidence"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
+    np.testing.assert_array_equal(found.frames, expected.frames)
+    assert found.on_screen is not None and expected.on_screen is not None
+    for name in ("windows", "mask", "confidence"):
+        np.testing.assert_array_equal(getattr(found.on_screen, name), getattr(expected.on_screen, name), name)
 
 
 # What is learned from ------------------------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ def test_both_parts_are_changed_and_sentences_are_encoded_once(place: Place) -> 
     assert shares and shares[-1] == 1.0
     for videos, split in ((learned, "train"), (selected, "val")):
         check_windows(videos, place.changed(split, WordChanges(**CHANGES)))
-        assert not np.array_equal(videos.windows, place.stored(split).windows)  # type: ignore[arg-type]
+        assert not np.array_equal(videos.on_screen.windows, place.stored(split).on_screen.windows)  # type: ignore[arg-type]
     again: list[float] = []
     load_material(place.recipe(CHANGES), again.append)
     assert not again
@@ -116,10 +118,10 @@ def test_what_is_learned_from_is_spared_where_the_recipe_says_so(place: Place) -
     words = {"ratio": 0.0, "splits": "evaluated"}
     learned, selected = videos_of(load_material(place.recipe(words)))
     check_windows(learned, place.stored("train"))
-    assert selected.window_mask is not None and not selected.window_mask.any()
+    assert selected.on_screen is not None and not selected.on_screen.mask.any()
     told = {**words, "empty": "caption"}
     for videos in videos_of(load_material(place.recipe(told))):
-        assert videos.window_mask is not None and videos.window_mask.all()
+        assert videos.on_screen is not None and videos.on_screen.mask.all()
 
 
 def test_a_table_that_changes_nothing_is_none(place: Place) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 from evenreel.progress import Progress
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from evenreel.checkpoint import CorpusFeatures, Pretrained
     from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage
     from evenreel.matchers import Matcher
-    from evenreel.types import Corpus, TextFeatures, VideoFeatures
-
-    Features = TypeVar("Features", TextFeatures, VideoFeatures)
+    from evenreel.types import Corpus, VideoFeatures
 
 Which = Literal["all", "generated"]
 
@@ -165,14 +163,12 @@ class Probe:
 
 
 def _sees_order(matcher: Matcher, loaded: CorpusFeatures) -> bool:
+    import numpy as np
+
+    from evenreel.adaptation.stream import taken
     from evenreel.edits.frame_order import sees_order
     from evenreel.matchers.scoring import matcher_scores
 
-    texts = _first(loaded.texts)
-    return sees_order(lambda videos: matcher_scores(matcher, texts, videos).score_all().values, _first(loaded.videos))
-
-
-def _first(features: Features) -> Features:
-    """The first few rows."""
-    rows = {one.name: getattr(features, one.name) for one in fields(features)}
-    return replace(features, **{name: rows_[:SOME] for name, rows_ in rows.items() if rows_ is not None})
+    texts = taken(loaded.texts, np.arange(min(SOME, len(loaded.texts.ids))))
+    some = loaded.videos.taken(slice(SOME))
+    return sees_order(lambda videos: matcher_scores(matcher, texts, videos).score_all().values, some)

@@ -19,7 +19,7 @@ from evenreel.features.windows import EMPTY, Sampled, read_windows
 from evenreel.library.store.vectors import HalfArray
 from evenreel.matchers.scoring import State, encode_videos
 from evenreel.similarity.states import mapped, take_rows, tensors_of
-from evenreel.types import Encoder, TextTrack, VideoFeatures
+from evenreel.types import Encoder, OnScreen, TextTrack, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Inputs, Pretrained
@@ -131,12 +131,8 @@ def as_given(clip: StoredClip, inputs: Inputs, encoder: Encoder) -> VideoFeature
     changes = inputs.word_changes
     empty = EMPTY if changes is not None and changes.empty == "caption" else ""
     made = read_windows(clip.tracks, sampled, inputs.windows, encoder, empty=empty)
-    return replace(
-        video,
-        windows=made.vectors[None],
-        window_mask=np.array([[bool(text) for text in made.texts]]),
-        window_confidence=made.confidence[None],
-    )
+    written = np.array([[bool(text) for text in made.texts]])
+    return replace(video, on_screen=OnScreen(made.vectors[None], written, made.confidence[None]))
 
 
 def middles(count: int, most: int | None) -> NDArray[np.int64]:
@@ -152,7 +148,7 @@ def middles(count: int, most: int | None) -> NDArray[np.int64]:
 
 def _size(video: VideoFeatures) -> tuple[int, int]:
     """Frames, and windows with text, of a video that is one row: all that the shapes inside a matcher depend on."""
-    return video.frame_mask.shape[1], 0 if video.window_mask is None else int(video.window_mask.sum())
+    return video.frame_mask.shape[1], 0 if video.on_screen is None else int(video.on_screen.mask.sum())
 
 
 def _joined(videos: Sequence[VideoFeatures]) -> VideoFeatures:
@@ -162,7 +158,17 @@ def _joined(videos: Sequence[VideoFeatures]) -> VideoFeatures:
         for name, array in vars(videos[0]).items()
         if isinstance(array, np.ndarray)
     }
-    return replace(videos[0], ids=tuple(clip_id for video in videos for clip_id in video.ids), **arrays)
+    on_screen = joined_text([video.on_screen for video in videos if video.on_screen is not None])
+    return replace(
+        videos[0], ids=tuple(clip_id for video in videos for clip_id in video.ids), **arrays, on_screen=on_screen
+    )
+
+
+def joined_text(parts: Sequence[OnScreen[NDArray[Any]]]) -> OnScreen[NDArray[Any]] | None:
+    """Put the on-screen text of clips one below the other, as `as_given` reads it; None where there is none."""
+    if not parts:
+        return None
+    return OnScreen(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
 
 
 def _bytes(state: State) -> int:

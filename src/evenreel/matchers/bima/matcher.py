@@ -22,7 +22,7 @@ from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.losses.variational import active_units, gaussian_kl, overlap
 from evenreel.matchers.adapter import AdapterSettings, ResidualMap
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, seen_by_tower
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, pretrained_mean_of
 from evenreel.matchers.bima.caption_decoder import CaptionDecoder, DecoderSettings
 from evenreel.matchers.bima.caption_words import CaptionWords, WrittenCaptions
 from evenreel.matchers.bima.settings import BimaSettings
@@ -138,7 +138,7 @@ class Bima(Wti):
         frames = super().frames_of(video)
         if self.scene is None:
             return frames
-        looked: Tensor = self.scene(frames, video.frame_mask, seen_by_tower(video))
+        looked: Tensor = self.scene(frames, video.frame_mask, pretrained_mean_of(video))
         return looked
 
     def attention(self, video: VideoBatch) -> ElementAttention:
@@ -149,7 +149,7 @@ class Bima(Wti):
         """
         if self.scene is None:
             raise UsageError("This matcher was built without scene elements, so its frames attend to none.")
-        return self.scene.attention(super().frames_of(video), seen_by_tower(video))
+        return self.scene.attention(super().frames_of(video), pretrained_mean_of(video))
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute the four terms of equation 13 with their weights: `nce`, `cap`, `rec`, `kl`; those that are used.

@@ -196,8 +196,9 @@ class Tcd(nn.Module):
         scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
         terms = {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
         video = batch.video
-        if self.calibration is not None and video.windows is not None and video.window_mask is not None:
-            frames, windows = Sequence(video.frames, video.frame_mask), Sequence(video.windows, video.window_mask)
+        if self.calibration is not None and video.on_screen is not None:
+            windows = Sequence(video.on_screen.windows, video.on_screen.mask)
+            frames = Sequence(video.frames, video.frame_mask)
             terms["hsc"] = self.settings.lambda_hsc * self.calibration(frames, windows)
         return terms
 
@@ -207,16 +208,16 @@ class Tcd(nn.Module):
 
     def _windows(self, video: VideoBatch) -> tuple[Tensor, Tensor, Tensor]:
         """Windows with their mask and certainty; where nobody read any, none has text."""
-        if video.windows is None or video.window_mask is None or video.windows.shape[1] == 0:
+        read = video.on_screen
+        if read is None or read.windows.shape[1] == 0:
             windows, mask = torch.zeros_like(video.frames[:, :1]), torch.zeros_like(video.frame_mask[:, :1])
         else:
-            windows, mask = self._within(video.windows, video.window_mask, "on-screen windows")
+            windows, mask = self._within(read.windows, read.mask, "on-screen windows")
         certainty = torch.zeros_like(windows[..., 0])
         if self.no_text is None:
             return windows, mask, certainty
-        given = video.window_confidence
-        if self.settings.confidence and given is not None:
-            certainty = given[:, : mask.shape[1]].clamp(min=LEAST_CONFIDENCE).log() * mask
+        if self.settings.confidence and read is not None and read.confidence is not None:
+            certainty = read.confidence[:, : mask.shape[1]].clamp(min=LEAST_CONFIDENCE).log() * mask
         first = torch.zeros_like(mask)
         first[:, 0] = ~mask.any(1)
         windows = torch.where(first[..., None], self.no_text, windows.masked_fill(~mask[..., None], 0.0))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenreel.encoders.encoder import TowerEncoder
 from evenreel.matchers.adapter import Adapted
-from evenreel.matchers.batches import VideoBatch, seen_by_tower, to_device, video_batch
+from evenreel.matchers.batches import VideoBatch, pretrained_mean_of, to_device, video_batch
 from evenreel.matchers.bima.matcher import Bima
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
@@ -115,17 +115,14 @@ def look(model: Model, row: int, column: int, looking: Looking) -> Look:
 def patches_as_clips(patches: FloatArray, part: Part, column: int) -> VideoFeatures:
     """Each patch (n, rows, columns, D) as a clip of one frame, with all else that is known of the clip it is from."""
     videos, count = part.videos, patches[..., 0].size
-    seen = seen_by_tower(video_batch(videos, slice(column, column + 1))).numpy()
-    windows, window_mask, certain = videos.windows, videos.window_mask, videos.window_confidence
+    mean = pretrained_mean_of(video_batch(videos, slice(column, column + 1))).numpy()
     return VideoFeatures(
         tuple(str(number) for number in range(count)),
         patches.reshape(count, 1, -1),
         np.ones((count, 1), np.bool_),
         np.zeros((count, 1)),
-        None if windows is None else windows[[column] * count],
-        None if window_mask is None else window_mask[[column] * count],
-        seen.repeat(count, axis=0),
-        None if certain is None else certain[[column] * count],
+        None if videos.on_screen is None else videos.on_screen.mapped(lambda array: array[[column] * count]),
+        mean.repeat(count, axis=0),
     )
 
 

@@ -271,7 +271,7 @@ class StudyModels:
         opened.put_aside(loaded.set_aside)
         opened.said_of(name).extend(f"{notice}." for notice in loaded.notices)
         opened.notices += [f"{name} is scored with {use}, as it was trained." for use in loaded.uses]
-        if self._says_words and loaded.videos.windows is not None:
+        if self._says_words and loaded.videos.on_screen is not None:
             opened.notices.append(f"The on-screen text that {name} reads is {WORDS[loaded.found.made.words]}.")
         opened.notices += [f"{name} was trained with {use}, and so are its scores." for use in pretrained.about.uses]
         if (times := encodings(pretrained.spec).videos) > 1:

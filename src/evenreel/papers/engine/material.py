@@ -61,15 +61,7 @@ class Part:
                 "--no-ocr."
             )
         changed = videos_of(self.on_screen.changed(words), self.videos.ids)
-        return replace(
-            self,
-            videos=replace(
-                self.videos,
-                windows=changed.windows,
-                window_mask=changed.window_mask,
-                window_confidence=changed.window_confidence,
-            ),
-        )
+        return replace(self, videos=replace(self.videos, on_screen=changed.on_screen))
 
     def scores(self, matcher: Matcher, videos: VideoFeatures | None = None) -> ScoreBlocks:
         """Scores of every caption and clip; `videos` stand in for the part's own, for example in another order."""
@@ -137,18 +129,7 @@ def videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
     """Features of some clips, likewise."""
     if ids == videos.ids:
         return videos
-    rows = _rows(videos.ids, ids)
-    windows, mask, certain = videos.windows, videos.window_mask, videos.window_confidence
-    return VideoFeatures(
-        ids,
-        videos.frames[rows],
-        videos.frame_mask[rows],
-        videos.times_s[rows],
-        None if windows is None else windows[rows],
-        None if mask is None else mask[rows],
-        None if videos.seen is None else videos.seen[rows],
-        None if certain is None else certain[rows],
-    )
+    return videos.taken(_rows(videos.ids, ids))
 
 
 def _rows(ids: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:

@@ -49,7 +49,7 @@ def on_screen_of(
         videos: their features.
         changes: what was done to their words when they were loaded; None for nothing.
     """
-    if isinstance(found, StoredClips) or videos.windows is None:
+    if isinstance(found, StoredClips) or videos.on_screen is None:
         return None
     return ScreenText(partial(_read, found, changes or WordChanges()), partial(changed_words, found, videos))
 

@@ -79,7 +79,7 @@ def longest(material: LearningInputs, of: Literal["words", "frames", "windows"])
     """The most words of a caption, or frames or windows of a clip, in the splits that a study works on."""
     parts = [part for part in (*material.learning(), material.validation) if part is not None]
     if of == "windows":
-        return max(0 if part.videos.window_mask is None else part.videos.window_mask.shape[1] for part in parts)
+        return max(0 if part.videos.on_screen is None else part.videos.on_screen.mask.shape[1] for part in parts)
     masks = (part.texts.word_mask if of == "words" else part.videos.frame_mask for part in parts)
     return max(int(row_lengths(mask).max(initial=0)) for mask in masks)
 

@@ -109,7 +109,7 @@ def _shape(learning: TrainingInputs, batch: int, material: LearningInputs) -> Sh
     """A caption and a clip as long as the longest ones of the training split."""
     train, _ = material.learning()
     frames, words = (int(row_lengths(mask).max()) for mask in (train.videos.frame_mask, train.texts.word_mask))
-    windows = 0 if train.videos.windows is None else train.videos.windows.shape[1]
+    windows = 0 if train.videos.on_screen is None else train.videos.on_screen.mask.shape[1]
     return Shape(learning.dimension, batch, frames, words, windows)
 
 

@@ -224,12 +224,12 @@ def check_text(part: Part, split: str) -> None:
         UsageError: its features have no on-screen text, or every window is empty.
     """
     videos = part.videos
-    if videos.windows is None or videos.window_mask is None:
+    if videos.on_screen is None:
         raise UsageError(
             "This study is about on-screen text, and the features have none; give it features that were computed "
             "without --no-ocr (`evenreel features`)."
         )
-    if not videos.window_mask.any():
+    if not videos.on_screen.mask.any():
         raise UsageError(
             f"This study is about on-screen text, and no clip of the {split} split shows any; give it a corpus whose "
             "clips have words in them."

@@ -51,7 +51,7 @@ class PixelBatch:
         pixels: (N, 3, h, w) uint8, the real frames of all videos one after the other, resized and cut for the tower.
         frame_mask: (V, T) True = real; N are.
         times_s: (V, T) time of each frame in its clip.
-        seen: (V, D) see `evenreel.matchers.batches.VideoBatch`.
+        pretrained_mean: (V, D) see `evenreel.matchers.batches.VideoBatch`.
         windows: what is written in the videos; None where it is not needed.
     """
 
@@ -59,7 +59,7 @@ class PixelBatch:
     pixels: Tensor
     frame_mask: Tensor
     times_s: Tensor
-    seen: Tensor | None = None
+    pretrained_mean: Tensor | None = None
     windows: WindowTokens | None = None
 
 
@@ -199,9 +199,9 @@ def move_videos(batch: Videos, device: torch.device) -> Videos:
     def moved(tensor: Tensor) -> Tensor:
         return tensor.to(device, non_blocking=True)
 
-    seen = None if batch.seen is None else moved(batch.seen)
+    mean = None if batch.pretrained_mean is None else moved(batch.pretrained_mean)
     windows = None if batch.windows is None else batch.windows.on(device)
-    return PixelBatch(batch.ids, moved(batch.pixels), moved(batch.frame_mask), moved(batch.times_s), seen, windows)
+    return PixelBatch(batch.ids, moved(batch.pixels), moved(batch.frame_mask), moved(batch.times_s), mean, windows)
 
 
 class Batches(Dataset[TrainingBatch]):

@@ -364,16 +364,17 @@ def _with_seen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, used: En
             f"data.seen ({recipe.data.seen}) holds features of {seen.encoder_id}, and the backbone is "
             f"{used.encoder_id} with other weights; compute them with the backbone's model."
         )
-    return replace(examples, seen=seen.means)
+    return replace(examples, pretrained_mean=seen.means)
 
 
 def _seen_used(learned: PixelExamples, selected: PixelExamples | None) -> dict[str, str | int | None]:
     """Return a digest of the pretrained frame means; empty where none are used."""
-    seen = [part.seen for part in (learned, selected) if part is not None and part.seen is not None]
+    parts = [part.pretrained_mean for part in (learned, selected) if part is not None]
+    given = [means for means in parts if means is not None]
     digest = hashlib.sha256()
-    for means in seen:
+    for means in given:
         digest.update(np.ascontiguousarray(means).tobytes())
-    return {"seen": digest.hexdigest()} if seen else {}
+    return {"seen": digest.hexdigest()} if given else {}
 
 
 def _only(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[ClipAside], remedy: str = "") -> Corpus:

@@ -56,7 +56,8 @@ class PixelExamples:
         preprocessing: how the tower wants its pictures.
         full_length: whether the text tower takes captions of its full length only, as SigLIP does.
         augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.sections.Backbone`.
-        seen: (V, D) means of the clips' frames before training (`evenreel.features.pretrained`); None where not needed.
+        pretrained_mean: (V, D) means of the clips' frames before training (`evenreel.features.pretrained`); None where
+            not needed.
         windows: what is written in the clips; None where not needed.
     """
 
@@ -67,7 +68,7 @@ class PixelExamples:
     preprocessing: Preprocessing
     full_length: bool = False
     augment: str = "none"
-    seen: FloatArray | None = None
+    pretrained_mean: FloatArray | None = None
     windows: WindowTokens | None = None
 
     def texts(self, rows: Indices) -> TokenBatch:
@@ -92,9 +93,9 @@ class PixelExamples:
             mask[place, : len(times)] = True
             times_s[place, : len(times)] = torch.tensor(times)
         ids = tuple(self.files[row].clip_id for row in rows)
-        seen = None if self.seen is None else torch.from_numpy(self.seen[rows])
+        mean = None if self.pretrained_mean is None else torch.from_numpy(self.pretrained_mean[rows])
         windows = None if self.windows is None else self.windows.of(rows)
-        return PixelBatch(ids, torch.cat([pixels for pixels, _ in decoded]), mask, times_s, seen, windows)
+        return PixelBatch(ids, torch.cat([pixels for pixels, _ in decoded]), mask, times_s, mean, windows)
 
     def _clip(self, row: int, draw: Draw | None, alike: int) -> tuple[Tensor, list[float]]:
         pixels, times_s = read_frames(self.files[row], self.rule)

@@ -28,7 +28,7 @@ class WindowTokens:
     Attributes:
         sentences: (N, W) token ids of the distinct sentences and their mask.
         rows: (V, O) which of them each window says; 0 where nothing is written.
-        confidence: (V, O) see `evenreel.matchers.batches.VideoBatch`.
+        confidence: (V, O) see `evenreel.types.OnScreen`.
         words_from: where the words are from.
         full_length: whether the tower takes sentences of its full length only, as SigLIP does.
     """

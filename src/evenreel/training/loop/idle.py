@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.types import RoleGraph, RoleNode
+from evenreel.types import OnScreen, RoleGraph, RoleNode
 
 
 def freeze_unused_parameters(matcher: Matcher, dimension: int) -> None:
@@ -35,7 +35,7 @@ def _made_up(dimension: int) -> PairBatch:
     graph = RoleGraph(("cut", "tomato"), (RoleNode("V", (0,)), RoleNode("ARG1", (1,))), ((0, 1),))
     return PairBatch(
         TextBatch(ids, vectors[0], real, vectors[1, :, 0], (graph, graph)),
-        VideoBatch(ids, vectors[2], real, torch.zeros(2, 2), vectors[3], real, window_confidence=torch.ones(2, 2)),
+        VideoBatch(ids, vectors[2], real, torch.zeros(2, 2), OnScreen(vectors[3], real, torch.ones(2, 2))),
         torch.eye(2, dtype=torch.bool),
         relevance=torch.eye(2),
         strata=torch.zeros(2, dtype=torch.int64),

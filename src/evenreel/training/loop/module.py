@@ -21,6 +21,7 @@ from evenreel.training.data.window_tokens import WindowTokens
 from evenreel.training.loop.gather import gather_batch
 from evenreel.training.loop.optimiser import configure, parameter_groups
 from evenreel.training.recipe.recipe import Recipe
+from evenreel.types import OnScreen
 
 LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5
 
@@ -59,11 +60,10 @@ class RetrievalModule(LightningModule):
         rows = self._towers.encode_frames(batch.pixels)
         frames = rows.new_zeros((*batch.frame_mask.shape, rows.shape[-1]))
         frames[batch.frame_mask] = rows
-        video = VideoBatch(batch.ids, frames, batch.frame_mask, batch.times_s, seen=batch.seen)
+        video = VideoBatch(batch.ids, frames, batch.frame_mask, batch.times_s, pretrained_mean=batch.pretrained_mean)
         if (written := batch.windows) is None:
             return video
-        windows = self._read(written)
-        return replace(video, windows=windows, window_mask=written.mask, window_confidence=written.confidence)
+        return replace(video, on_screen=OnScreen(self._read(written), written.mask, written.confidence))
 
     def _read(self, written: WindowTokens) -> Tensor:
         """(V, O, D) the sentences of on-screen windows, zero where nothing is written."""

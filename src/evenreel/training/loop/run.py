@@ -225,12 +225,12 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: TrainingExamples) 
     _check_readers(recipe)
     if isinstance(examples, FeatureExamples):
         videos = examples.video_features
-        if matcher.limits.windows and videos.window_mask is None:
+        if matcher.limits.windows and videos.on_screen is None:
             raise UsageError(
                 "adapter.windows is true, but the features have no on-screen text; run `evenreel features` without "
                 "--no-ocr, or set adapter.windows=false."
             )
-        if videos.window_mask is None and reads_windows(spec_of(recipe)):
+        if videos.on_screen is None and reads_windows(spec_of(recipe)):
             raise UsageError(
                 f"The matcher {recipe.matcher.name} reads on-screen text, but the features have none; run `evenreel "
                 "features` without --no-ocr, or set matcher.settings.modalities=video to train without text."
@@ -240,7 +240,12 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: TrainingExamples) 
     texts = examples.texts(np.unique(examples.pairs.captions))
     check_words(matcher, (texts.tokens.mask if isinstance(texts, TokenBatch) else texts.word_mask).numpy())
     if isinstance(examples, PixelExamples):
-        if matcher.limits.seen and recipe.backbone is not None and recipe.backbone.train and examples.seen is None:
+        if (
+            matcher.limits.seen
+            and recipe.backbone is not None
+            and recipe.backbone.train
+            and examples.pretrained_mean is None
+        ):
             raise UsageError(
                 f"The matcher {recipe.matcher.name} selects scene elements by how the towers see clips before "
                 "training; compute features with them (evenreel features) and name their folder in data.seen."
