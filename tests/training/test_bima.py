@@ -156,4 +156,4 @@ def test_training_does_not_begin_where_elements_would_be_selected_by_other_tower
     monkeypatch.setattr(material_module, "load_matcher", lambda name: pretrained)
     loaded = LoadedData(learning(), None, EncoderUsed("clip", HASH, "every 1 s"), ())
     with pytest.raises(UsageError, match="by how clip saw clips before it was trained further.* train anew from clip"):
-        material_module._started(loaded, "runs/bima/checkpoint", ())
+        material_module._with_start_weights(loaded, "runs/bima/checkpoint", ())
