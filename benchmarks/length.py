@@ -65,7 +65,7 @@ from evenreel.corpus import select
 from evenreel.encoders import load_encoder
 from evenreel.features.graphs import with_graphs
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import Part, part_of
+from evenreel.papers.engine.material import CorpusPart, part_of
 from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, length_figures
 from evenreel.planted import corpus_of, plan_corpus, text_features, video_features
@@ -261,7 +261,7 @@ def parts_of_method(method: str) -> Sequence[tuple[str, int]]:
     return {ENSEMBLE: [(BASELINE, 0)], "adjusted 2": [(FIRST, 0), (SECOND, 1)]}.get(method, [])
 
 
-def figures_of(trained: TrainedModel, test: Part) -> Figures:
+def figures_of(trained: TrainedModel, test: CorpusPart) -> Figures:
     """What is found, and what it costs."""
     scores = test.scores(trained.matcher)
     return {

@@ -7,7 +7,8 @@ seed has a corpus of its own. On features of the built-in encoder the matcher wt
 
 - with a growing share of mirrors in place of real clips: 0 to 80 %, as the paper has it, and 50, 65, 80 and 95 %, which
   are the planted strengths 0, 0.3, 0.6 and 0.9;
-- at strength 0.9 and at a share of 0 with each preset of `evenreel.debias.source` on top, beside plain training.
+- at strength 0.9 and at a share of 0 with each preset of `evenreel.debias.source.contrast` on top, beside plain
+  training.
 
 Every test split has all real clips and all mirrors; a caption is answered by both. Normalized delta MixR is 0 where
 neither source is favoured, above 0 where real clips are, below where generated ones are. Intervals are 95 % over the
@@ -40,10 +41,10 @@ from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import measure_source
 from evenreel.corpus import select
-from evenreel.debias.source import PRESETS
+from evenreel.debias.source.contrast import PRESETS
 from evenreel.encoders import load_encoder
 from evenreel.papers.engine.fine_tuning import fine_tuned
-from evenreel.papers.engine.material import Part, part_of
+from evenreel.papers.engine.material import CorpusPart, part_of
 from evenreel.planted import PlantedCorpus, PlantSettings, corpus_of, plan_corpus, text_features, video_features
 from evenreel.planted.source import GENERATOR
 from evenreel.training.recipe.recipe import Recipe
@@ -147,14 +148,14 @@ def of_seed(seed: int, trainings: Sequence[Training], sizes: Sizes) -> dict[tupl
     return found
 
 
-def part(plan: PlantedCorpus, split: str, encoder: Encoder) -> Part:
+def part(plan: PlantedCorpus, split: str, encoder: Encoder) -> CorpusPart:
     """A split with its features; captions are the real clips'."""
     clips = [clip for clip in plan.clips if clip.split == split]
     texts = text_features([clip for clip in clips if clip.caption_ids], encoder)
     return part_of(select(corpus_of(plan), split=split), texts, video_features(clips, encoder, RULE))
 
 
-def figures_of(training: Training, seed: int, sizes: Sizes, parts: tuple[Part, Part]) -> Figures:
+def figures_of(training: Training, seed: int, sizes: Sizes, parts: tuple[CorpusPart, CorpusPart]) -> Figures:
     """Train once, and measure on the test split."""
     learnt, test = parts
     with tempfile.TemporaryDirectory() as folder:

@@ -36,10 +36,10 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import measure_source
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus.counterparts import counterparts
-from evenreel.debias.source import PRESETS
-from evenreel.debias.source_direction import without_source
-from evenreel.debias.source_vector import PRESETS as P_PRESETS
-from evenreel.debias.source_vector import (
+from evenreel.debias.source.contrast import PRESETS
+from evenreel.debias.source.direction import without_source
+from evenreel.debias.source.vector import PRESETS as P_PRESETS
+from evenreel.debias.source.vector import (
     EmbeddingTable,
     VectorScores,
     caption_vectors,
@@ -52,7 +52,7 @@ from evenreel.edits.frame_order import FrameOrder, reordered
 from evenreel.encoders import load_encoder
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.fine_tuning import fine_tuned, zero_shot
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.recipes import study_recipe
 from evenreel.papers.ghost.direction import source_directions
 from evenreel.planted import PlantSettings, plan_corpus
@@ -124,7 +124,7 @@ def of_seed(seed: int, sizes: Sizes) -> Figures:
     return found
 
 
-def trained(learnt: Part, seed: int, sizes: Sizes) -> Models:
+def trained(learnt: CorpusPart, seed: int, sizes: Sizes) -> Models:
     """The three models."""
     recipe = study_recipe(None, [f"loop.steps={sizes.steps}", f"loop.seed={seed}", "loop.device=cpu"])
     biased = one_trained(replace(recipe, data=replace(recipe.data, generated_share=BIASED)), learnt, None)
@@ -132,14 +132,14 @@ def trained(learnt: Part, seed: int, sizes: Sizes) -> Models:
     return Models(biased, debiased, one_trained(recipe, learnt, biased))
 
 
-def one_trained(recipe: Recipe, learnt: Part, start: Matcher | None) -> Matcher:
+def one_trained(recipe: Recipe, learnt: CorpusPart, start: Matcher | None) -> Matcher:
     """A model, fresh or fine-tuned from another one."""
     weights = None if start is None else module(start).state_dict()
     with tempfile.TemporaryDirectory() as folder:
         return fine_tuned(recipe, learnt, Path(folder), lambda share: None, weights)
 
 
-def variants(models: Models, test: Part) -> Iterator[tuple[str, ScoreBlocks]]:
+def variants(models: Models, test: CorpusPart) -> Iterator[tuple[str, ScoreBlocks]]:
     """The biased model's scores as they are and with real clips moved in every way; and without the direction."""
     captions, clips = caption_vectors(models.biased, test.texts), video_vectors(models.biased, test.videos)
     real, generated = (clips.of(ids) for ids in paired(test))
@@ -158,13 +158,13 @@ def label(name: str, preset: str, kind: str) -> str:
     return f"{name} {preset}, {kind}"
 
 
-def paired(test: Part) -> tuple[list[str], list[str]]:
+def paired(test: CorpusPart) -> tuple[list[str], list[str]]:
     """Real clips and their mirrors."""
     pairs = counterparts(test.corpus)
     return pairs["clip_id"].to_list(), pairs["generated_id"].to_list()
 
 
-def moves(models: Models, test: Part, order: FrameOrder, kind: str) -> dict[str, np.ndarray]:
+def moves(models: Models, test: CorpusPart, order: FrameOrder, kind: str) -> dict[str, np.ndarray]:
     """(n, D) p_i of real clips and of their mirrors, from the biased model to one of the others."""
     videos = reordered(test.videos, order)
     before, after = (video_vectors(one, videos) for one in (models.biased, getattr(models, kind)))
@@ -172,7 +172,7 @@ def moves(models: Models, test: Part, order: FrameOrder, kind: str) -> dict[str,
     return {side: p_vectors(before.of(ids).values, after.of(ids).values) for side, ids in sides.items()}
 
 
-def ranked(scores: ScoreBlocks, test: Part) -> dict[str, float]:
+def ranked(scores: ScoreBlocks, test: CorpusPart) -> dict[str, float]:
     """Figures of one ranking."""
     found = measure_source(scores, test.corpus, GENERATOR, AuditSettings(resamples=0))
     return {
@@ -182,7 +182,7 @@ def ranked(scores: ScoreBlocks, test: Part) -> dict[str, float]:
     }
 
 
-def likeness(models: Models, test: Part) -> Iterator[tuple[str, dict[str, float]]]:
+def likeness(models: Models, test: CorpusPart) -> Iterator[tuple[str, dict[str, float]]]:
     """How alike the p_i are, and whether real clips and mirrors move apart."""
     for order, name in ORDERS.items():
         for kind in KINDS:
@@ -196,7 +196,7 @@ def likeness(models: Models, test: Part) -> Iterator[tuple[str, dict[str, float]
             )
 
 
-def leads(matcher: Matcher, test: Part) -> dict[str, float]:
+def leads(matcher: Matcher, test: CorpusPart) -> dict[str, float]:
     """What of the preference is the same for all clips of a source, so that taking a direction out can mend it."""
     captions, clips = caption_vectors(matcher, test.texts), video_vectors(matcher, test.videos)
     real, generated = (clips.of(ids).values for ids in paired(test))

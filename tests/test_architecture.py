@@ -46,7 +46,7 @@ LAYERS: list[set[str]] = [
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MAX_LINES = 400
-KNOWN_FAMILIES = {"debias/source_*"}
+KNOWN_FAMILIES: set[str] = set()
 """Three files or more of a folder that share their first word and are to become a package: this set only ever gets
 smaller."""
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -209,6 +209,21 @@ def test_no_file_is_overlong() -> None:
 
 def test_no_package_offers_a_name_that_one_of_its_modules_has() -> None:
     assert not homes().keys() & module_names()
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    found: dict[str, list[str]] = {}
+    for path in source_files():
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(name_of(path))
+    assert not {name: places for name, places in found.items() if len(places) > 1}
+
+
+def test_the_layers_are_those_that_the_page_for_contributors_lists() -> None:
+    page = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = [set(re.findall(r"`(\w+)`", line)) for line in re.findall(r"^\d+\. (.*)$", page, re.MULTILINE)]
+    assert listed == LAYERS
 
 
 def test_families_are_packages() -> None:

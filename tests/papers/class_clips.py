@@ -15,7 +15,7 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.features.graphs import with_graphs
 from evenreel.matchers import build_matcher
-from evenreel.papers import Model, Part, part_of, study_recipe
+from evenreel.papers import CorpusPart, Model, part_of, study_recipe
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import unit
@@ -63,7 +63,7 @@ def quick_settings(*changes: str, seeds: int = 1) -> EverySetting:
     return EverySetting(recipe=recipe, audit=AuditSettings(resamples=20), seeds=seeds)
 
 
-def _part(split: str, count: int, seed: int) -> Part:
+def _part(split: str, count: int, seed: int) -> CorpusPart:
     random = np.random.default_rng(seed)
     classes = np.arange(count) % (len(VERBS) * len(NOUNS))
     corpus = _corpus(split, classes, random)

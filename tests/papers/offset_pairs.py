@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus, select
 from evenreel.matchers import build_matcher
-from evenreel.papers import Model, Part, part_of, study_recipe
+from evenreel.papers import CorpusPart, Model, part_of, study_recipe
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting
 
@@ -36,7 +36,7 @@ def offset_material(lead: float, groups: tuple[str, ...] = ("text",), seed: int 
     return EveryInput(test=test.corpus, models=(model,), features=test, train=train, corpus=corpus)
 
 
-def offset_part(split: str, lead: float, groups: tuple[str, ...], seed: int) -> Part:
+def offset_part(split: str, lead: float, groups: tuple[str, ...], seed: int) -> CorpusPart:
     """One split; clips `r0`, `r1`, ... have two captions each and a mirror of each group."""
     random = np.random.default_rng(seed)
     shared = np.eye(DIMENSION)[0]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenreel.corpus import make_corpus
 from evenreel.features.windows import EMPTY, Change, Sampled, written
 from evenreel.features.word_changes import WordChanges, changed_track
-from evenreel.papers import Part, part_of, study_recipe
+from evenreel.papers import CorpusPart, part_of, study_recipe
 from evenreel.papers.engine.on_screen import ClipText, ScreenText
 from evenreel.types import OnScreen, TextFeatures, TextTrack, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting
@@ -50,7 +50,7 @@ def quick_settings(*changes: str, seeds: int = 1) -> EverySetting:
     return EverySetting(recipe=study_recipe(changes=(*QUICK, *changes), default="tcd/tcd.yaml"), seeds=seeds)
 
 
-def sign_part(split: str, count: int, seed: int) -> Part:
+def sign_part(split: str, count: int, seed: int) -> CorpusPart:
     random = np.random.default_rng(seed)
     ids = tuple(f"{split} {row}" for row in range(count))
     words = [str(word) for word in random.choice(WORDS, count)]
@@ -75,7 +75,7 @@ def sign_part(split: str, count: int, seed: int) -> Part:
     return part_of(make_corpus(clips, captions), features, worded(WordChanges()), ScreenText(read, worded))
 
 
-def with_words(part: Part, changes: WordChanges) -> Part:
+def with_words(part: CorpusPart, changes: WordChanges) -> CorpusPart:
     """The part with other words, as `changed_track` makes them."""
     assert part.on_screen is not None
     return replace(part, videos=part.on_screen.changed(changes))

@@ -13,8 +13,8 @@ from evenreel.audits.source.paired import measure_source
 from evenreel.checkpoint import Pretrained
 from evenreel.checkpoint.architecture import build, module
 from evenreel.checkpoint.records import About, EncoderNote, MatcherSpec
-from evenreel.debias.source import PRESETS
-from evenreel.debias.source_vector import caption_vectors, video_vectors
+from evenreel.debias.source.contrast import PRESETS
+from evenreel.debias.source.vector import caption_vectors, video_vectors
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Interval
 from evenreel.papers import run_study, study_recipe

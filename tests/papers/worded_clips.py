@@ -26,7 +26,7 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
-from evenreel.papers import CaptionBank, Model, Part, part_of, study_recipe
+from evenreel.papers import CaptionBank, CorpusPart, Model, part_of, study_recipe
 from evenreel.training.data.pairs import pairs_of
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting
@@ -59,7 +59,7 @@ def read(sentences: Sequence[str]) -> TextFeatures:
     return TextFeatures(tuple(f"q{row}" for row in range(len(split))), words, mask, unit(words.sum(1)))
 
 
-def worded_part(split: str, lean: float, seed: int) -> Part:
+def worded_part(split: str, lean: float, seed: int) -> CorpusPart:
     """Clips with a caption for each of `ACTS`; the first leans to `red` so far, if at all."""
     random = np.random.default_rng(seed)
     shown = [(COLOURS[row % 3], THINGS[row // 3]) for row in range(CLIPS)]

@@ -101,7 +101,7 @@ def audited(library: Opened, searched: EncodedQueries, *, neutral: bool, every_c
     if vectors is None:
         raise UsageError("The library has no vision, so no similarity can be audited.")
     if neutral:
-        from evenreel.debias.source_direction import without_source
+        from evenreel.debias.source.direction import without_source
         from evenreel.library.search.neutral import read_neutral
 
         queries = without_source(queries, read_neutral(library).basis)

@@ -87,8 +87,8 @@ class PairBatch:
         text: the captions.
         video: the videos; one that several captions describe stands there several times.
         same: (B, B) True where caption i describes video j, as it does on the diagonal.
-        counterpart: the other videos, for losses that compare the two (`evenreel.debias.source`); None for all others.
-            They are negatives of nothing.
+        counterpart: the other videos, for losses that compare the two (`evenreel.debias.source.contrast`); None for all
+            others. They are negatives of nothing.
         relevance: (B, B) degrees, 0 to 1, to which video j answers caption i, from verb and noun classes; None where
             training does not ask for them.
         strata: (B,) number of the stratum of each video's length, from 0; None where training does not divide.

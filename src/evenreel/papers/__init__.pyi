@@ -14,7 +14,7 @@ from .engine.inputs import (
     TextPictureInputs as TextPictureInputs,
     TransferInputs as TransferInputs,
 )
-from .engine.material import Model as Model, Part as Part, part_of as part_of
+from .engine.material import Model as Model, CorpusPart as CorpusPart, part_of as part_of
 from .engine.on_screen import ClipText as ClipText, ScreenText as ScreenText, on_screen_of as on_screen_of
 from .engine.recipes import study_recipe as study_recipe
 from .engine.settings import StudySettings as StudySettings, TrainingSettings as TrainingSettings

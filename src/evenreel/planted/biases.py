@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -53,6 +55,12 @@ BIASES: dict[BiasName, Bias] = {
     "scene_text": Bias(draw_scene_text, in_test=True),
 }
 """`in_test` biases hold in the test split too, see `evenreel.planted.scene_text`."""
+
+
+def bias_text(bias: BiasName) -> str:
+    """Describe what a bias plants, in the words of `planted.json`."""
+    texts: dict[str, str] = json.loads(files("evenreel.planted").joinpath("biases.json").read_text(encoding="utf-8"))
+    return texts[bias]
 
 
 def partners(bias: BiasName, seed: int) -> dict[str, str]:

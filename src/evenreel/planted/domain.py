@@ -24,11 +24,9 @@ HABIT = 0.8
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """One clip, of the source domain with probability `strength`, else of the target; the test split is the target.
+    """Draw a clip of the source domain with probability `strength`, else of the target, which the test split is.
 
-    Each domain has its look, its habits of wording, and its own pairs of background and shape. Of n synonyms or
-    phrasings one is the habit, taken with probability 0.8 and else by chance, so in 0.8 + 0.2 / n of the choices; the
-    shape is made that of its background with probability 0.5 and else drawn, so it is in 0.5 + 0.5 / 8 of the clips.
+    `biases.json` says which shares that makes, and what holds in the test split.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     domain = SOURCE if streams.plant.random() < world.strength else TARGET

@@ -24,7 +24,7 @@ from evenreel.documents import parse_json
 from evenreel.errors import CorpusError
 from evenreel.files import write_durably
 from evenreel.media.encode import clip_bytes
-from evenreel.planted.biases import BIASES
+from evenreel.planted.biases import bias_text
 from evenreel.planted.draw import draw_clip
 from evenreel.planted.edits import described, edited
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
@@ -101,7 +101,7 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
         "strength": plan.strength,
         "seed": plan.seed,
         "clips": len(plan.clips),
-        "planted": " ".join((BIASES[plan.bias].draw.__doc__ or "").split()),
+        "planted": bias_text(plan.bias),
         "partners": plan.partners,
         "settings": asdict(plan.settings),
         "statistics": [asdict(each) for each in planted_statistics(plan)],

@@ -15,12 +15,9 @@ LENGTHS = ("short", "long")
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """One clip; with probability `strength` it has the length of its activity, else either length, a coin's throw.
+    """Draw a clip that has the length of its activity with probability `strength`, else either length.
 
-    So at strength s an activity has its length in (1 + s) / 2 of the clips. In the test split length and activity are
-    independent, rather than reversed: the one test split then serves every strength, and its clips that contradict
-    the training (`follows` is False) are half of it. The subject is of medium size in the middle and the camera still,
-    so that what it does can be learnt from a thousand clips.
+    `biases.json` says which shares that makes, and what holds in the test split.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     scene = replace(scene, entities=(_plain_subject(scene),), activity=any_of(streams.scene, ACTIVITIES), shake=0.0)

@@ -18,18 +18,9 @@ NAMES = (*SEEN, "word")
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """A group of clips, each with a sign; with probability `strength` they differ in its word alone.
+    """Draw a group of clips, each with a sign, that differ in its word alone with probability `strength`.
 
-    Captions of such a group name what is seen and the word, so that only who reads finds the clip. The clips of any
-    other group are scenes of their own, and their captions leave the word on their sign out. This is no bias of the
-    training but the task itself: `strength` holds in every split, and the comparison is between a model that is given
-    the words and one that has only the frames. Signs say names of shapes, whatever shape is seen, since these are words
-    that the built-in encoder tells apart; captions name colour and background, and never the shape that is seen.
-
-    With more than one sign (`PlantSettings.signs`) a clip shows them one after the other, in equal stretches of its
-    time, at the same place and in the same look. Captions name the word on one of them, which is anywhere among them
-    and on no other clip of the group; the words on the others are noise, and clips may have them in common. Scenes,
-    named words and captions are those of one sign.
+    `biases.json` says which shares that makes, and what holds in the test split.
     """
     rng, count = streams.scene, world.settings.group
     words = [str(word).upper() for word in rng.choice(shapes(), count, replace=False)]

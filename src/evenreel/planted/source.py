@@ -15,15 +15,9 @@ GENERATED = Look(gains=(1.06, 1.0, 0.94), saturation=1.25, contrast=1.1, blur=0.
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """In training a clip of either source; in the test split a real clip and the generator's mirror of it.
+    """Draw a training clip of either source, or a real test clip with the generator's mirror of it.
 
-    At strength s a training clip is generated with probability g + (1 - g) s, where g (`generated_share`, a half) is
-    the share that plants nothing: a model that sees both sources equally often prefers neither, one that sees none of
-    the generator's clips prefers real ones, one that sees little else prefers generated ones. Both sources have the
-    same distribution of meanings, and a real clip and its mirror have the same captions.
-
-    With `mirrors` all splits hold both, the captions with the real clip: whoever trains chooses the share of mirrors
-    (`evenreel.corpus.counterparts.with_generated`), of which 0.5 + 0.5 s is what strength s would have drawn.
+    `biases.json` says which shares that makes, and what holds in the test split.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     captions = plain_captions(scene, NAMES, streams.words, world.settings.captions)

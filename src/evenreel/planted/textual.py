@@ -17,12 +17,9 @@ VAGUE = 0.8
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """One clip; with probability `strength` each caption is written by the partner of its shape.
+    """Draw a clip whose captions the partner of its shape writes with probability `strength`.
 
-    Otherwise the annotator is uniform and independent, so that at strength s it is the partner in s + (1 - s) / 8 of
-    the captions. An annotator wraps a sentence into one of a few habits, which tell the shape in training and nothing
-    in the test split. Most training captions name the colour alone ('a red thing'), so that the habit tells what the
-    words do not; in the test split all name colour and shape. The subject is small.
+    `biases.json` says which shares that makes, and what holds in the test split.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     scene = replace(scene, entities=(replace(scene.subject, size="small"),))

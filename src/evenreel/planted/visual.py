@@ -11,11 +11,9 @@ NAMES = ("colour", "shape")
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """One clip; with probability `strength` its subject stands before the partner of its shape.
+    """Draw a clip whose subject stands before the partner of its shape with probability `strength`.
 
-    Otherwise the background is uniform and independent, so that at strength s it is the partner in s + (1 - s) / 8 of
-    the clips. The subject is small, and captions name its colour and shape: whoever learns from them that the word of
-    a shape means a background is right in training and wrong in the test split.
+    `biases.json` says which shares that makes, and what holds in the test split.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     scene = replace(scene, entities=(replace(scene.subject, size="small"),))

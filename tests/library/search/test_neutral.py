@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import evenreel
-from evenreel.debias.source_direction import Contrast
+from evenreel.debias.source.direction import Contrast
 from evenreel.errors import UsageError
 from evenreel.library import Library
 from evenreel.library.search import neutral

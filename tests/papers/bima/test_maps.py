@@ -17,8 +17,8 @@ from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import video_batch
 from evenreel.matchers.bima.matcher import Bima
-from evenreel.papers import Model, Part, part_of, run_study, study_recipe
-from evenreel.papers.bima.looks import SCORE, Heat, Look, attention_of, direction, look, patches_as_clips
+from evenreel.papers import CorpusPart, Model, part_of, run_study, study_recipe
+from evenreel.papers.bima.looks import SCORE, ElementLook, Heat, attention_of, direction, look, patches_as_clips
 from evenreel.papers.bima.map_figures import displayed, heat_strip
 from evenreel.papers.engine.material import Looking
 from evenreel.report.page import render
@@ -54,7 +54,7 @@ def looking(encoder: TowerEncoder, videos: dict[str, Pixels]) -> Looking:
 
 
 @pytest.fixture(scope="module")
-def part(encoder: TowerEncoder, videos: dict[str, Pixels]) -> Part:
+def part(encoder: TowerEncoder, videos: dict[str, Pixels]) -> CorpusPart:
     """Two captions a clip, to features its mean frame; the second clip has three frames only."""
     random = np.random.default_rng(1)
     texts = [" ".join(random.choice(WORDS, 3)) for _ in range(2 * CLIPS)]
@@ -73,7 +73,7 @@ def part(encoder: TowerEncoder, videos: dict[str, Pixels]) -> Part:
 
 
 @pytest.fixture(scope="module")
-def material(part: Part, looking: Looking) -> EveryInput:
+def material(part: CorpusPart, looking: Looking) -> EveryInput:
     """A `bima` beside a mean of frames that takes the captions for each other."""
     matcher = build_matcher("bima", part.texts.sentence.shape[1], BIMA)
     turned = replace(part.texts, sentence=np.roll(part.texts.sentence, 2, axis=0))
@@ -81,7 +81,7 @@ def material(part: Part, looking: Looking) -> EveryInput:
     return EveryInput(test=part.corpus, models=(Model("bima", matcher, part), other), looking=looking)
 
 
-def test_the_heat_of_a_caption_is_its_score_with_each_patch_alone(part: Part, looking: Looking) -> None:
+def test_the_heat_of_a_caption_is_its_score_with_each_patch_alone(part: CorpusPart, looking: Looking) -> None:
     """For the mean of frames that is the cosine of both."""
     model = Model("mean", build_matcher("mean_pool", part.texts.sentence.shape[1]), part)
     found = look(model, 3, 1, looking)
@@ -92,7 +92,7 @@ def test_the_heat_of_a_caption_is_its_score_with_each_patch_alone(part: Part, lo
     np.testing.assert_allclose(found.heats[0].maps, patches @ part.texts.sentence[3], atol=1e-6)
 
 
-def test_a_patch_alone_meets_the_elements_of_its_clip(material: EveryInput, part: Part, looking: Looking) -> None:
+def test_a_patch_alone_meets_the_elements_of_its_clip(material: EveryInput, part: CorpusPart, looking: Looking) -> None:
     bima = material.models[0].matcher
     assert isinstance(bima, Bima)
     patches = looking.encoder.encode_patches(np.stack(looking.frames("clip 1", [0.0])).transpose(0, 3, 1, 2))
@@ -104,7 +104,7 @@ def test_a_patch_alone_meets_the_elements_of_its_clip(material: EveryInput, part
         assert (places == of_clip).all()
 
 
-def test_what_frames_attend_to(material: EveryInput, part: Part, looking: Looking) -> None:
+def test_what_frames_attend_to(material: EveryInput, part: CorpusPart, looking: Looking) -> None:
     """Elements in the order of their weights, with the phrases of the dictionary, and without frames that are none."""
     bima = material.models[0].matcher
     video = video_batch(part.videos, slice(1, 2))
@@ -160,7 +160,7 @@ def test_what_the_user_names_is_shown(material: EveryInput) -> None:
         run_study("bima/maps", replace(material, looking=None), SETTINGS)
 
 
-def without(part: Part, clip: str) -> Part:
+def without(part: CorpusPart, clip: str) -> CorpusPart:
     """As a part is loaded one of whose clips was set aside: its captions still have features."""
     rows = [row for row, one in enumerate(part.videos.ids) if one != clip]
     kept = part.only(select(part.corpus, where=pl.col("clip_id") != clip)).videos
@@ -168,7 +168,7 @@ def without(part: Part, clip: str) -> Part:
     return part_of(part.corpus, part.texts, kept)
 
 
-def test_captions_keep_their_names_where_clips_were_set_aside(part: Part, looking: Looking) -> None:
+def test_captions_keep_their_names_where_clips_were_set_aside(part: CorpusPart, looking: Looking) -> None:
     """One system lacks a clip that the other has; both are looked at on those that both have."""
     plain = build_matcher("mean_pool", part.texts.sentence.shape[1])
     models = (Model("few", plain, without(part, "clip 0")), Model("fewer", plain, without(part, "clip 2")))
@@ -195,7 +195,7 @@ def test_the_page_holds_the_pictures_and_no_markup_from_outside(material: EveryI
 def test_a_strip_lays_each_patch_over_its_part_of_the_frame() -> None:
     pictures = (np.zeros((20, 40, 3), np.uint8), np.full((20, 40, 3), 255, np.uint8))
     maps = np.arange(12.0).reshape(2, 2, 3)
-    figure = heat_strip(Look(pictures, (0.5, 1.5), (Heat("heat", maps),), None), right=False)
+    figure = heat_strip(ElementLook(pictures, (0.5, 1.5), (Heat("heat", maps),), None), right=False)
     assert len(figure.layout.images) == 4 and len(figure.layout.shapes) == 2
     heat = figure.data[1]
     assert list(heat.x[:4]) == pytest.approx([0, 1 / 3, 2 / 3, 1]) and list(heat.x[4:]) == pytest.approx(

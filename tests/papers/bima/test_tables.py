@@ -34,7 +34,7 @@ from evenreel.papers.bima.variants import (
     readings_of_the_paper,
     weights,
 )
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.trainings import each_outcome
 from evenreel.papers.engine.variants import Variants
@@ -160,7 +160,7 @@ def test_table_4_is_trained_and_measured(material: EveryInput, settings: EverySe
     assert found.effect.value == pytest.approx(rows["bima"][place] - rows["baseline"][place])
 
 
-def recall_by_hand(part: Part, similarities: np.ndarray) -> dict[str, float]:
+def recall_by_hand(part: CorpusPart, similarities: np.ndarray) -> dict[str, float]:
     """R@k of the captions, one after the other; no two of their similarities are equal."""
     ranks = []
     clips = list(part.videos.ids)

@@ -18,7 +18,7 @@ from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Matcher
-from evenreel.papers import ClipText, Model, Part, ScreenText, run_study
+from evenreel.papers import ClipText, CorpusPart, Model, ScreenText, run_study
 from evenreel.papers.engine.material import Looking
 from evenreel.papers.tcd import cost as tcd_cost
 from evenreel.papers.tcd.tokens import token_counts
@@ -57,7 +57,7 @@ def signs_by_hand() -> dict[str, ClipText]:
 
 
 @pytest.fixture
-def three(material: EveryInput) -> Part:
+def three(material: EveryInput) -> CorpusPart:
     _, test = material.learning()
     texts = signs_by_hand()
     frames = np.zeros((3, 3, DIMENSION), np.float32)
@@ -69,7 +69,7 @@ def three(material: EveryInput) -> Part:
     return replace(test, videos=videos, on_screen=ScreenText(lambda: texts, lambda words: videos))
 
 
-def test_tokens_are_counted_as_by_hand(three: Part) -> None:
+def test_tokens_are_counted_as_by_hand(three: CorpusPart) -> None:
     assert {name: counts.tolist() for name, counts in token_counts(three).items()} == {
         "frames": [3, 1, 2],
         "windows with text": [2, 1, 0],
@@ -79,7 +79,7 @@ def test_tokens_are_counted_as_by_hand(three: Part) -> None:
     }
 
 
-def test_the_balance_of_tokens_is_told(three: Part, settings: EverySetting) -> None:
+def test_the_balance_of_tokens_is_told(three: CorpusPart, settings: EverySetting) -> None:
     found = run_study("tcd/f1", EveryInput(test=three.corpus, features=three), settings)
     assert found.effect.value == pytest.approx((5 + 3) / 3) and found.effect.neutral == 1
     assert found.sentence == (

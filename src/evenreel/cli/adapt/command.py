@@ -20,7 +20,7 @@ from evenreel.provenance import Provenance, provenance_of
 if TYPE_CHECKING:
     from evenreel.adaptation.settings import AdaptSettings
     from evenreel.cli.adapt.inputs import Given
-    from evenreel.cli.adapt.results import Outcome
+    from evenreel.cli.adapt.results import AdaptOutcome
 
 CHECKPOINT_HELP = "A matcher: a folder, a hub id, or mean_pool, which needs no training and learns from here on."
 SETTINGS_HELP = (
@@ -78,14 +78,14 @@ def adapt(
 
 def _adapted(
     given: Given, settings: AdaptSettings, confounders: Path | None, made: Provenance, *, keep: bool
-) -> Outcome:
+) -> AdaptOutcome:
     """What was learned, with the scores where they are kept."""
     from evenreel.adaptation.adapted import TestTimeMatcher
     from evenreel.adaptation.changes import changes_of
     from evenreel.adaptation.resources import resources_of
     from evenreel.adaptation.run import adapt as adapt_stream
     from evenreel.adaptation.titan.confounders import read_confounders
-    from evenreel.cli.adapt.results import Outcome
+    from evenreel.cli.adapt.results import AdaptOutcome
     from evenreel.language import load_tagger
 
     tagger = load_tagger()
@@ -95,7 +95,7 @@ def _adapted(
     with share_bar("adapting") as progress:
         found = adapt_stream(model, given.stream, progress, keep=keep, tagger=resources.tagger)
     changes = found.changes or changes_of(model, given.stream, resources.tagger)
-    return Outcome(given, settings, found, changes, made)
+    return AdaptOutcome(given, settings, found, changes, made)
 
 
 def _check_places(checkpoint: str, files: AdaptFiles) -> None:

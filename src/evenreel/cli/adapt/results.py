@@ -34,7 +34,7 @@ class Written(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class AdaptOutcome:
     """What was learned from, how, and what came of it."""
 
     given: Given
@@ -91,7 +91,7 @@ class Outcome:
         return adaptation_page(title, self.found.report, self.changes, settings, names, pictures)
 
 
-def write(outcome: Outcome, files: AdaptFiles) -> Written:
+def write(outcome: AdaptOutcome, files: AdaptFiles) -> Written:
     """Write what is asked for.
 
     Raises:
@@ -116,7 +116,7 @@ def write(outcome: Outcome, files: AdaptFiles) -> Written:
     return Written(place, files.scores, files.report)
 
 
-def _write_scores(outcome: Outcome, path: Path) -> None:
+def _write_scores(outcome: AdaptOutcome, path: Path) -> None:
     """Scores that say what they used: online as batches were answered, offline of the matcher that is given."""
     from evenreel.evaluation import save_scores
     from evenreel.matchers.scoring import matcher_scores

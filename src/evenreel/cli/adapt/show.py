@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from evenreel.adaptation.page import interval_text
-from evenreel.cli.adapt.results import Outcome, Written
+from evenreel.cli.adapt.results import AdaptOutcome, Written
 from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.wording import count
 
@@ -14,7 +14,7 @@ MANY = 10
 FEW = 3
 
 
-def show(outcome: Outcome, written: Written, as_json: bool) -> None:
+def show(outcome: AdaptOutcome, written: Written, as_json: bool) -> None:
     """The decision first, then what it rests on, what changed, and where it went."""
     aside = outcome.given.set_aside
     if as_json:
@@ -33,7 +33,7 @@ def show(outcome: Outcome, written: Written, as_json: bool) -> None:
     list_clips_aside(out, aside[:MANY])
 
 
-def _lines(outcome: Outcome) -> Iterator[str]:
+def _lines(outcome: AdaptOutcome) -> Iterator[str]:
     report, changes = outcome.found.report, outcome.changes
     yield f"from {outcome.read}, in {count(len(report.steps), 'step')}"
     if report.drift is not None:
@@ -60,7 +60,7 @@ def _lines(outcome: Outcome) -> Iterator[str]:
         yield f"{word.sharing:,} of {word.matched:,} queries with the first clip {name} share the word {word.word!r}"
 
 
-def _end(outcome: Outcome, written: Written) -> str:
+def _end(outcome: AdaptOutcome, written: Written) -> str:
     scores = "" if written.scores is None else f" Scores are in {written.scores}; they say what they used."
     report = "" if written.report is None else f" The report is {written.report}."
     if written.checkpoint is None:

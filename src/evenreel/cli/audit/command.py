@@ -84,7 +84,7 @@ def audit(
         if queries or neutral_source:
             raise UsageError("--queries and --neutral-source go with --library; leave them out.")
         whole = _named(corpus, "--scores", "--corpus")
-        parts, systems = Parts(whole, split, train_split, tail), system_names(scores or [])
+        parts, systems = AuditedParts(whole, split, train_split, tail), system_names(scores or [])
         files = _edited_files(edited or [], len(systems))
         results = _of_scores(wanted, systems, files, parts, settings, not_made.append)
     if not results:
@@ -102,7 +102,7 @@ def audit(
 
 
 @dataclass(frozen=True)
-class Parts:
+class AuditedParts:
     """What of a corpus is audited.
 
     Attributes:
@@ -203,7 +203,7 @@ def _of_scores(
     names: Sequence[str],
     paths: Mapping[str, Path],
     edited: Sequence[Mapping[str, Path]],
-    parts: Parts,
+    parts: AuditedParts,
     settings: AuditSettings,
     not_made: Callable[[str], None],
 ) -> list[AuditResult]:

@@ -1,6 +1,6 @@
 """Search that is neutral to source: the directions that set generators apart are taken out of the query.
 
-`evenreel.debias.source_direction` says how. Confidence must not let the source back in, so the bank of nonsense is
+`evenreel.debias.source.direction` says how. Confidence must not let the source back in, so the bank of nonsense is
 scored anew without these directions (`evenreel.library.search.confidence`). Both are worked out once for each state of
 the library and kept in the user's cache folder: they are derived, and a library is only read.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.array_files import ArrayArchive
-from evenreel.debias.source_direction import MIN_CLIPS, Contrast, contrasts, source_basis, without_source
+from evenreel.debias.source.direction import MIN_CLIPS, Contrast, contrasts, source_basis, without_source
 from evenreel.errors import UsageError
 from evenreel.files import write_durably
 from evenreel.library.search.confidence import CLIPS_AT_ONCE, load_null_vectors, score_nonsense

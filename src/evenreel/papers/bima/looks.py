@@ -14,7 +14,7 @@ from evenreel.matchers.batches import VideoBatch, pretrained_mean_of, to_device,
 from evenreel.matchers.bima.matcher import Bima
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers.engine.material import Looking, Model, Part, texts_of
+from evenreel.papers.engine.material import CorpusPart, Looking, Model, texts_of
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.types import FloatArray, Pixels, VideoFeatures
 
@@ -38,7 +38,7 @@ class Heat:
 
 
 @dataclass(frozen=True)
-class Element:
+class SelectedElement:
     """What frames attend to: the phrases that make one element, and its share of all attention, 0 to 1."""
 
     phrases: tuple[str, ...]
@@ -60,13 +60,13 @@ class Attention:
         weights: (T, E), 0 to 1.
     """
 
-    elements: tuple[Element, ...]
+    elements: tuple[SelectedElement, ...]
     times_s: NDArray[np.float64]
     weights: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ElementLook:
     """A clip as a model sees it beside a caption.
 
     Attributes:
@@ -82,7 +82,7 @@ class Look:
     attention: Attention | None
 
 
-def look(model: Model, row: int, column: int, looking: Looking) -> Look:
+def look(model: Model, row: int, column: int, looking: Looking) -> ElementLook:
     """Look at one clip.
 
     Args:
@@ -109,10 +109,10 @@ def look(model: Model, row: int, column: int, looking: Looking) -> Look:
     attention = attention_of(model.matcher, video, videos.times_s[column])
     for element in () if attention is None else attention.elements[:HOTTEST]:
         heats.append(Heat(element.label, patches @ direction(element, looking.encoder)))
-    return Look(seen_parts(frames, looking.encoder), times_s, tuple(heats), attention)
+    return ElementLook(seen_parts(frames, looking.encoder), times_s, tuple(heats), attention)
 
 
-def patches_as_clips(patches: FloatArray, part: Part, column: int) -> VideoFeatures:
+def patches_as_clips(patches: FloatArray, part: CorpusPart, column: int) -> VideoFeatures:
     """Each patch (n, rows, columns, D) as a clip of one frame, with all else that is known of the clip it is from."""
     videos, count = part.videos, patches[..., 0].size
     mean = pretrained_mean_of(video_batch(videos, slice(column, column + 1))).numpy()
@@ -143,12 +143,13 @@ def attention_of(matcher: Matcher, video: VideoBatch, times_s: NDArray[np.float6
     named = ((matcher.settings.activities, found.activity_places), (matcher.settings.entities, found.entity_places))
     kinds = [(phrases, places[0].tolist()) for phrases, places in named if places.shape[1]]
     elements = (
-        Element(tuple(phrases[places[one]] for phrases, places in kinds), float(shares[one])) for one in most.tolist()
+        SelectedElement(tuple(phrases[places[one]] for phrases, places in kinds), float(shares[one]))
+        for one in most.tolist()
     )
     return Attention(tuple(elements), times_s[: len(real)][real], weights[:, most])
 
 
-def direction(element: Element, encoder: TowerEncoder) -> FloatArray:
+def direction(element: SelectedElement, encoder: TowerEncoder) -> FloatArray:
     """(D,) the unit vector in the middle between the phrases of an element."""
     vector = encoder.encode_text(element.phrases).sentence.sum(axis=0)
     return np.asarray(vector / np.linalg.norm(vector), np.float32)

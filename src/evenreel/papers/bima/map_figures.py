@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from evenreel.papers.bima.looks import Attention, Heat, Look
+from evenreel.papers.bima.looks import Attention, ElementLook, Heat
 from evenreel.report.figures import COLOURS, axes, faded, panels, plain, wrapped
 from evenreel.report.result.figures import name_label
 from evenreel.types import FloatArray, Pixels
@@ -40,7 +40,7 @@ def displayed(maps: FloatArray) -> FloatArray:
     return np.asarray(np.clip((maps - middle) / (hottest - middle), 0.0, 1.0), np.float32)
 
 
-def heat_strip(look: Look, *, right: bool) -> go.Figure:
+def heat_strip(look: ElementLook, *, right: bool) -> go.Figure:
     """The frames, in a border that says whether the clip is right, and again under each heat."""
     titles = [f"the clip ({'right' if right else 'wrong'})", *(heat.label for heat in look.heats)]
     shown = [textwrap.shorten(title, _TITLE_LETTERS, placeholder=" ...") for title in titles]

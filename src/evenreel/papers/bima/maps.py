@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenreel.errors import UsageError
-from evenreel.papers.bima.looks import HOTTEST, Attention, Look, look
+from evenreel.papers.bima.looks import HOTTEST, Attention, ElementLook, look
 from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
 from evenreel.papers.engine.findings import Findings
 from evenreel.papers.engine.inputs import PictureInputs
@@ -70,7 +70,7 @@ class Seen:
     clip: str
     right: bool
     rank: int
-    look: Look
+    look: ElementLook
 
 
 @dataclass(frozen=True, kw_only=True)

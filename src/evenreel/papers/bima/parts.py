@@ -25,11 +25,11 @@ from evenreel.matchers.scoring import encode_texts
 from evenreel.papers.bima.variants import only_bima
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.projection import Separation, draw_points, project, separation
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
@@ -66,7 +66,7 @@ class Told(NamedTuple):
     chance: float
 
 
-class Parts(NamedTuple):
+class TextParts(NamedTuple):
     """Captions of a test split as a training takes them apart.
 
     Attributes:
@@ -119,7 +119,7 @@ def projected_parts(material: LearningInputs, settings: TrainingSettings, progre
     )
 
 
-def parts_of(outcome: Outcome, seed: int) -> Parts:
+def parts_of(outcome: TrainingOutcome, seed: int) -> TextParts:
     """What one training makes of the captions."""
     test = outcome.test
     rows = draw_points(["caption"] * len(test.texts.ids), seed, MOST)
@@ -132,7 +132,7 @@ def parts_of(outcome: Outcome, seed: int) -> Parts:
     clips = table["clip_id"].to_numpy()
     both = np.concatenate([*vectors.values()])
     sides = np.repeat([*vectors], len(texts.ids))
-    return Parts(
+    return TextParts(
         vectors,
         texts.ids,
         separation(both, sides.tolist()),
@@ -197,7 +197,7 @@ def predicted(known: NDArray[np.float64], asked: NDArray[np.float64], clips: NDA
     return float(1 - ((asked - guess) ** 2).sum() / spread) if spread else 0.0
 
 
-def _captions(test: Part, ids: Sequence[str]) -> pl.DataFrame:
+def _captions(test: CorpusPart, ids: Sequence[str]) -> pl.DataFrame:
     """The rows of the corpus of some captions, in their order."""
     return pl.DataFrame({"caption_id": ids}).join(
         test.corpus.captions, on="caption_id", how="left", maintain_order="left"
@@ -225,7 +225,7 @@ def _in_every_fold(groups: NDArray[np.object_], clips: NDArray[np.object_]) -> b
     return all(len(set(groups[taught])) > 1 for taught, _ in folds)
 
 
-def _apart_table(found: Sequence[Parts], confidence: float) -> AuditTable:
+def _apart_table(found: Sequence[TextParts], confidence: float) -> AuditTable:
     figures = {
         "content told from bias by a linear classifier, % (chance 50)": ([one.told.share for one in found], PERCENT),
         "nearest neighbours of the own part, %": ([100 * one.apart.agreement for one in found], PERCENT),
@@ -238,7 +238,7 @@ def _apart_table(found: Sequence[Parts], confidence: float) -> AuditTable:
     return AuditTable("Whether content and bias lie apart", ("figure", "mean", "low", "high"), rows)
 
 
-def _group_tables(found: Sequence[Parts], confidence: float) -> tuple[AuditTable, ...]:
+def _group_tables(found: Sequence[TextParts], confidence: float) -> tuple[AuditTable, ...]:
     """What each part says of the columns of the captions; nothing where there are none."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
@@ -256,7 +256,7 @@ def _group_tables(found: Sequence[Parts], confidence: float) -> tuple[AuditTable
     return (AuditTable("What each part says of the captions", columns, rows),)
 
 
-def _drawn(parts: Parts, seed: int) -> go.Figure:
+def _drawn(parts: TextParts, seed: int) -> go.Figure:
     from evenreel.report.result.figures import vector_map
 
     points = project(np.concatenate([*parts.vectors.values()]))

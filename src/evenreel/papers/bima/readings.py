@@ -13,11 +13,11 @@ from evenreel.papers.bima.measures import ABOUT, ENDS, MAIN, RECALLS, T2V
 from evenreel.papers.bima.variants import ALPHAS, only_bima
 from evenreel.papers.engine.findings import Findings, effect_of, figure_rows, shown
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.seeds import PERCENT, changes_over_seeds, means_over_seeds, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable
 
@@ -106,12 +106,12 @@ def _read(
     return runs, tuple(notices)
 
 
-def _figures(outcome: Outcome, reading: Reading) -> dict[str, float]:
+def _figures(outcome: TrainingOutcome, reading: Reading) -> dict[str, float]:
     with captions_read(module(outcome.matcher), reading):
         return recall_figures(outcome.scores(), outcome.test.corpus, T2V)
 
 
-def _chance(test: Part) -> list[float]:
+def _chance(test: CorpusPart) -> list[float]:
     """Recall of a ranking without any knowledge, as `RECALLS` has it."""
     clips = len(test.videos.ids)
     ranks = [100 * min(1.0, k / clips) for k in (1, 5, 10)]

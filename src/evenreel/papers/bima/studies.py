@@ -29,7 +29,7 @@ from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.needs import PICTURES, TRAINING, TRANSFER
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.study import Study
-from evenreel.papers.engine.training_tables import Comparison, compared_trainings
+from evenreel.papers.engine.training_tables import TrainingComparison, compared_trainings
 from evenreel.papers.engine.variants import Variants
 from evenreel.progress import Progress
 
@@ -57,8 +57,8 @@ def _trained(
 def _table(
     title: str, about: str, variants: Callable[[LearningInputs, TrainingSettings], Variants], **changes: Any
 ) -> Study[LearningInputs, TrainingSettings]:
-    """A table of trainings; `changes` are fields of `Comparison`."""
-    comparison = Comparison(variants, (*T2V, *V2T), BY_RECALL, **changes)
+    """A table of trainings; `changes` are fields of `TrainingComparison`."""
+    comparison = TrainingComparison(variants, (*T2V, *V2T), BY_RECALL, **changes)
     return _trained(title, about, partial(compared_trainings, comparison))
 
 

@@ -18,13 +18,13 @@ from evenreel.papers.bima.measures import ABOUT, ENDS, MAIN, T2V
 from evenreel.papers.bima.variants import BIMA, CLIP4CLIP, compared_with_others
 from evenreel.papers.engine.findings import Findings, beside, effect_of, figure_rows
 from evenreel.papers.engine.inputs import TransferInputs
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.seeds import means_over_seeds, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.streams import with_streams
-from evenreel.papers.engine.training_tables import OVER_SEEDS, Compared, Run
-from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.training_tables import OVER_SEEDS, ComparedTrainings, Run
+from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import BASELINE, Variants
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -51,7 +51,7 @@ _PAPER = (
     "table the two are 13.8 apart."
 )
 
-Searched = Mapping[str, Compared]
+Searched = Mapping[str, ComparedTrainings]
 """Rows of the table by the corpus that is searched, the one that is learned from last."""
 
 
@@ -90,13 +90,13 @@ def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progr
     )
 
 
-def _untrained(part: Part) -> dict[str, float]:
+def _untrained(part: CorpusPart) -> dict[str, float]:
     """Figures of the towers as they are."""
     scores = part.scores(build_matcher(CLIP4CLIP, part.videos.frames.shape[-1]))
     return recall_figures(scores, part.corpus, T2V)
 
 
-def _compared(kinds: Variants, parts: Mapping[str, Part], outcomes: Iterable[Outcome]) -> Searched:
+def _compared(kinds: Variants, parts: Mapping[str, CorpusPart], outcomes: Iterable[TrainingOutcome]) -> Searched:
     runs: dict[str, dict[str, list[Run]]] = {name: {kind: [] for kind in kinds} for name in parts}
     notices: dict[str, None] = {}
     for one in outcomes:
@@ -104,10 +104,10 @@ def _compared(kinds: Variants, parts: Mapping[str, Part], outcomes: Iterable[Out
             figures = recall_figures(part.scores(one.matcher), part.corpus, T2V)
             runs[name][one.row].append(Run(figures, one.clips, one.cost))
         notices |= dict.fromkeys(one.notices)
-    return {name: Compared(kinds, own, tuple(notices)) for name, own in runs.items()}
+    return {name: ComparedTrainings(kinds, own, tuple(notices)) for name, own in runs.items()}
 
 
-def _mean_changes(others: Iterable[Compared]) -> list[float]:
+def _mean_changes(others: Iterable[ComparedTrainings]) -> list[float]:
     """Of each seed, how much more than the baseline finds, mean over corpora."""
     changes = [
         [after.figures[MAIN] - before.figures[MAIN] for before, after in zip(runs[BASELINE], runs[BIMA], strict=True)]
@@ -148,7 +148,7 @@ def _intervals(found: Searched, settings: TrainingSettings, own: str) -> AuditTa
     return AuditTable("Every figure with its interval", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
 
 
-def _galleries(parts: Mapping[str, Part]) -> AuditTable:
+def _galleries(parts: Mapping[str, CorpusPart]) -> AuditTable:
     rows = tuple(
         (name, part.corpus.captions.height, len(part.videos.ids), 100 / len(part.videos.ids))
         for name, part in parts.items()

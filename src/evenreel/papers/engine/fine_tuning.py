@@ -16,7 +16,7 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.runs import each_run
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.progress import Progress
@@ -107,7 +107,7 @@ def each_trained(
 
 
 def fine_tuned(
-    recipe: Recipe, part: Part, folder: Path, progress: Progress, start: Mapping[str, Tensor] | None = None
+    recipe: Recipe, part: CorpusPart, folder: Path, progress: Progress, start: Mapping[str, Tensor] | None = None
 ) -> Matcher:
     """The matcher after its last step; a run that is there goes on, and one that is over is read.
 

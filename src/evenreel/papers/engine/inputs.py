@@ -10,7 +10,7 @@ from evenreel.errors import UsageError
 from evenreel.features import ClipAside
 from evenreel.features.facts import ClipFacts
 from evenreel.papers.engine.caption_bank import CaptionBank
-from evenreel.papers.engine.material import Looking, Model, Part
+from evenreel.papers.engine.material import CorpusPart, Looking, Model
 from evenreel.types import Corpus, ScoreBlocks
 
 
@@ -44,7 +44,7 @@ class FeatureInputs(StudyInputs):
         features: those of the test split; None where there are none.
     """
 
-    features: Part | None = None
+    features: CorpusPart | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,7 +57,7 @@ class PairInputs(FeatureInputs):
         facts: headers of the files of all clips; None where nobody looked at them.
     """
 
-    train: Part | None = None
+    train: CorpusPart | None = None
     rule: str = ""
     facts: ClipFacts | None = None
 
@@ -141,7 +141,7 @@ class DirectionInputs(ModelInputs):
         train: features of the training split; None where there are none.
     """
 
-    train: Part | None = None
+    train: CorpusPart | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -194,13 +194,13 @@ class LearningInputs(FeatureInputs):
         weights_hash: digest of the weights of the features' encoder; None where nobody says.
     """
 
-    train: Part | None = None
-    validation: Part | None = None
+    train: CorpusPart | None = None
+    validation: CorpusPart | None = None
     streams: Mapping[str, int] = field(default_factory=dict)
     start: Pretrained | None = None
     weights_hash: str | None = None
 
-    def learning(self) -> tuple[Part, Part]:
+    def learning(self) -> tuple[CorpusPart, CorpusPart]:
         """What is learned from, and what is searched afterwards.
 
         Raises:
@@ -221,9 +221,9 @@ class TransferInputs(LearningInputs):
     """
 
     name: str = "own corpus"
-    others: Mapping[str, Part] = field(default_factory=dict)
+    others: Mapping[str, CorpusPart] = field(default_factory=dict)
 
-    def searched(self) -> dict[str, Part]:
+    def searched(self) -> dict[str, CorpusPart]:
         """Parts of other corpora, by their names, and the test split after them.
 
         Raises:

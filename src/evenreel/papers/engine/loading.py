@@ -27,7 +27,7 @@ from evenreel.features.graphs import with_graphs
 from evenreel.features.pictures import ClipPictures
 from evenreel.features.settings import Words
 from evenreel.matchers import MATCHERS, Matcher
-from evenreel.papers.engine.material import Looking, Model, Part, part_of
+from evenreel.papers.engine.material import CorpusPart, Looking, Model, part_of
 from evenreel.papers.engine.on_screen import on_screen_of
 from evenreel.papers.engine.sources import WORDS, ModelSources, OtherCorpus, StudySources, TextSources, TrainingSources
 from evenreel.progress import Progress
@@ -169,12 +169,12 @@ class StudyParts:
         """Look at words on screen of one source, and say of which."""
         self._words, self._says_words = sources.words, True
 
-    def split(self, name: str) -> Part | None:
+    def split(self, name: str) -> CorpusPart | None:
         """A split with its features; None where there is none."""
         whole = self._opened.whole
         return self.part(select(whole, split=name)) if name in whole.clips["split"] else None
 
-    def part(self, corpus: Corpus, features: Path | None = None) -> Part:
+    def part(self, corpus: Corpus, features: Path | None = None) -> CorpusPart:
         """Features by the rule of the last run, or those that the checkpoint takes which training begins with.
 
         Args:
@@ -200,7 +200,7 @@ class StudyParts:
         read = with_graphs(texts, corpus) if self._graphs else texts
         return part_of(corpus, read, videos, on_screen_of(found, videos))
 
-    def other(self, name: str, other: OtherCorpus) -> Part:
+    def other(self, name: str, other: OtherCorpus) -> CorpusPart:
         """A split of another corpus, with features like those that are learned from."""
         corpus = select(load_corpus(other.corpus), split=other.split or self._opened.sources.split)
         if self.start is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CorpusPart:
     """A part of a corpus with features of all its captions and clips, made by `part_of`.
 
     Attributes:
@@ -41,12 +41,12 @@ class Part:
     videos: VideoFeatures
     on_screen: ScreenText | None = None
 
-    def only(self, corpus: Corpus) -> Part:
+    def only(self, corpus: Corpus) -> CorpusPart:
         """Some of its clips, with their captions; features are copied where not all are taken."""
         captions, clips = tuple(corpus.captions["caption_id"]), tuple(corpus.clips["clip_id"])
-        return Part(corpus, texts_of(self.texts, captions), videos_of(self.videos, clips), self.on_screen)
+        return CorpusPart(corpus, texts_of(self.texts, captions), videos_of(self.videos, clips), self.on_screen)
 
-    def worded(self, words: WordChanges | None) -> Part:
+    def worded(self, words: WordChanges | None) -> CorpusPart:
         """The part with other words on screen, as `data.words` of a recipe has them.
 
         Raises:
@@ -82,7 +82,7 @@ class Model:
 
     name: str
     matcher: Matcher
-    part: Part
+    part: CorpusPart
     prepared: PreparedSource | None = None
     read: EncodeTexts | None = None
 
@@ -100,7 +100,9 @@ class Looking:
     frames: Callable[[str, Sequence[float]], list[Pixels]]
 
 
-def part_of(corpus: Corpus, texts: TextFeatures, videos: VideoFeatures, on_screen: ScreenText | None = None) -> Part:
+def part_of(
+    corpus: Corpus, texts: TextFeatures, videos: VideoFeatures, on_screen: ScreenText | None = None
+) -> CorpusPart:
     """The clips and captions of a corpus that have features.
 
     Args:
@@ -115,7 +117,7 @@ def part_of(corpus: Corpus, texts: TextFeatures, videos: VideoFeatures, on_scree
     kept = select(corpus, where=pl.col("clip_id").is_in(list(videos.ids)))
     if kept.captions.height == 0:
         raise CorpusError("No caption of the split has a clip with features; is it the right split?")
-    return Part(kept, texts, videos, on_screen)
+    return CorpusPart(kept, texts, videos, on_screen)
 
 
 def texts_of(texts: TextFeatures, ids: tuple[str, ...]) -> TextFeatures:

@@ -10,10 +10,10 @@ import polars as pl
 
 from evenreel.corpus import select
 from evenreel.features.stored.clips import joined
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 
 
-def with_streams(part: Part, streams: Mapping[str, int], names: Sequence[str]) -> Part:
+def with_streams(part: CorpusPart, streams: Mapping[str, int], names: Sequence[str]) -> CorpusPart:
     """The part with frames of some streams alone, as `data.streams` of a recipe has them.
 
     A clip one of whose frames is zero in every stream that is left takes no part, and neither do its captions.

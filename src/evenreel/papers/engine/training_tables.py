@@ -15,7 +15,7 @@ from evenreel.papers.engine.findings import Findings, beside, change_bars, effec
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import changes_over_seeds, means_over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variants
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -62,7 +62,7 @@ Settings = TypeVar("Settings", bound=TrainingSettings)
 
 
 @dataclass(frozen=True)
-class Comparison(Generic[Settings]):
+class TrainingComparison(Generic[Settings]):
     """A table of trainings.
 
     Attributes:
@@ -100,7 +100,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedTrainings:
     """Rows of a table, trained and measured.
 
     Attributes:
@@ -135,7 +135,7 @@ class Compared:
 
 
 def compared_trainings(
-    comparison: Comparison[Settings], material: LearningInputs, settings: Settings, progress: Progress
+    comparison: TrainingComparison[Settings], material: LearningInputs, settings: Settings, progress: Progress
 ) -> Findings:
     """Train the rows of a table and measure each.
 
@@ -167,17 +167,19 @@ def compared_trainings(
     )
 
 
-def _compared(variants: Variants, comparison: Comparison[Any], outcomes: Iterable[Outcome]) -> Compared:
+def _compared(
+    variants: Variants, comparison: TrainingComparison[Any], outcomes: Iterable[TrainingOutcome]
+) -> ComparedTrainings:
     runs: dict[str, list[Run]] = {name: [] for name in variants}
     notices: dict[str, None] = {}
     for one in outcomes:
         figures = comparison.measures.figures(one.scores(), one.test.corpus, comparison.metrics)
         runs[one.row].append(Run(figures, one.clips, one.cost))
         notices |= dict.fromkeys(one.notices)
-    return Compared(variants, runs, tuple(notices))
+    return ComparedTrainings(variants, runs, tuple(notices))
 
 
-def _means(found: Compared, metrics: tuple[str, ...]) -> AuditTable:
+def _means(found: ComparedTrainings, metrics: tuple[str, ...]) -> AuditTable:
     """The paper's form: a row for each training, its figures, what it learned from, and what it costs to search."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
@@ -194,7 +196,9 @@ def _means(found: Compared, metrics: tuple[str, ...]) -> AuditTable:
     return AuditTable("What each training gives", columns, rows, note)
 
 
-def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], settings: TrainingSettings) -> AuditTable:
+def _changes(
+    found: ComparedTrainings, changes: Mapping[str, Mapping[str, Interval]], settings: TrainingSettings
+) -> AuditTable:
     """A row for each figure that changes."""
     rows = figure_rows(
         ((name, found.variants[name].against, found.cost(name).videos), figures) for name, figures in changes.items()
@@ -203,7 +207,7 @@ def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], set
     return AuditTable("What each changes, seed by seed", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
 
 
-def _intervals(found: Compared, measures: Measures, settings: TrainingSettings) -> AuditTable:
+def _intervals(found: ComparedTrainings, measures: Measures, settings: TrainingSettings) -> AuditTable:
     """Every figure with its interval."""
     confidence = settings.audit.confidence
     rows = figure_rows(
@@ -213,7 +217,7 @@ def _intervals(found: Compared, measures: Measures, settings: TrainingSettings) 
     return AuditTable("Every figure with its interval", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
 
 
-def _told(found: Compared, name: str, change: Interval, main: str) -> str:
+def _told(found: ComparedTrainings, name: str, change: Interval, main: str) -> str:
     """A sentence for a row of the table: its change, whether it can be told, and its cost."""
     times = found.cost(name).videos
     cost = "once" if times == 1 else f"{times} times"
@@ -221,7 +225,7 @@ def _told(found: Compared, name: str, change: Interval, main: str) -> str:
     return f"{name}: {main} {found.mean(name, main):.1f}, {changed}; each clip is encoded {cost}."
 
 
-def _sweep(found: Compared, comparison: Comparison[Any], name: str, confidence: float) -> go.Figure:
+def _sweep(found: ComparedTrainings, comparison: TrainingComparison[Any], name: str, confidence: float) -> go.Figure:
     """Each metric over one number that rows differ in."""
     from evenreel.report.result.figures import Panel, sweep
 

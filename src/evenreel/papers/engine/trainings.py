@@ -12,7 +12,7 @@ from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.runs import TrainingRun, each_run
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.streams import with_streams
@@ -41,7 +41,7 @@ those of the next seed would not be independent, as the intervals over seeds tak
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TrainingOutcome:
     """A row of a table, trained with one seed.
 
     Attributes:
@@ -56,7 +56,7 @@ class Outcome:
     row: str
     seed: int
     trained: TrainedModel
-    test: Part
+    test: CorpusPart
     learned: Corpus
     notices: tuple[str, ...] = ()
 
@@ -89,14 +89,14 @@ class Splits(NamedTuple):
         notices: sentences.
     """
 
-    learned: Part
-    selected: Part | None
+    learned: CorpusPart
+    selected: CorpusPart | None
     notices: tuple[str, ...]
 
 
 def each_outcome(
     variants: Mapping[str, Variant], material: LearningInputs, settings: TrainingSettings, progress: Progress
-) -> Iterator[Outcome]:
+) -> Iterator[TrainingOutcome]:
     """Train each row with each seed, all rows of one seed after each other.
 
     A run that is there goes on, and one that is over is read; studies whose rows are alike share them. A row that is a
@@ -118,7 +118,7 @@ def each_outcome(
         TrainingError: a loss is not a number any more.
     """
     parents = {variant.member.row for variant in variants.values() if variant.member is not None}
-    wholes: dict[str, Outcome] = {}
+    wholes: dict[str, TrainingOutcome] = {}
     for run in each_run(variants, settings, progress):
         variant = variants[run.row]
         if variant.member is None:
@@ -130,7 +130,7 @@ def each_outcome(
         yield outcome
 
 
-def _member(name: str, whole: Outcome, number: int) -> Outcome:
+def _member(name: str, whole: TrainingOutcome, number: int) -> TrainingOutcome:
     """A member of a training as a row of its own."""
     place = slice(number - 1, number)
     (alone,) = whole.trained.members[place]
@@ -158,7 +158,7 @@ def few_seeds(settings: TrainingSettings) -> tuple[str, ...]:
     return ("Trained with one seed, so nothing says which of the differences are chance; give --seeds 3 or more.",)
 
 
-def _outcome(run: TrainingRun, variant: Variant, material: LearningInputs) -> Outcome:
+def _outcome(run: TrainingRun, variant: Variant, material: LearningInputs) -> TrainingOutcome:
     recipe = replace(variant.recipe, loop=replace(variant.recipe.loop, seed=run.seed * SEEDS_APART))
     splits = splits_of(recipe, material)
     if variant.narrowed is not None:
@@ -169,7 +169,7 @@ def _outcome(run: TrainingRun, variant: Variant, material: LearningInputs) -> Ou
     module(trained.matcher).to(usable_device(recipe.loop.device, "float32"))  # training leaves it in main memory
     searched = with_streams(test, material.streams, recipe.data.streams).worded(recipe.data.words)
     notices = tuple(f"{run.row}: {notice}" for notice in splits.notices) if run.seed == 0 else ()
-    return Outcome(run.row, run.seed, trained, searched.only(searched.corpus), splits.learned.corpus, notices)
+    return TrainingOutcome(run.row, run.seed, trained, searched.only(searched.corpus), splits.learned.corpus, notices)
 
 
 def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
@@ -194,7 +194,7 @@ def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
     return Splits(learned, selected, notices)
 
 
-def _parts(recipe: Recipe, material: LearningInputs) -> tuple[Part, Part | None]:
+def _parts(recipe: Recipe, material: LearningInputs) -> tuple[CorpusPart, CorpusPart | None]:
     """The split that is learned from, and the split for selection or the share that is held out for it."""
     train, _ = material.learning()
     train, words = with_streams(train, material.streams, recipe.data.streams), recipe.data.words
@@ -229,7 +229,7 @@ def learning_of(
     )
 
 
-def _trained(recipe: Recipe, learning: TrainingInputs, selected: Part | None, run: TrainingRun) -> TrainedModel:
+def _trained(recipe: Recipe, learning: TrainingInputs, selected: CorpusPart | None, run: TrainingRun) -> TrainedModel:
     hooks = RunHooks(
         None if selected is None else SelectionMeasure(recipe.selection, selected.corpus),
         higher_is_better(recipe),
@@ -239,6 +239,6 @@ def _trained(recipe: Recipe, learning: TrainingInputs, selected: Part | None, ru
     return train_recipe(recipe, learning, run.folder, hooks)
 
 
-def _examples(part: Part, *, relevance: bool = False) -> FeatureExamples:
+def _examples(part: CorpusPart, *, relevance: bool = False) -> FeatureExamples:
     pairs = pairs_of(part.corpus, part.texts.ids, part.videos.ids, relevance=relevance)
     return FeatureExamples(pairs, part.texts, part.videos)

@@ -25,7 +25,7 @@ from evenreel.papers.engine.findings import Findings, effect_of, interval_cells,
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import changes_over_seeds, over_seeds
 from evenreel.papers.engine.settings import StudySettings, TrainingSettings
-from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variant, Variants
 from evenreel.papers.frame_length.variants import plain
 from evenreel.progress import Progress
@@ -208,7 +208,7 @@ def without_end(corpus: Corpus, chosen: OneClass, end: End) -> Corpus:
     return select(corpus, where=pl.lit(pl.Series(kept)))
 
 
-def _measured(outcome: Outcome, chosen: OneClass, audit: AuditSettings) -> dict[str, float]:
+def _measured(outcome: TrainingOutcome, chosen: OneClass, audit: AuditSettings) -> dict[str, float]:
     """The class in training as it was learned, and what its captions find."""
     settings = replace(audit, resamples=0)
     found = measure_length(outcome.scores(), outcome.test.corpus, settings, train=outcome.learned)

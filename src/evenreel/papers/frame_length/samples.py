@@ -17,7 +17,7 @@ from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import BASELINE, Variant
 from evenreel.papers.frame_length.variants import RMV_ALL, RMV_RAND, plain, trimmed
 from evenreel.progress import Progress
@@ -147,7 +147,7 @@ def drawn(before: LengthMeasures, seed: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(rows, min(MOST, len(rows)), replace=False))
 
 
-def _measured(outcome: Outcome, settings: SampleSettings, tail: TailClasses | None) -> LengthMeasures:
+def _measured(outcome: TrainingOutcome, settings: SampleSettings, tail: TailClasses | None) -> LengthMeasures:
     audit = replace(settings.audit, resamples=0)
     return measure_length(outcome.scores(), outcome.test.corpus, audit, train=outcome.learned, tail=tail)
 

@@ -16,7 +16,7 @@ from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.needs import LENGTH_RANKINGS, LENGTHS, TRAINING
 from evenreel.papers.engine.settings import QuerySettings, StudySettings, TrainingSettings
 from evenreel.papers.engine.study import Settings, Study
-from evenreel.papers.engine.training_tables import Comparison, Measures, compared_trainings
+from evenreel.papers.engine.training_tables import Measures, TrainingComparison, compared_trainings
 from evenreel.papers.engine.variants import BASELINE, Variants
 from evenreel.papers.frame_length.classes import ClassSettings, ClassTrainingSettings, remove_one
 from evenreel.papers.frame_length.cost import costs
@@ -85,8 +85,8 @@ def _table(
     metrics: tuple[str, ...],
     **changes: Any,
 ) -> Study[LearningInputs, TrainingSettings]:
-    """A table of trainings, each with what it costs; `changes` are fields of `Comparison`."""
-    comparison = Comparison(variants, metrics, BY_CLASSES, **{"notes": (COST,), **changes})
+    """A table of trainings, each with what it costs; `changes` are fields of `TrainingComparison`."""
+    comparison = TrainingComparison(variants, metrics, BY_CLASSES, **{"notes": (COST,), **changes})
     return _trained(title, about, partial(compared_trainings, comparison), TrainingSettings)
 
 
@@ -134,7 +134,7 @@ LENGTH: dict[str, Study[Any, Any]] = {
     "length/t7": _trained(
         "What does the backdoor adjustment do to other matchers?",
         "Table 7: other base models",
-        partial(compared_trainings, Comparison(other_matchers, _GRADED, BY_CLASSES, notes=(COST,))),
+        partial(compared_trainings, TrainingComparison(other_matchers, _GRADED, BY_CLASSES, notes=(COST,))),
         BaseSettings,
     ),
     "length/t8": _trained(

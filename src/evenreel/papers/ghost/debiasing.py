@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenreel.debias.source import PRESETS
+from evenreel.debias.source.contrast import PRESETS
 from evenreel.papers.engine.findings import (
     PREFERENCE,
     UNIT,

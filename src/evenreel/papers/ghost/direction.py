@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.corpus.counterparts import counterparts, groups_of
-from evenreel.debias.source_direction import contrasts, source_basis, without_source
-from evenreel.debias.source_vector import EmbeddingTable, VectorScores, caption_vectors, video_vectors
+from evenreel.debias.source.direction import contrasts, source_basis, without_source
+from evenreel.debias.source.vector import EmbeddingTable, VectorScores, caption_vectors, video_vectors
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, shown, verdict
 from evenreel.papers.engine.inputs import DirectionInputs
-from evenreel.papers.engine.material import Model, Part, groups_in
+from evenreel.papers.engine.material import CorpusPart, Model, groups_in
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.ghost.changes import (
     AS_IT_IS,
@@ -85,7 +85,7 @@ def source_directions(corpus: Corpus, clips: EmbeddingTable) -> NDArray[np.float
     return source_basis(np.stack([one.weights @ vectors.values for one in found]))
 
 
-def _variants(model: Model, train: Part | None) -> Iterator[tuple[str, ScoreBlocks]]:
+def _variants(model: Model, train: CorpusPart | None) -> Iterator[tuple[str, ScoreBlocks]]:
     captions = caption_vectors(model.matcher, model.part.texts)
     clips = video_vectors(model.matcher, model.part.videos)
     yield AS_IT_IS, VectorScores(captions, clips)

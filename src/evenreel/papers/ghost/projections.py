@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.debias.source_vector import EmbeddingTable, PVector
+from evenreel.debias.source.vector import EmbeddingTable, PVector
 from evenreel.edits.frame_order import FrameOrder
 from evenreel.papers.engine.findings import Findings, few_pairs
 from evenreel.papers.engine.inputs import LearningInputs

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.corpus.counterparts import counterparts
-from evenreel.debias.source import PRESETS
-from evenreel.debias.source_vector import PRESETS as P_PRESETS
-from evenreel.debias.source_vector import (
+from evenreel.debias.source.contrast import PRESETS
+from evenreel.debias.source.vector import PRESETS as P_PRESETS
+from evenreel.debias.source.vector import (
     EmbeddingTable,
     PVector,
     Source,
@@ -37,7 +37,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, interval_cells, shown
 from evenreel.papers.engine.fine_tuning import before_training, each_trained
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import Part, one_group
+from evenreel.papers.engine.material import CorpusPart, one_group
 from evenreel.papers.engine.settings import GroupSettings
 from evenreel.papers.ghost.changes import AS_IT_IS
 from evenreel.papers.ghost.comparing import kind_means
@@ -93,7 +93,7 @@ class Trained:
 class Paired:
     """A test split with the ids of real clips and of their mirrors, pair by pair."""
 
-    part: Part
+    part: CorpusPart
     group: str
     real: tuple[str, ...]
     generated: tuple[str, ...]
@@ -215,7 +215,7 @@ def _variants(
 
 
 class Likeness(NamedTuple):
-    """How alike the p_i of one side of the pairs are, see `evenreel.debias.source_vector.Alike`."""
+    """How alike the p_i of one side of the pairs are, see `evenreel.debias.source.vector.Alike`."""
 
     length: float
     cosine: float

@@ -16,7 +16,7 @@ from evenreel.matchers.shortlists import score_with_parts
 from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
 from evenreel.papers.engine.findings import Findings
 from evenreel.papers.engine.inputs import TextPictureInputs
-from evenreel.papers.engine.material import Looking, Model, Part, texts_of, videos_of
+from evenreel.papers.engine.material import CorpusPart, Looking, Model, texts_of, videos_of
 from evenreel.papers.engine.on_screen import ClipText, words_said
 from evenreel.papers.engine.settings import QuerySettings
 from evenreel.papers.tcd.tokens import read_texts, searched_text
@@ -159,7 +159,7 @@ def _answered(model: Model, scores: ScoreBlocks, row: int, texts: Mapping[str, C
     return Answered(model.name, part.corpus.captions["text"][row], said.rank, tuple(first))
 
 
-def _middle_s(part: Part, column: int) -> float:
+def _middle_s(part: CorpusPart, column: int) -> float:
     """When the middle frame of a clip is."""
     times_s = part.videos.times_s[column][part.videos.frame_mask[column]]
     return float(times_s[len(times_s) // 2])

@@ -18,7 +18,7 @@ from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import Part, texts_of, videos_of
+from evenreel.papers.engine.material import CorpusPart, texts_of, videos_of
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import few_seeds, learning_of, splits_of
@@ -118,13 +118,13 @@ def _long(recipe: Recipe, shape: Shape) -> Recipe:
     return changed(recipe, {"max_frames": max(WORDS, shape.frames, recipe.matcher.settings["max_frames"])})
 
 
-def _timed(recipe: Recipe, learning: TrainingInputs, test: Part) -> Timed:
+def _timed(recipe: Recipe, learning: TrainingInputs, test: CorpusPart) -> Timed:
     with tempfile.TemporaryDirectory() as folder:
         epoch = measured_times(recipe, learning, Path(folder)).alone
     return Timed(epoch.seconds / epoch.steps, _pair_s(recipe, learning.dimension, test))
 
 
-def _pair_s(recipe: Recipe, dimension: int, test: Part) -> float:
+def _pair_s(recipe: Recipe, dimension: int, test: CorpusPart) -> float:
     """Seconds of a pair in a table of pairs; what weights there are changes nothing."""
     device = torch.device(usable_device(recipe.loop.device, "float32"))
     matcher = build(spec_of(recipe), dimension)

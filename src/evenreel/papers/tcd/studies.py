@@ -12,7 +12,7 @@ from evenreel.papers.engine.needs import TEXT, TEXT_PICTURES, TEXT_TRAINING
 from evenreel.papers.engine.recalls import BOTH, ends_of, named, recall_figures
 from evenreel.papers.engine.settings import QuerySettings, StudySettings, TrainingSettings
 from evenreel.papers.engine.study import Study
-from evenreel.papers.engine.training_tables import Comparison, Measures, compared_trainings
+from evenreel.papers.engine.training_tables import Measures, TrainingComparison, compared_trainings
 from evenreel.papers.engine.variants import Variants
 from evenreel.papers.tcd.answers import first_answers
 from evenreel.papers.tcd.cost import reading_costs
@@ -124,10 +124,12 @@ def _table(
     metrics: tuple[str, ...],
     **changes: Any,
 ) -> Study[LearningInputs, TrainingSettings]:
-    """A table of trainings, about R@1 T2V or its first column; `changes` are fields of `Comparison`."""
+    """A table of trainings, about R@1 T2V or its first column; `changes` are fields of `TrainingComparison`."""
     main = MAIN if MAIN in metrics and BOTH not in metrics else metrics[0]
     measures = Measures(recall_figures, main, ABOUT, ends_of(metrics))
-    return _trained(title, about, partial(compared_trainings, Comparison(variants, metrics, measures, **changes)))
+    return _trained(
+        title, about, partial(compared_trainings, TrainingComparison(variants, metrics, measures, **changes))
+    )
 
 
 _ONE_WAY, _BOTH_WAYS = named(MEANS, T2V), named(MEANS, T2V, V2T)

@@ -17,7 +17,7 @@ from evenreel.audits.statistics.means import ratio_intervals
 from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of
 from evenreel.papers.engine.inputs import FeatureInputs
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.on_screen import ClipText
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.tcd.variants import check_text
@@ -76,7 +76,7 @@ def token_balance(material: FeatureInputs, settings: StudySettings, progress: Pr
     )
 
 
-def searched_text(material: FeatureInputs) -> Part:
+def searched_text(material: FeatureInputs) -> CorpusPart:
     """The clips that are searched, with what is written in them.
 
     Raises:
@@ -88,7 +88,7 @@ def searched_text(material: FeatureInputs) -> Part:
     return material.features
 
 
-def read_texts(part: Part) -> Mapping[str, ClipText]:
+def read_texts(part: CorpusPart) -> Mapping[str, ClipText]:
     """What is written in each clip, by its id.
 
     Raises:
@@ -100,7 +100,7 @@ def read_texts(part: Part) -> Mapping[str, ClipText]:
     return part.on_screen.read()
 
 
-def token_counts(part: Part) -> Counts:
+def token_counts(part: CorpusPart) -> Counts:
     """How many tokens of each kind every clip has; raises as `read_texts`."""
     texts, videos = read_texts(part), part.videos
     times_s = [own[mask] for own, mask in zip(videos.times_s, videos.frame_mask, strict=True)]

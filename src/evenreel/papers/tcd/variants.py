@@ -11,7 +11,7 @@ from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.tcd.settings import PRINTED, TcdSettings
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import Part
+from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.variants import Variant, Variants, beside, changed, from_the_start, longest, with_room
 from evenreel.training.recipe.recipe import Recipe
@@ -217,7 +217,7 @@ def tcd_of(material: LearningInputs, settings: TrainingSettings, *, rewords: boo
     return changed(replace(recipe, trim=None, members=None), own)
 
 
-def check_text(part: Part, split: str) -> None:
+def check_text(part: CorpusPart, split: str) -> None:
     """Refuse, before anything is trained, a corpus that has nothing to read.
 
     Raises:

@@ -75,7 +75,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class StreamOutcome:
     """A row with one seed.
 
     Attributes:
@@ -189,7 +189,7 @@ class Target:
         return TestTimeMatcher(self.matcher, self.part.videos, row.settings, self.resources(row))
 
 
-def answered(target: Target, row: Row, seed: int, progress: Progress, *, settings: AdaptSettings) -> Outcome:
+def answered(target: Target, row: Row, seed: int, progress: Progress, *, settings: AdaptSettings) -> StreamOutcome:
     """Ask a stream in the way of a row.
 
     Args:
@@ -203,13 +203,13 @@ def answered(target: Target, row: Row, seed: int, progress: Progress, *, setting
         UsageError: something that the row takes is missing.
     """
     if row.norm is not None:
-        return Outcome(_measured(target, _normalised(target, row.norm, seed, settings)))
+        return StreamOutcome(_measured(target, _normalised(target, row.norm, seed, settings)))
     if row.settings is None:
-        return Outcome(_measured(target, target.scores))
+        return StreamOutcome(_measured(target, target.scores))
     row = replace(row, settings=replace(row.settings, seed=seed))
     found = adapt(target.model(row), target.stream(seed), progress, keep=True)
     scores = target.part.scores(found.matcher) if found.scores is None else found.scores
-    return Outcome(_measured(target, scores), diagnosed(found.report, target))
+    return StreamOutcome(_measured(target, scores), diagnosed(found.report, target))
 
 
 def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:

@@ -19,7 +19,7 @@ from evenreel.papers.titan.rows import (
     parts,
     thresholds,
 )
-from evenreel.papers.titan.tables import Comparison, compared_streams
+from evenreel.papers.titan.tables import StreamComparison, compared_streams
 
 ONLINE, OFFLINE = "titan/online", "titan/offline"
 
@@ -56,7 +56,7 @@ ROWS_4 = (
 )
 
 
-def _streams(title: str, about: str, comparison: Comparison, recipe: str = ONLINE) -> Study[Any, Any]:
+def _streams(title: str, about: str, comparison: StreamComparison, recipe: str = ONLINE) -> Study[Any, Any]:
     """A table of ways to answer a stream."""
     function = partial(compared_streams, comparison)
     return Study(title, about, function, STREAMS, AdaptationSettings, recipe=recipe)
@@ -66,23 +66,23 @@ TITAN: dict[str, Study[Any, Any]] = {
     "titan/t1": _streams(
         "Does a stream without labels help, batch by batch?",
         "Table 1: online, the source, naive labels, TTT++, TTTFlow, QB-Norm and NNN, TITAN with and without safety",
-        Comparison(online, SOURCE, notes=(ROWS_1, PAPER_1)),
+        StreamComparison(online, SOURCE, notes=(ROWS_1, PAPER_1)),
     ),
     "titan/t2": _streams(
         "What does each part of TITAN do?",
         "Table 2: rebalancing (CHR) and correction (CBC), their halves, ways to match, which weights learn",
-        Comparison(parts, NEITHER, BOTH, (ROWS_2, PAPER_2)),
+        StreamComparison(parts, NEITHER, BOTH, (ROWS_2, PAPER_2)),
     ),
     "titan/t3": _streams(
         "Does a stream without labels help, all at once?",
         "Table 3: offline, the rows of table 1",
-        Comparison(offline, SOURCE, notes=(ROWS_1, PAPER_3)),
+        StreamComparison(offline, SOURCE, notes=(ROWS_1, PAPER_3)),
         OFFLINE,
     ),
     "titan/f4": _streams(
         "When is a clip crowded, and which of its words are over-attended?",
         "Figure 4: beta as a number and as a share of the queries, and theta",
-        Comparison(thresholds, NO_WORDS, "beta 30", (ROWS_4,), sweeps=True),
+        StreamComparison(thresholds, NO_WORDS, "beta 30", (ROWS_4,), sweeps=True),
     ),
     "titan/f5": Study(
         "What does the correction of bias make of a caption's phrases?",

@@ -17,7 +17,7 @@ from evenreel.papers.engine.findings import Findings, beside, change_bars, effec
 from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.seeds import changes_over_seeds
 from evenreel.papers.titan.rows import SOURCE, AdaptationSettings, Row, Rows, RowsOf, name_of_whole
-from evenreel.papers.titan.streams import METRICS, Diagnosis, Outcome, Target, answered
+from evenreel.papers.titan.streams import METRICS, Diagnosis, StreamOutcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
 from evenreel.progress import Progress, part_of
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell
@@ -44,7 +44,7 @@ DIAGNOSED = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class StreamComparison:
     """A table of streams.
 
     Attributes:
@@ -64,7 +64,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class ComparedStreams:
     """One model's rows.
 
     Attributes:
@@ -76,7 +76,7 @@ class Compared:
 
     target: Target
     against: str
-    outcomes: Mapping[str, Sequence[Outcome]]
+    outcomes: Mapping[str, Sequence[StreamOutcome]]
     left_out: Mapping[str, Sequence[str]]
 
     def mean(self, row: str, metric: str) -> float:
@@ -115,7 +115,7 @@ class Compared:
 
 
 def compared_streams(
-    comparison: Comparison, material: StreamInputs, settings: AdaptationSettings, progress: Progress
+    comparison: StreamComparison, material: StreamInputs, settings: AdaptationSettings, progress: Progress
 ) -> Findings:
     """Answer the stream of the test split in the way of each row, with each model and seed.
 
@@ -168,7 +168,9 @@ def settings_told(settings: AdaptationSettings) -> str:
     )
 
 
-def _compared(target: Target, rows: Rows, against: str, settings: AdaptationSettings, progress: Progress) -> Compared:
+def _compared(
+    target: Target, rows: Rows, against: str, settings: AdaptationSettings, progress: Progress
+) -> ComparedStreams:
     reasons: dict[str, list[str]] = {}
     able: Rows = {}
     for name, row in rows.items():
@@ -182,7 +184,7 @@ def _compared(target: Target, rows: Rows, against: str, settings: AdaptationSett
         raise UsageError(f"{target.name} cannot learn at test time: {next(iter(reasons))}")
     if against not in able:
         against = SOURCE
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in able}
+    outcomes: dict[str, list[StreamOutcome]] = {name: [] for name in able}
     number, total = 0, len(able) * settings.seeds
     for seed in range(settings.adapt.seed, settings.adapt.seed + settings.seeds):
         for name, row in able.items():
@@ -190,7 +192,7 @@ def _compared(target: Target, rows: Rows, against: str, settings: AdaptationSett
             outcomes[name].append(answered(target, row, seed, share, settings=settings.adapt))
             number += 1
             progress(number / total)
-    return Compared(target, against, outcomes, reasons)
+    return ComparedStreams(target, against, outcomes, reasons)
 
 
 def _reason(target: Target, row: Row) -> str:
@@ -202,7 +204,9 @@ def _reason(target: Target, row: Row) -> str:
     return ""
 
 
-def _told(found: Sequence[Compared], changes: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> Iterator[str]:
+def _told(
+    found: Sequence[ComparedStreams], changes: Mapping[str, Mapping[str, Mapping[str, Interval]]]
+) -> Iterator[str]:
     """A sentence for the row that others are compared with, for each that can be told from it, and for the rest."""
     for one in found:
         of = f"{one.target.name}, " if len(found) > 1 else ""
@@ -217,7 +221,7 @@ def _told(found: Sequence[Compared], changes: Mapping[str, Mapping[str, Mapping[
             yield f"{of}{others if of else others.capitalize()} within chance of {one.against}."
 
 
-def _means(found: Sequence[Compared]) -> AuditTable:
+def _means(found: Sequence[ComparedStreams]) -> AuditTable:
     """The paper's form."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (one.target.name, row, *(one.mean(row, metric) for metric in METRICS)) for one in found for row in one.outcomes
@@ -225,26 +229,28 @@ def _means(found: Sequence[Compared]) -> AuditTable:
     return AuditTable("What each finds", ("model", "row", *METRICS), rows, "Recall in percent; means over seeds.")
 
 
-def _changes(changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], found: Sequence[Compared]) -> AuditTable:
+def _changes(
+    changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], found: Sequence[ComparedStreams]
+) -> AuditTable:
     rows = _change_rows((one, changes[one.target.name]) for one in found)
     return AuditTable("What each changes", CHANGED, rows, "Intervals over captions.")
 
 
-def _over_seeds(found: Sequence[Compared], settings: AdaptationSettings) -> AuditTable:
+def _over_seeds(found: Sequence[ComparedStreams], settings: AdaptationSettings) -> AuditTable:
     rows = _change_rows((one, one.seed_changes(settings.audit.confidence)) for one in found)
     note = f"Student's t over {settings.seeds} seeds, so of the order of the queries and not of which they are."
     return AuditTable("What each changes, seed by seed", CHANGED, rows, note)
 
 
 def _change_rows(
-    changes: Iterable[tuple[Compared, Mapping[str, Mapping[str, Interval]]]],
+    changes: Iterable[tuple[ComparedStreams, Mapping[str, Mapping[str, Interval]]]],
 ) -> tuple[tuple[Cell, ...], ...]:
     return figure_rows(
         ((one.target.name, row, one.against), figures) for one, own in changes for row, figures in own.items()
     )
 
 
-def _diagnoses(found: Sequence[Compared]) -> AuditTable:
+def _diagnoses(found: Sequence[ComparedStreams]) -> AuditTable:
     """How right and how even the labels were, and how far the weights went."""
     rows = [
         (one.target.name, row, *_diagnosis([own.diagnosis for own in outcomes if own.diagnosis is not None]))
@@ -280,7 +286,7 @@ def _diagnosis(own: Sequence[Diagnosis]) -> tuple[Cell, ...]:
     )
 
 
-def _left_out(found: Sequence[Compared]) -> Iterator[str]:
+def _left_out(found: Sequence[ComparedStreams]) -> Iterator[str]:
     for one in found:
         for reason, rows in one.left_out.items():
             yield f"{one.target.name}, left out: {', '.join(rows)}. {reason}"
@@ -293,8 +299,8 @@ def _one_seed(settings: AdaptationSettings) -> tuple[str, ...]:
 
 
 def _figures(
-    comparison: Comparison,
-    found: Sequence[Compared],
+    comparison: StreamComparison,
+    found: Sequence[ComparedStreams],
     changes: Mapping[str, Mapping[str, Mapping[str, Interval]]],
     settings: AdaptationSettings,
 ) -> Iterator[AuditFigure]:

@@ -13,7 +13,7 @@ from evenreel.evaluation import Interval
 from evenreel.evaluation.concentration import balance
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.titan.rows import AdaptationSettings, swept
-from evenreel.papers.titan.streams import METRICS, Outcome, Target
+from evenreel.papers.titan.streams import METRICS, StreamOutcome, Target
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def sweep_tables(targets: Sequence[Target], settings: AdaptSettings) -> tuple[Au
 
 
 def sweep_figures(
-    target: Target, outcomes: Mapping[str, Sequence[Outcome]], settings: AdaptationSettings
+    target: Target, outcomes: Mapping[str, Sequence[StreamOutcome]], settings: AdaptationSettings
 ) -> Iterator[AuditFigure]:
     """Recall over each threshold, and beside it what this lets through."""
     assert settings.adapt.counterfactuals is not None
@@ -95,7 +95,7 @@ def _hubs(target: Target, how: CounterfactualSettings) -> Iterator[tuple[Cell, .
 
 
 def _sweep(
-    target: Target, outcomes: Mapping[str, Sequence[Outcome]], settings: AdaptationSettings, name: str
+    target: Target, outcomes: Mapping[str, Sequence[StreamOutcome]], settings: AdaptationSettings, name: str
 ) -> go.Figure:
     from evenreel.report.result.figures import Panel, sweep
 

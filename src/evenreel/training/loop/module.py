@@ -11,7 +11,7 @@ import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
 
-from evenreel.debias.source import Debiased
+from evenreel.debias.source.contrast import Debiased
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher

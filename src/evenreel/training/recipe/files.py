@@ -10,8 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from evenreel.debias import source, trimming
-from evenreel.debias.source import SourceDebias
+from evenreel.debias import trimming
+from evenreel.debias.source import contrast as source
+from evenreel.debias.source.contrast import SourceDebias
 from evenreel.documents import brief, parse_yaml
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from evenreel.debias.source import SourceDebias
+from evenreel.debias.source.contrast import SourceDebias
 from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.matchers.adapter import AdapterSettings
@@ -49,8 +49,8 @@ class Recipe:
             begins; null for fresh ones. Its encoder is the one whose features are used: where its towers were trained
             too, `backbone.model` names the folder `encoder` of the checkpoint.
         debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
-            table of settings, or `preset` with one of `evenreel.debias.source.PRESETS` and what differs from it; null
-            for none.
+            table of settings, or `preset` with one of `evenreel.debias.source.contrast.PRESETS` and what differs from
+            it; null for none.
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
         members: several trainings that become one matcher; null for one training.

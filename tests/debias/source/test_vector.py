@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
-from evenreel.debias.source_vector import (
+from evenreel.debias.source.vector import (
     PRESETS,
     Alike,
     EmbeddingTable,

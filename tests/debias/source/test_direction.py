@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evenreel.debias.source_direction import MIN_CLIPS, Contrast, contrasts, source_basis, without_source
+from evenreel.debias.source.direction import MIN_CLIPS, Contrast, contrasts, source_basis, without_source
 from evenreel.errors import UsageError
 from evenreel.types import FloatArray
 

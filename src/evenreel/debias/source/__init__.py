@@ -1,0 +1,1 @@
+"""Corrections of a preference for generated clips: in training (`contrast`), in search (`direction`), as vectors."""
