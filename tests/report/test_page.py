@@ -203,7 +203,7 @@ def test_a_large_scatter_is_a_seeded_sample(monkeypatch: pytest.MonkeyPatch) -> 
     settings = EvaluationSettings(resamples=0)
     first, second = (evaluation(seed, settings).directions["t2v"] for seed in (0, 1))
     words = [f"w{i}" for i in range(COUNT)]
-    figure, drawn = query_scatter(("a", first), ("b", second), words, 0)
+    figure, drawn = query_scatter({"a": first, "b": second}, words, 0)
     assert drawn == 10
     points = {
         word: (x, y)
@@ -215,7 +215,7 @@ def test_a_large_scatter_is_a_seeded_sample(monkeypatch: pytest.MonkeyPatch) -> 
     for word, (x, y) in points.items():
         row = int(word[1:])
         assert (x, y) == (first.first_rank[row], second.first_rank[row])
-    assert figure.to_json() == query_scatter(("a", first), ("b", second), words, 0)[0].to_json()
+    assert figure.to_json() == query_scatter({"a": first, "b": second}, words, 0)[0].to_json()
 
 
 def test_long_words_are_cut_and_folded() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,18 @@ from evenreel.types import Corpus
 Unit = Literal["frames", "seconds"]
 NO_NOUN = -1
 """Noun class of an action whose clip has none."""
+
+
+class ActionLengths(NamedTuple):
+    """Classes and lengths of N actions.
+
+    Attributes:
+        classes: (N,) class of each action.
+        lengths: (N,) length of each action; NaN where not known.
+    """
+
+    classes: NDArray[np.int64]
+    lengths: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +52,10 @@ class Actions:
     pairs: tuple[tuple[int, int], ...]
     unit: Unit
 
-    def of(self, clips: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return classes and lengths of the actions of clips (V,), as in `evenreel.audits.length.class_lengths`."""
+    def of(self, clips: NDArray[np.bool_]) -> ActionLengths:
+        """Return classes and lengths of the actions of clips (V,), True = counts."""
         kept = clips[self.clips]
-        return self.classes[kept], self.lengths[kept]
+        return ActionLengths(self.classes[kept], self.lengths[kept])
 
 
 def clip_lengths(corpus: Corpus) -> tuple[NDArray[np.float64], Unit]:

@@ -98,7 +98,7 @@ def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = 
     there = set(corpus.clips["split"])
     asked = splits or [name for name in ("train", "val") if name == "train" or name in there]
     names = {name: SOURCE_TEST if name == TEST else name for name in asked}
-    return _load(SOURCE, corpus, names, (folder, videos))
+    return _load(SOURCE, corpus, names, folder, videos)
 
 
 def load_target(
@@ -118,7 +118,7 @@ def load_target(
     if split == validation:
         raise CorpusError(f"The split {split!r} of the target cannot be tested on and chosen by; name two splits.")
     names = {split: TEST} if validation is None else {split: TEST, validation: TARGET_VAL}
-    return _load(TARGET, load_corpus(folder), names, (folder, videos))
+    return _load(TARGET, load_corpus(folder), names, folder, videos)
 
 
 def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
@@ -174,8 +174,7 @@ def beside_published(name: str, corpus: Corpus) -> Iterator[Notice]:
             yield Notice(sentence, left_out=clips < official, split=split)
 
 
-def _load(domain: str, corpus: Corpus, splits: Mapping[str, str], places: tuple[Path, Path | None]) -> DomainSide:
-    folder, videos = places
+def _load(domain: str, corpus: Corpus, splits: Mapping[str, str], folder: Path, videos: Path | None) -> DomainSide:
     names = folder / CLASS_NAMES
     try:
         classes = read_table(names) if names.is_file() else None

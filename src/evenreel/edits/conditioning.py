@@ -16,6 +16,7 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,6 +69,13 @@ class Conditioning:
     limits: MediaLimits = field(default_factory=MediaLimits)
 
 
+class CaptionedClip(NamedTuple):
+    """A clip with the texts of its captions."""
+
+    clip: CorpusClip
+    captions: list[str]
+
+
 @dataclass(frozen=True)
 class PreparedRequests:
     """Requests to a generator that runs elsewhere.
@@ -106,14 +114,13 @@ def prepare_requests(
     aside: dict[str, ClipAside] = {}
     fusing = Lock()  # a language model of the user's need not bear several threads
 
-    def request(maker: RequestMaker, item: tuple[CorpusClip, list[str]]) -> None:
-        clip, captions = item
+    def request(maker: RequestMaker, real: CaptionedClip) -> None:
         with fusing:
-            prompt = fused(captions, given.fuse)
-        requests[clip.clip_id] = maker.request(clip, prompt)
+            prompt = fused(real.captions, given.fuse)
+        requests[real.clip.clip_id] = maker.request(real.clip, prompt)
 
-    def set_aside(item: tuple[CorpusClip, list[str]], error: MediaError) -> None:
-        aside[item[0].clip_id] = clip_aside(item[0], error)
+    def set_aside(real: CaptionedClip, error: MediaError) -> None:
+        aside[real.clip.clip_id] = clip_aside(real.clip, error)
 
     readers = given.workers or usable_cores()
     ClipRun(partial(RequestMaker, out, given), request, set_aside, readers, progress).run(wanted)
@@ -123,7 +130,7 @@ def prepare_requests(
     return PreparedRequests(out / PROMPTS, ready, tuple(aside[clip_id] for clip_id in order if clip_id in aside))
 
 
-def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[CorpusClip, list[str]]]:
+def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[CaptionedClip]:
     """Return the real clips of the split with their captions, in the order of the corpus.
 
     Raises:
@@ -131,7 +138,7 @@ def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[CorpusCli
     """
     part = corpus if given.split is None else select(corpus, split=given.split)
     clips = {clip.clip_id: clip for clip in clips_of(part)}
-    return [(clips[clip_id], captions) for clip_id, captions in captions_of_real(part).items()]
+    return [CaptionedClip(clips[clip_id], captions) for clip_id, captions in captions_of_real(part).items()]
 
 
 def fused(captions: Sequence[str], fuse: Fuse) -> str:

@@ -73,7 +73,7 @@ def generate_counterparts(
     out, given = Path(out), given or Conditioning()
     generator = Generator(source, given.setting)
     paired = frozenset(counterparts(corpus, generator.group)["clip_id"])
-    asked = [one for one in clips_to_mirror(corpus, given) if one[0].clip_id not in paired]
+    asked = [one for one in clips_to_mirror(corpus, given) if one.clip.clip_id not in paired]
     remove_leftovers(out)
     there = _finished(out / VIDEOS)
     files: dict[str, Path] = {}

@@ -98,8 +98,8 @@ def _direction(
     ]
     baseline, *others = results
     for name in others:
-        second = (name, in_order_of(result, results[name], name))
-        figure, drawn = query_scatter((baseline, result), second, query_words(result, corpus), settings.seed)
+        two = {baseline: result, name: in_order_of(result, results[name], name)}
+        figure, drawn = query_scatter(two, query_words(result, corpus), settings.seed)
         total = len(result.query_ids)
         shown = f"a sample of {drawn:,} of {total:,} queries" if drawn < total else f"all {total:,} queries"
         parts.append(Chart(figure))

@@ -90,25 +90,23 @@ def rank_shares(result: DirectionResult) -> tuple[list[str], NDArray[Any]]:
     return labels, 100 * counts / max(len(ranks), 1)
 
 
-def query_scatter(
-    first: tuple[str, DirectionResult], second: tuple[str, DirectionResult], labels: Sequence[str], seed: int
-) -> tuple[go.Figure, int]:
+def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str], seed: int) -> tuple[go.Figure, int]:
     """Draw each query's rank in two systems, on logarithmic axes, with its words; and count the queries drawn.
 
     Args:
-        first: name and result of the system along x.
-        second: name and result of the one along y, its queries in the same order.
+        results: results of two systems by name, that along x first; the queries of both are in the same order.
         labels: words for each query, from outside.
         seed: of the sample where there are more than `MOST_POINTS`.
     """
-    x, y = first[1].first_rank, second[1].first_rank
+    first, second = results.values()
+    x, y = first.first_rank, second.first_rank
     rows = np.flatnonzero(~np.isnan(x) & ~np.isnan(y))
     if len(rows) > MOST_POINTS:
         rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_POINTS, replace=False))
-    names = [plain(name) for name, _ in (first, second)]
+    names = [plain(name) for name in results]
     figure = go.Figure(layout=axes(f"rank in {names[0]}", f"rank in {names[1]}", log_x=True))
     figure.update_yaxes(type="log", dtick=1)
-    furthest = float(max(first[1].gallery_size, 2))
+    furthest = float(max(first.gallery_size, 2))
     figure.add_scatter(
         x=[1, furthest], y=[1, furthest], mode="lines", line={"dash": "dot", "color": COLOURS[-1]}, hoverinfo="skip",
         showlegend=False,

@@ -129,13 +129,13 @@ class Playback:
         """The file as it is now; it is read through in the background where only its times have changed."""
         if file.is_unchanged(found) or found.st_size != file.stamp.size:
             return self._same.check(clip_id, file, found)
-        key = (file.path, FileStamp.of(found))
+        key = path, stamp = file.path, FileStamp.of(found)
         if key not in self._comparing:
             if len(self._comparing) >= COMPARING:
                 raise BusyError("Many files were touched and are being compared; try again in a moment.")
             check = partial(self._same.check, clip_id, file, found)
             self._comparing[key] = asyncio.get_running_loop().run_in_executor(self._comparer, check)
-            self._comparing[key].add_done_callback(partial(self._forget, key))
+            self._comparing[key].add_done_callback(partial(self._forget, path, stamp))
         try:
             return await asyncio.wait_for(asyncio.shield(self._comparing[key]), COMPARED_S)
         except asyncio.TimeoutError as error:
@@ -143,7 +143,7 @@ class Playback:
                 "The file was touched since it was indexed and is being compared with what it was; try again soon."
             ) from error
 
-    def _forget(self, key: tuple[str, FileStamp], done: Compared) -> None:
-        del self._comparing[key]
+    def _forget(self, path: str, stamp: FileStamp, done: Compared) -> None:
+        del self._comparing[path, stamp]
         if not done.cancelled():
             done.exception()  # whoever asked may have gone

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column
+from evenreel.corpus.actions import ActionLengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +38,16 @@ class ClassLengths:
         return int((size >= threshold if or_equal else size > threshold).sum())
 
 
-def class_lengths(train: tuple[NDArray[np.int64], Column], test: tuple[NDArray[np.int64], Column]) -> ClassLengths:
+def class_lengths(train: ActionLengths, test: ActionLengths) -> ClassLengths:
     """Compare the classes that both splits have; clips of unknown length (NaN) do not count.
 
     Args:
-        train: (N,) class and (N,) length of each training clip. A clip of several actions stands there once for each,
-            with its share of the length.
-        test: (n,) classes and lengths of the clips in test.
+        train: actions of the training clips; each of several in a clip has its share of the length.
+        test: actions of the test clips.
 
-    >>> found = class_lengths((np.array([0, 0, 1]), np.array([2.0, 4.0, 9.0])), (np.array([0]), np.array([7.0])))
+    >>> found = class_lengths(
+    ...     ActionLengths(np.array([0, 0, 1]), np.array([2.0, 4.0, 9.0])), ActionLengths(np.array([0]), np.array([7.0]))
+    ... )
     >>> found.classes.tolist(), found.discrepancy.tolist(), found.count_above(3)
     ([0], [4.0], 1)
     """
@@ -56,9 +58,7 @@ def class_lengths(train: tuple[NDArray[np.int64], Column], test: tuple[NDArray[n
     )
 
 
-def drawn_discrepancies(
-    train: tuple[NDArray[np.int64], Column], test: tuple[NDArray[np.int64], Column], *, draws: int, seed: int
-) -> Column:
+def drawn_discrepancies(train: ActionLengths, test: ActionLengths, *, draws: int, seed: int) -> Column:
     """Draw discrepancies of shared classes as if the test clips of each were any of its clips.
 
     What `class_lengths` finds beyond these is no matter of how few clips a class has.

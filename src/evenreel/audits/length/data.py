@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Column
 from evenreel.audits.length.class_lengths import ClassLengths, class_lengths
 from evenreel.audits.statistics.permuted import ClipProperty
-from evenreel.corpus.actions import Actions, Unit, action_names, actions_of, clip_lengths
+from evenreel.corpus.actions import ActionLengths, Actions, Unit, action_names, actions_of, clip_lengths
 from evenreel.corpus.relevance import Relevance, class_relevance, same_text
 from evenreel.errors import CorpusError
 from evenreel.evaluation.clusters import AUTO, clusters_of
@@ -230,7 +230,7 @@ def _classes(both: Corpus, count: int) -> TrainTestClasses | None:
         return None
     actions = actions_of(both)
     trained = actions.clips < count
-    sides = [(actions.classes[side], actions.lengths[side]) for side in (trained, ~trained)]
+    sides = [ActionLengths(actions.classes[side], actions.lengths[side]) for side in (trained, ~trained)]
     return TrainTestClasses(actions, trained, action_names(both, actions), class_lengths(sides[0], sides[1]))
 
 

@@ -16,6 +16,7 @@ from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import FAILED, Failures, LengthMeasures, thirds
 from evenreel.audits.length.trims import USES_TEST, divisions, trims
 from evenreel.audits.length.words import unit_of
+from evenreel.corpus.actions import ActionLengths
 from evenreel.report.result.record import AuditTable, Cell, Row
 
 EPIC_SIZES = (67_217, 9_668)
@@ -120,7 +121,7 @@ def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
 def chance_table(data: LengthData, held: TrainTestClasses, seed: int = 0) -> AuditTable:
     """Tabulate how far classes differ in length, beside what as few clips of each class give by chance."""
     actions, gap = held.actions, held.common.discrepancy
-    splits = [(actions.classes[part], actions.lengths[part]) for part in (held.trained, ~held.trained)]
+    splits = [ActionLengths(actions.classes[part], actions.lengths[part]) for part in (held.trained, ~held.trained)]
     drawn = drawn_discrepancies(splits[0], splits[1], draws=DRAWS, seed=seed)
     unit, large = unit_of(data), LARGE_S * data.second
     measures: dict[str, Callable[[Column], Column]] = {

@@ -196,15 +196,15 @@ class CrossAttention(nn.Module):
             through(self.cross.key, other), through(self.cross.value, other)
         )
 
-    def forward(self, rows: tuple[RowTerms, KeyValues], sides: ClueWeights, mean: Tensor) -> Tensor:
+    def forward(self, queries: RowTerms, seen: KeyValues, sides: ClueWeights, mean: Tensor) -> Tensor:
         """Compute the hybrid of each pair, (v, q, D).
 
         Args:
-            rows: made by `hoisted`.
+            queries: of the windows, made by `hoisted`.
+            seen: keys and values of the frames, made by `hoisted`.
             sides: windows and frames.
             mean: (v, q, D) of the windows.
         """
-        queries, seen = rows
         cross, real = self.cross, sides.own.mask[:, None, :, None]
         query = every_row(sides.own, queries) + cross.query(sides.own_types)
         key = every_row(sides.other, seen.keys) + cross.key(sides.other_types)

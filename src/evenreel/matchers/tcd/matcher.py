@@ -321,7 +321,7 @@ class Tcd(nn.Module):
             ]
             return torch.stack(clues).mean(0)
         if self.cross is not None:
-            crossed: Tensor = self.cross(hybrids, self._sides_of("ocr", of_video, of_ocr), means[1])
+            crossed: Tensor = self.cross(*hybrids, self._sides_of("ocr", of_video, of_ocr), means[1])
             return crossed
         if self.joint is not None:
             joint: Tensor = self.joint(torch.cat(means, -1))
