@@ -22,9 +22,9 @@ from evenreel.encoders import load_encoder
 from evenreel.errors import CorpusError, UsageError
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.training.data import clip_check, material
-from evenreel.training.loop.metrics_file import MetricsFile
 from evenreel.training.loop.milestones import best_weights
 from evenreel.training.loop.run_folder import DATA, METRICS, RunFolderError, claim
+from evenreel.training.loop.saved_files import MetricsFile
 from evenreel.training.recipe.files import load_recipe
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 

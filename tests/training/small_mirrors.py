@@ -7,8 +7,8 @@ import polars as pl
 
 from evenreel.corpus import make_corpus
 from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.mirrors import mirrors_of
 from evenreel.training.data.pairs import pairs_of
+from evenreel.training.data.splits import mirrors_of
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 from tests.training.small_material import DIMENSION, unit
 

@@ -20,8 +20,8 @@ from evenreel.language.scene_dictionary import given
 from evenreel.training import recipe_from
 from evenreel.training.data import material as material_module
 from evenreel.training.data.examples import Batches, TrainingInputs
-from evenreel.training.data.material import EncoderUsed, LoadedData
 from evenreel.training.data.pairs import Order
+from evenreel.training.data.splits import EncoderUsed
 from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import METRICS
 from evenreel.training.recipe.recipe import Recipe
@@ -154,6 +154,5 @@ def test_training_does_not_begin_where_elements_would_be_selected_by_other_tower
     note = EncoderNote("clip", HASH, DIMENSION, before="another")
     pretrained = Pretrained(whole[1].matcher, whole[1].spec, About(note))
     monkeypatch.setattr(material_module, "load_matcher", lambda name: pretrained)
-    loaded = LoadedData(learning(), None, EncoderUsed("clip", HASH, "every 1 s"), ())
     with pytest.raises(UsageError, match="by how clip saw clips before it was trained further.* train anew from clip"):
-        material_module._with_start_weights(loaded, "runs/bima/checkpoint", ())
+        material_module.load_start("runs/bima/checkpoint", EncoderUsed("clip", HASH, "every 1 s"), ())

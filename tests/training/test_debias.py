@@ -22,9 +22,9 @@ from evenreel.matchers.scoring import matcher_scores
 from evenreel.training import Recipe, RecipeError, load_recipe, recipe_from, recipe_text
 from evenreel.training.data.examples import Batches, Draw, FeatureExamples, OtherClips, TrainingInputs
 from evenreel.training.data.material import LoadedData, load_material
-from evenreel.training.data.mirrors import mirror_rows, mirrors_of
-from evenreel.training.data.pairs import Order, pairs_of, parts_of
+from evenreel.training.data.pairs import Order, mirror_rows, pairs_of
 from evenreel.training.data.pixels import PixelExamples
+from evenreel.training.data.splits import mirrors_of, parts_of
 from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import LAST, METRICS
 from evenreel.training.recipe.sections import Data

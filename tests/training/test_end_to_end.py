@@ -21,10 +21,11 @@ from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import ClipAside
 from evenreel.training import Recipe
+from evenreel.training.data.clip_check import ClipVideo
 from evenreel.training.data.examples import Batches, Draw, FeatureExamples, ResumableLoader, TrainingInputs
 from evenreel.training.data.material import LoadedData, load_material
 from evenreel.training.data.pairs import Order, pairs_of
-from evenreel.training.data.pixels import ClipVideo, PixelExamples, augmented, crop_box, read_frames
+from evenreel.training.data.pixels import PixelExamples, augmented, crop_box, read_frames
 from evenreel.training.loop.run import RunHooks, train
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
@@ -144,7 +145,7 @@ def test_a_clip_that_vanishes_after_it_was_checked(
     def all_gone(files: list[ClipVideo], *rest: Any) -> tuple[list[ClipVideo], list[ClipAside]]:
         return [replace(file, path=Path("gone.mp4")) for file in files], []
 
-    monkeypatch.setattr("evenreel.training.data.material.readable", all_gone)
+    monkeypatch.setattr("evenreel.training.data.pixels.readable", all_gone)
     with pytest.raises(CorpusError, match=r"The clip v0 \(gone.mp4\) could be read before, .*No such file"):
         load_material(end_to_end(corpus_folder, clip_folder))
 
@@ -158,7 +159,7 @@ def test_a_split_without_a_clip_that_can_be_read(
         ids = [file.clip_id for file in files]
         return [], [ClipAside(clip_id, f"{clip_id}.mp4", "unreadable", "there is no such file") for clip_id in ids]
 
-    monkeypatch.setattr("evenreel.training.data.material.readable", none_read)
+    monkeypatch.setattr("evenreel.training.data.pixels.readable", none_read)
     sentence = (
         r"Not one of the 4 clips of a split can be used: v6 \(v6.mp4\): there is no such file; check data.videos.$"
     )

@@ -237,7 +237,7 @@ def test_the_checkpoint_scores_as_it_did_in_training(
         kept["scores"] = np.array(scores.block(*whole))
         return {"R@1": float(len(kept))}  # the first evaluation is the best
 
-    monkeypatch.setattr("evenreel.training.selection.SelectionMeasure.__call__", remember)
+    monkeypatch.setattr("evenreel.training.loop.validation.SelectionMeasure.__call__", remember)
     runner = CliRunner()
     run = tmp_path / "run"
     trained = runner.invoke(app, ["train", str(tmp_path / "small.yaml"), "--set", "loop.epochs=1", "--out", str(run)])

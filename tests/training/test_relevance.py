@@ -21,8 +21,8 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.training.data.examples import Batches, FeatureExamples, TrainingBatch
 from evenreel.training.data.material import load_material
-from evenreel.training.data.mirrors import mirrors_of
 from evenreel.training.data.pairs import Order, pairs_of
+from evenreel.training.data.splits import mirrors_of
 from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import Recipe

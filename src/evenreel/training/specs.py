@@ -7,21 +7,35 @@ from dataclasses import asdict
 
 import numpy as np
 
-from evenreel.checkpoint import MatcherSpec
-from evenreel.checkpoint.architecture import fitted, reads_graphs
+from evenreel.checkpoint.architecture import fitted, reads_graphs, reads_windows
+from evenreel.checkpoint.records import MatcherSpec
 from evenreel.debias.fusion import prior_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.fitting import LearnedFrom
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.ensemble.strata import sizes
 from evenreel.training.loop.run_folder import Facts
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.recipe import Recipe, RecipeError
 
 
 def spec_of(recipe: Recipe) -> MatcherSpec:
     """Return the specification of the recipe's matcher, in its adapter where there is one."""
     matcher = MatcherSpec(recipe.matcher.name, recipe.matcher.settings)
     return matcher if recipe.adapter is None else MatcherSpec("adapted", asdict(recipe.adapter), (matcher,))
+
+
+def check_words(recipe: Recipe) -> None:
+    """Refuse, before anything is read, to change words for a matcher that reads none.
+
+    Raises:
+        RecipeError: the recipe changes words, and its matcher reads none.
+    """
+    if recipe.data.changed_words is None or reads_windows(spec_of(recipe)):
+        return
+    raise RecipeError(
+        f"data.words changes on-screen words, and the matcher {recipe.matcher.name} reads none; set it to null, or "
+        "adapter.windows to true, with which on-screen text stands among the frames."
+    )
 
 
 def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:

@@ -15,8 +15,7 @@ from evenreel.errors import MediaError
 from evenreel.features import ClipAside
 from evenreel.media.parts import Part
 from evenreel.training.data import clip_check
-from evenreel.training.data.clip_check import readable
-from evenreel.training.data.pixels import ClipVideo
+from evenreel.training.data.clip_check import ClipVideo, readable
 from evenreel.training.loop.run_folder import CLIPS_READ, claim
 from tests.training.small_material import small_recipe
 

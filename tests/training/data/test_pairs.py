@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from evenreel.corpus import class_relevance, make_corpus
 from evenreel.errors import CorpusError
-from evenreel.training.data.pairs import Order, Pairs, batch_seed, needs_relevance, pairs_of, parts_of
+from evenreel.training.data.pairs import Order, Pairs, batch_seed, needs_relevance, pairs_of
+from evenreel.training.data.splits import parts_of
 from evenreel.training.recipe.sections import Data, MatcherChoice
 from tests.training.small_material import small_corpus, small_recipe
 

@@ -10,7 +10,7 @@ from evenreel.debias.fusion import Fusion
 from evenreel.debias.length import PerStratum
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.training.loop.idle import freeze_unused_parameters
+from evenreel.training.loop.optimiser import freeze_unused_parameters
 from tests.matchers.examples import SETTINGS
 
 

@@ -12,7 +12,6 @@ from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 from evenreel.errors import CorpusError, UsageError
 from evenreel.training import RecipeError, load_recipe
-from evenreel.training.loop.metrics_file import MetricsFile
 from evenreel.training.loop.milestones import best_weights
 from evenreel.training.loop.run_folder import (
     CLIPS_READ,
@@ -27,6 +26,7 @@ from evenreel.training.loop.run_folder import (
     held,
     remember,
 )
+from evenreel.training.loop.saved_files import MetricsFile
 from tests.training.small_material import small_recipe
 
 OTHER = small_recipe(optimiser={"lr": 0.5})

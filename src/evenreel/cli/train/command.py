@@ -37,7 +37,7 @@ def train(
     from evenreel.encoders.towers import usable_device
     from evenreel.training.ensemble.towers import has_tower_members
     from evenreel.training.loop.run_folder import CLIPS_READ, check_begun, held
-    from evenreel.training.selection import higher_is_better
+    from evenreel.training.loop.validation import higher_is_better
 
     usable_device(chosen.loop.device, "float32")
     higher_is_better(chosen)  # refuses a metric that cannot select
@@ -70,7 +70,7 @@ def _trained(recipe: Recipe, folder: Path, clips_read: Path, watch: Watch) -> Fi
     from evenreel.training.ensemble.members import train_recipe_held
     from evenreel.training.loop.run import RunHooks
     from evenreel.training.loop.run_folder import writing
-    from evenreel.training.selection import SelectionMeasure, higher_is_better
+    from evenreel.training.loop.validation import SelectionMeasure, higher_is_better
 
     with share_bar("reading the clips") as progress:
         loaded = load_material(recipe, progress, clips_read)

@@ -17,14 +17,13 @@ from evenreel.matchers.batches import row_lengths
 from evenreel.provenance import provenance_of
 from evenreel.report.page import write_page
 from evenreel.report.training import training_page
-from evenreel.training.data.changed_words import changes_of
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.material import LoadedData
 from evenreel.training.data.pixels import PixelExamples
-from evenreel.training.loop.metrics_file import MetricsFile
+from evenreel.training.loop.module import mixed_words
 from evenreel.training.loop.run import TrainedModel
 from evenreel.training.loop.run_folder import MEMBERS, METRICS
-from evenreel.training.loop.start_share import mixed_words
+from evenreel.training.loop.saved_files import MetricsFile
 from evenreel.training.recipe.files import recipe_text
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import spec_of
@@ -119,7 +118,7 @@ def _about(recipe: Recipe, loaded: LoadedData, trained: TrainedModel) -> About:
     split = recipe.data.validation or f"{recipe.data.held_out:.0%} of {recipe.data.train}"
     data = f"{Path(recipe.data.corpus).name}, {split}, on which the weights were selected"
     figures, answers, uses = validation_figures(trained), recipe.selection.relevance, loaded.uses
-    changed = () if (words := changes_of(recipe)) is None else words.uses
+    changed = () if (words := recipe.data.changed_words) is None else words.uses
     return About(
         encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
         inputs=inputs_of(recipe, loaded),
@@ -150,7 +149,7 @@ def inputs_of(recipe: Recipe, loaded: LoadedData) -> Inputs:
     windows, words_from = (encoder.windows, encoder.words_from) if reads_text else (None, None)
     graphs = isinstance(examples, FeatureExamples) and examples.text_features.graphs is not None
     most_words, streams = None if graphs else int(row_lengths(word_mask).max()), recipe.data.streams
-    return Inputs(most_frames, most_words, encoder.rule, windows, words_from, streams, changes_of(recipe))
+    return Inputs(most_frames, most_words, encoder.rule, windows, words_from, streams, recipe.data.changed_words)
 
 
 def _lead(recipe: Recipe, trained: TrainedModel) -> str:

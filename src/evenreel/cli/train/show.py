@@ -13,8 +13,8 @@ from evenreel.checkpoint.architecture import Encodings, encodings
 from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.cli.train.files import CHECKPOINT, SET_ASIDE, FinishedRun, clips_note, validation_figures
 from evenreel.training.ensemble.towers import score_weights
+from evenreel.training.loop.module import mixed_words
 from evenreel.training.loop.run import TrainedModel
-from evenreel.training.loop.start_share import mixed_words
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.wording import count
 

@@ -21,8 +21,8 @@ from evenreel.papers.engine.runs import each_run
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.progress import Progress
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.mirrors import mirrors_of
 from evenreel.training.data.pairs import needs_relevance, pairs_of
+from evenreel.training.data.splits import mirrors_of
 from evenreel.training.loop.run import RunHooks, train
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import MatcherChoice

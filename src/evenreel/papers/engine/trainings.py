@@ -19,14 +19,15 @@ from evenreel.papers.engine.streams import with_streams
 from evenreel.papers.engine.variants import Variant
 from evenreel.progress import Progress
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
+from evenreel.training.data.pairs import needs_relevance, pairs_of
+from evenreel.training.data.splits import parts_of
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.ensemble.trimmed import trimmed_corpus, uses_of
+from evenreel.training.loop.module import mixed_words
 from evenreel.training.loop.run import RunHooks, TrainedModel
-from evenreel.training.loop.start_share import mixed_words
+from evenreel.training.loop.validation import SelectionMeasure, higher_is_better
 from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.selection import SelectionMeasure, higher_is_better
 from evenreel.training.specs import spec_of
 from evenreel.types import Corpus, ScoreBlocks
 

@@ -1,4 +1,4 @@
-"""Which clips can be read: found out once, before training starts, and remembered in the folder of the run."""
+"""Video files of clips, and which can be read: found out once, before training starts, and remembered."""
 
 from __future__ import annotations
 
@@ -7,21 +7,52 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from threading import local
 
 from evenreel.config import MediaLimits, usable_cores
-from evenreel.errors import MediaError
-from evenreel.features import ClipAside
+from evenreel.errors import CorpusError, MediaError
+from evenreel.features.settings import ClipAside
 from evenreel.media.content import stamp
+from evenreel.media.parts import Part
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress
-from evenreel.training.data.pixels import ClipVideo
 from evenreel.training.data.verdicts import ClipVerdict, Verdicts, locked
 from evenreel.training.loop.run_folder import writing
+from evenreel.types import Corpus
 
 READER = "evenreel.onscreen.file_reader:FileReader"
+
+
+@dataclass(frozen=True)
+class ClipVideo:
+    """Video file of a clip.
+
+    Attributes:
+        clip_id: id of the clip.
+        path: path of the video file.
+        part: the clip's stretch of it.
+        frames: number of frames that a rule takes of it; None before it was read.
+    """
+
+    clip_id: str
+    path: Path
+    part: Part
+    frames: int | None = None
+
+
+def clip_files(corpus: Corpus, folder: Path) -> list[ClipVideo]:
+    """List the video files of the clips of a corpus.
+
+    Raises:
+        CorpusError: a clip has no path.
+    """
+    rows = corpus.clips.select("clip_id", "path", "start_s", "end_s")
+    if rows["path"].null_count():
+        nameless = rows.filter(rows["path"].is_null())["clip_id"][0]
+        raise CorpusError(f"The clip {nameless!r} has no path; towers in training need the videos of all clips.")
+    return [ClipVideo(clip_id, folder / path, Part(start, end)) for clip_id, path, start, end in rows.iter_rows()]
 
 
 def readable(

@@ -15,8 +15,7 @@ from evenreel.arrays import Indices
 from evenreel.encoders.trainable import TokenIds
 from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
-from evenreel.training.data.mirrors import Mirrors
-from evenreel.training.data.pairs import Order, Pairs
+from evenreel.training.data.pairs import Mirrors, Order, Pairs
 from evenreel.training.data.window_tokens import WindowTokens
 from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
 

@@ -2,87 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-import polars as pl
-import torch
-
-from evenreel.checkpoint import load_matcher
 from evenreel.checkpoint.architecture import kept_weights, reads_graphs, uses_in
-from evenreel.checkpoint.word_changes import encoder_of
-from evenreel.corpus import load_corpus, select
+from evenreel.checkpoint.word_changes import changed_words, encoder_of
+from evenreel.checkpoint.loading import load_matcher
+from evenreel.checkpoint.records import Pretrained
+from evenreel.corpus.folder import load_corpus
 from evenreel.corpus.relevance import class_relevance
-from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.sources import locate
-from evenreel.encoders.towers import Towers, load_towers
-from evenreel.encoders.trainable import TrainableTowers, tokenise
-from evenreel.errors import CorpusError, MediaError, UsageError
-from evenreel.features import ClipAside, FoundClips, StoredClips, find_clips, load_text_features
+from evenreel.errors import UsageError
 from evenreel.features.graphs import with_graphs
-from evenreel.features.pretrained import pretrained_means
-from evenreel.media.content import stamp
+from evenreel.features.load import find_clips, load_text_features
+from evenreel.features.settings import ClipAside
 from evenreel.progress import Progress
-from evenreel.training.data.changed_words import changes_of, check_words, with_words, words_used
-from evenreel.training.data.clip_check import readable
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.mirrors import mirrors_of, with_other_clips
-from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
-from evenreel.training.data.pixels import ClipVideo, PixelExamples, clip_files
-from evenreel.training.data.tower_windows import with_on_screen, written_used
+from evenreel.training.data.pairs import pairs_of
+from evenreel.training.data.pixels import load_pixels
+from evenreel.training.data.splits import CorpusSplits, EncoderUsed, LoadedSplits, corpus_splits, digest, usable_part
 from evenreel.training.ensemble.strata import lengths_of
-from evenreel.training.ensemble.trimmed import Trimmed, trimmed_corpus, uses_of
-from evenreel.training.recipe.recipe import Recipe, RecipeError
-from evenreel.training.recipe.sections import Backbone
-from evenreel.training.specs import spec_of
+from evenreel.training.ensemble.trimmed import Trimmed, uses_of
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.specs import check_words, spec_of
 from evenreel.types import Corpus
-
-
-class CorpusSplits(NamedTuple):
-    """Splits of a corpus that a recipe learns from and selects on.
-
-    Attributes:
-        learned: what is learned from; with `debias` the other clips of all pairs are among its clips.
-        selected: what the model is selected on; None for nothing.
-        mirrors: real clips and their mirrors; None without `debias`.
-        relevance: True where learning needs the degrees to which clips answer captions.
-        trimmed: what was left out of the former for its length; None without `trim`.
-    """
-
-    learned: Corpus
-    selected: Corpus | None
-    mirrors: Mapping[str, str] | None = None
-    relevance: bool = False
-    trimmed: Trimmed | None = None
-
-    @property
-    def both(self) -> tuple[Corpus, ...]:
-        """Both splits, or the one that there is."""
-        return (self.learned,) if self.selected is None else (self.learned, self.selected)
-
-
-@dataclass(frozen=True)
-class EncoderUsed:
-    """Encoder whose features a run learns from.
-
-    Attributes:
-        encoder_id: the name it can be loaded by.
-        weights_hash: digest of its weights and settings, before any training.
-        rule: rule by which frames are sampled.
-        windows: stretches of a clip whose on-screen text is given to the matcher; None for none.
-        words_from: where that text is from, `ocr` or `corpus`; None for none.
-    """
-
-    encoder_id: str
-    weights_hash: str
-    rule: str
-    windows: int | None = None
-    words_from: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,24 +73,51 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     """
     check_words(recipe)
     corpus = load_corpus(recipe.data.corpus)
-    parts = _parts(corpus, recipe)
-    selected = parts.selected
+    splits = corpus_splits(corpus, recipe)
+    selected = splits.selected
     if selected is not None and recipe.selection.relevance.startswith("classes"):
         class_relevance(selected, selected.captions["caption_id"].to_list(), selected.clips["clip_id"].to_list())
-    loaded = (
-        _with_features(recipe, parts, progress)
+    read = (
+        _load_features(recipe, splits, progress)
         if recipe.backbone is None
-        else _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
+        else load_pixels(recipe, recipe.backbone, splits, progress, verdicts)
     )
-    loaded = replace(_with_lengths(loaded, parts, recipe), trimmed=parts.trimmed)
-    loaded = replace(loaded, uses=(*uses_of(recipe), *uses_in(spec_of(recipe))))
-    return loaded if recipe.start is None else _with_start_weights(loaded, recipe.start, recipe.data.streams)
+    source = {"caption_texts": digest(text for part in splits.both for text in part.captions["text"]), **read.source}
+    if (words := recipe.data.changed_words) is not None:
+        source["words_changed"] = json.dumps(asdict(words))
+    by_length = recipe.members is not None and recipe.members.by == "length"
+    start = None if recipe.start is None else load_start(recipe.start, read.encoder, recipe.data.streams)
+    known = () if start is None else start.about.uses
+    material = TrainingInputs(
+        read.learned,
+        read.dimension,
+        read.selected,
+        read.towers,
+        start={} if start is None else kept_weights(start.matcher),
+        start_spec=None if start is None else start.spec,
+        source=source,
+        lengths=lengths_of(splits.learned, read.learned.pairs.clip_ids) if by_length else None,
+        weights_hash=read.encoder.weights_hash,
+    )
+    uses = dict.fromkeys((*known, *(uses_of(recipe) if recipe.trim else ()), *uses_in(spec_of(recipe))))
+    return LoadedData(material, read.validation, read.encoder, read.set_aside, splits.trimmed, tuple(uses))
 
 
-def _with_start_weights(loaded: LoadedData, checkpoint: str, streams: Sequence[str]) -> LoadedData:
-    """The material with the weights of a checkpoint to begin with."""
+def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pretrained:
+    """Load the checkpoint whose weights training begins with.
+
+    Args:
+        checkpoint: a folder or a hub id.
+        used: encoder of the features that are learned from.
+        streams: streams of stored features that are learned from; empty for all.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be had or read.
+        UsageError: its matcher takes features of another encoder or other streams, or selects scene elements by towers
+            that were trained since.
+    """
     pretrained = load_matcher(checkpoint)
-    note, used = pretrained.about.encoder, loaded.encoder
+    note = pretrained.about.encoder
     if note.weights_hash != used.weights_hash:
         raise UsageError(
             f"The matcher of {checkpoint} takes features of {note}, and these are of {used.encoder_id} with other "
@@ -163,231 +135,43 @@ def _with_start_weights(loaded: LoadedData, checkpoint: str, streams: Sequence[s
             f"The matcher of {checkpoint} takes the streams {', '.join(trained_on)}, and data.streams is "
             f"{', '.join(streams)}; make them the same."
         )
-    material = replace(loaded.material, start=kept_weights(pretrained.matcher), start_spec=pretrained.spec)
-    uses = tuple(dict.fromkeys((*pretrained.about.uses, *loaded.uses)))
-    return replace(loaded, material=material, uses=uses)
+    return pretrained
 
 
-def _with_lengths(loaded: LoadedData, parts: CorpusSplits, recipe: Recipe) -> LoadedData:
-    """The lengths of the clips, where they are divided by these."""
-    if recipe.members is None or recipe.members.by != "length":
-        return loaded
-    lengths = lengths_of(parts.learned, loaded.material.examples.pairs.clip_ids)
-    return replace(loaded, material=replace(loaded.material, lengths=lengths))
-
-
-def _parts(corpus: Corpus, recipe: Recipe) -> CorpusSplits:
-    parts = CorpusSplits(*parts_of(corpus, recipe.data, recipe.loop.seed), relevance=needs_relevance(recipe))
-    if recipe.trim is not None:
-        trimmed = trimmed_corpus(parts.learned, _target(corpus, recipe, parts), recipe.trim, recipe.loop.seed)
-        parts = parts._replace(learned=trimmed.corpus, trimmed=trimmed)
-    if recipe.debias is None:
-        return parts
-    whole = select(corpus, split=recipe.data.train)
-    mirrors = mirrors_of(whole, recipe.data.generated_group)
-    return parts._replace(learned=with_other_clips(parts.learned, whole, mirrors), mirrors=mirrors)
-
-
-def _target(corpus: Corpus, recipe: Recipe, parts: CorpusSplits) -> Corpus:
-    """Return the part whose classes are the measure of `trim`: what is selected on, or another split as it would be."""
-    named = None if recipe.trim is None else recipe.trim.target
-    if named is None and parts.selected is not None:
-        return parts.selected
-    _, target = parts_of(corpus, replace(recipe.data, validation=named, held_out=0.0), recipe.loop.seed)
-    if target is None:
-        raise RecipeError("trim has no split to compare lengths with: give data.validation or trim.target.")
-    return target
-
-
-class _SplitFeatures(NamedTuple):
-    """A part of the corpus with its features: what was found, what can be used of it, and what was set aside."""
-
-    found: FoundClips | StoredClips
-    examples: FeatureExamples
-    usable: Corpus
-    set_aside: tuple[ClipAside, ...]
-
-
-def _with_features(recipe: Recipe, parts: CorpusSplits, progress: Progress) -> LoadedData:
-    folder, streams = Path(recipe.data.features or ""), recipe.data.streams
-    learned = _features(folder, parts.learned, streams, parts.mirrors, parts.relevance)
-    selected = None if parts.selected is None else _features(folder, parts.selected, streams)
-    if (words := changes_of(recipe)) is not None:
-        encoder = cache(partial(encoder_of, learned.found))  # once for both parts, and only if one has a new sentence
-        change = partial(with_words, encoder=encoder, progress=progress)
-        learned = learned._replace(examples=change(learned.examples, learned.found, words.learned))
-        if selected is not None:
-            selected = selected._replace(examples=change(selected.examples, selected.found, words))
-    if reads_graphs(spec_of(recipe)):
-        learned = _with_graphs(learned, progress)
-        selected = None if selected is None else _with_graphs(selected)
-    manifest, made = learned.found.manifest, learned.found.made
+def _load_features(recipe: Recipe, splits: CorpusSplits, progress: Progress) -> LoadedSplits:
+    """Load features computed once, with changed words and role graphs where the recipe asks for them."""
+    folder, words, graphs = Path(recipe.data.features or ""), recipe.data.changed_words, reads_graphs(spec_of(recipe))
+    found = [find_clips(folder, part, streams=recipe.data.streams) for part in splits.both]
+    encoder = cache(partial(encoder_of, found[0]))  # once for both splits, and only if one has a new sentence
+    examples: list[FeatureExamples] = []
+    usable: list[Corpus] = []
+    set_aside: list[ClipAside] = []
+    for whole, clips in zip(splits.both, found, strict=True):
+        learns = not examples
+        videos, aside = clips.load()
+        part = usable_part(whole, videos.ids, aside)
+        texts = load_text_features(folder, part)
+        compared = (splits.mirrors, splits.relevance) if learns else (None, False)
+        pairs = pairs_of(part, texts.ids, videos.ids, *compared)
+        if words is not None:
+            videos = changed_words(clips, videos, words.learned if learns else words, progress, encoder)
+        if graphs:
+            texts = with_graphs(texts, part, progress if learns else lambda share: None)
+        examples.append(FeatureExamples(pairs, texts, videos))
+        usable.append(part)
+        set_aside.extend(aside)
+    manifest, made, source = found[0].manifest, found[0].made, found[0].fingerprint()
+    source["train_videos"] = source.pop("clips")
+    source["validation_videos"] = found[1].fingerprint()["clips"] if found[1:] else None
+    if graphs:  # they change with the rules that make them
+        source["caption_graphs"] = digest(repr(one.text_features.graphs) for one in examples)
     words_from = None if made.windows is None else made.words
-    return LoadedData(
-        TrainingInputs(
-            learned.examples,
-            learned.found.dimension,
-            None if selected is None else selected.examples,
-            source=_texts(parts)
-            | _features_used(learned, selected)
-            | _graphs_used(learned, selected)
-            | words_used(recipe),
-            weights_hash=manifest.weights_hash,
-        ),
-        None if selected is None else selected.usable,
+    return LoadedSplits(
+        examples[0],
+        examples[1] if examples[1:] else None,
+        usable[1] if usable[1:] else None,
         EncoderUsed(manifest.encoder_id, manifest.weights_hash, made.rule, made.windows, words_from),
-        learned.set_aside + (() if selected is None else selected.set_aside),
+        found[0].dimension,
+        source,
+        tuple(set_aside),
     )
-
-
-def _features(
-    folder: Path,
-    part: Corpus,
-    streams: Sequence[str],
-    mirrors: Mapping[str, str] | None = None,
-    relevance: bool = False,
-) -> _SplitFeatures:
-    found = find_clips(folder, part, streams=streams)
-    videos, set_aside = found.load()
-    usable = _only(part, videos.ids, set_aside)
-    texts = load_text_features(folder, usable)
-    pairs = pairs_of(usable, texts.ids, videos.ids, mirrors, relevance)
-    return _SplitFeatures(found, FeatureExamples(pairs, texts, videos), usable, set_aside)
-
-
-def _features_used(learned: _SplitFeatures, selected: _SplitFeatures | None) -> dict[str, str | int | None]:
-    """Which features they are, of which videos."""
-    used = learned.found.fingerprint()
-    train_videos = used.pop("clips")
-    validation_videos = None if selected is None else selected.found.fingerprint()["clips"]
-    return used | {"train_videos": train_videos, "validation_videos": validation_videos}
-
-
-def _with_graphs(part: _SplitFeatures, progress: Progress = lambda share: None) -> _SplitFeatures:
-    """The part with the role graphs of its captions, for a matcher that reads these."""
-    texts = with_graphs(part.examples.text_features, part.usable, progress)
-    return part._replace(examples=replace(part.examples, text_features=texts))
-
-
-def _graphs_used(learned: _SplitFeatures, selected: _SplitFeatures | None) -> dict[str, str | int | None]:
-    """Which role graphs they are: they change with the rules that make them; nothing where there are none."""
-    graphs = [part.examples.text_features.graphs for part in (learned, selected) if part is not None]
-    return {"caption_graphs": _digest(map(repr, graphs))} if learned.examples.text_features.graphs else {}
-
-
-def _texts(parts: CorpusSplits) -> dict[str, str | int | None]:
-    return {"caption_texts": _digest(text for part in parts.both for text in part.captions["text"])}
-
-
-def _videos(files: Sequence[ClipVideo]) -> dict[str, str | int | None]:
-    """Which videos they are; their content would take as long to look at again as it took to check them."""
-    return {"videos": _digest(f"{file.path.name} {file.part} {_size_bytes(file)}" for file in files)}
-
-
-def _size_bytes(file: ClipVideo) -> int:
-    try:
-        return stamp(str(file.path)).size
-    except MediaError as error:
-        raise CorpusError(
-            f"The clip {file.clip_id} ({file.path}) could be read before, and now it cannot: {error}. Put it back as "
-            "it was, and start again."
-        ) from error
-
-
-def _digest(words: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _with_backbone(
-    recipe: Recipe, backbone: Backbone, parts: CorpusSplits, progress: Progress, verdicts: Path | None
-) -> LoadedData:
-    encoder_id, folder = locate(backbone.model)
-    checkpoint = open_checkpoint(folder)
-    towers = load_towers(checkpoint, torch.device("cpu"), "float32")
-    trainable = TrainableTowers(towers, train=backbone.train, frozen=backbone.frozen)
-    if backbone.gradient_checkpointing:
-        trainable.checkpoint_layers()
-    videos = Path(recipe.data.videos or recipe.data.corpus)
-    files = [file for part in parts.both for file in clip_files(part, videos)]
-    readable_files, set_aside = readable(files, backbone.rule, progress, verdicts)
-    there = {file.clip_id: file for file in readable_files}
-    remedy = "; check data.videos"
-    kept = None if parts.selected is None else _only(parts.selected, there, set_aside, remedy)
-    used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
-    usable = _only(parts.learned, there, set_aside, remedy)
-    learned = _pixels(usable, there, towers, backbone, parts.mirrors, parts.relevance)
-    learned = with_on_screen(recipe, _with_seen(recipe, learned, usable, used), usable, towers, learned=True)
-    selected = None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none"))
-    if kept is not None and selected is not None:
-        selected = with_on_screen(recipe, _with_seen(recipe, selected, kept, used), kept, towers, learned=False)
-    if learned.windows is not None:
-        used = replace(used, windows=learned.windows.count, words_from=learned.windows.words_from)
-    read = written_used(learned, selected) | words_used(recipe)
-    material = TrainingInputs(
-        learned,
-        towers.dimension,
-        selected,
-        trainable,
-        source=_texts(parts) | _videos(readable_files) | _seen_used(learned, selected) | read | asdict(used),
-        weights_hash=used.weights_hash,
-    )
-    return LoadedData(material, kept, used, tuple(set_aside))
-
-
-def _pixels(
-    part: Corpus,
-    there: Mapping[str, ClipVideo],
-    towers: Towers,
-    backbone: Backbone,
-    mirrors: Mapping[str, str] | None = None,
-    relevance: bool = False,
-) -> PixelExamples:
-    files = [there[clip_id] for clip_id in part.clips["clip_id"]]
-    return PixelExamples(
-        pairs_of(part, part.captions["caption_id"].to_list(), [file.clip_id for file in files], mirrors, relevance),
-        tokenise(towers, part.captions["text"].to_list(), backbone.max_words),
-        tuple(files),
-        backbone.rule,
-        towers.checkpoint.preprocessing,
-        full_length=towers.checkpoint.family != "clip",
-        augment=backbone.augment,
-    )
-
-
-def _with_seen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, used: EncoderUsed) -> PixelExamples:
-    """The examples with how the towers see their clips before training, where the recipe asks for that."""
-    if recipe.data.seen is None:
-        return examples
-    seen = pretrained_means(recipe.data.seen, corpus, examples.pairs.clip_ids)
-    if seen.weights_hash != used.weights_hash:
-        raise RecipeError(
-            f"data.seen ({recipe.data.seen}) holds features of {seen.encoder_id}, and the backbone is "
-            f"{used.encoder_id} with other weights; compute them with the backbone's model."
-        )
-    return replace(examples, pretrained_mean=seen.means)
-
-
-def _seen_used(learned: PixelExamples, selected: PixelExamples | None) -> dict[str, str | int | None]:
-    """Return a digest of the pretrained frame means; empty where none are used."""
-    parts = [part.pretrained_mean for part in (learned, selected) if part is not None]
-    given = [means for means in parts if means is not None]
-    digest = hashlib.sha256()
-    for means in given:
-        digest.update(np.ascontiguousarray(means).tobytes())
-    return {"seen": digest.hexdigest()} if given else {}
-
-
-def _only(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[ClipAside], remedy: str = "") -> Corpus:
-    """The clips that can be used, with their captions."""
-    usable = pl.col("clip_id").is_in(list(clip_ids))
-    if part.clips.filter(usable).height == 0:
-        raise CorpusError(_none_left(part, set_aside) + remedy + ".")
-    return select(part, where=usable)
-
-
-def _none_left(part: Corpus, set_aside: Sequence[ClipAside]) -> str:
-    """Word that no clip can be used, and why the first of them cannot."""
-    sentence = f"Not one of the {part.clips.height:,} clips of a split can be used"
-    own = set(part.clips["clip_id"])
-    first = next((one for one in set_aside if one.clip_id in own), None)
-    return sentence if first is None else f"{sentence}: {first.clip_id} ({first.path}): {first.sentence.rstrip('.')}"

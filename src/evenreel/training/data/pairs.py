@@ -14,14 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.arrays import Indices
-from evenreel.corpus import select
-from evenreel.corpus.counterparts import counterparts, with_generated
 from evenreel.corpus.relevance import ClassRelevance, class_relevance
 from evenreel.errors import CorpusError
 from evenreel.losses.ranking import BY_RELEVANCE
-from evenreel.training.data.mirrors import Mirrors, mirror_rows
 from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Data
 from evenreel.types import Corpus
 
 
@@ -104,7 +100,7 @@ def pairs_of(
         corpus: the part of a corpus that is learned from.
         caption_ids: rows of the table of captions.
         clip_ids: rows of the table of clips; a clip that was set aside has none.
-        mirrors: real clips and the generated ones that mirror them, see `evenreel.training.data.mirrors.mirrors_of`;
+        mirrors: real clips and the generated ones that mirror them, see `evenreel.training.data.splits.mirrors_of`;
         for
             training with `debias`.
         relevance: have degrees of relevance, see `needs_relevance`.
@@ -151,49 +147,6 @@ def _class_rows(classes: ClassRelevance | None) -> Iterator[NDArray[np.integer]]
             yield from (table.indptr, table.indices)
 
 
-def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
-    """Split a corpus into the part to learn from and the part that the model is selected on.
-
-    Generated clips that mirror a real one of their part stand in for it in the share `data.generated_share` of what is
-    learned from, and take no part otherwise: a model is selected on real clips alone.
-
-    Raises:
-        CorpusError: a split is not in the corpus, nothing is left of one, there are too few mirrors for the share, or
-            none of the group that is named.
-    """
-    learned, selected = _parts(corpus, data, seed)
-    if data.generated_share or data.generated_group or counterparts(learned).height:
-        learned = with_generated(learned, data.generated_share, seed, data.generated_group)
-    if selected is not None and counterparts(selected).height:
-        selected = with_generated(selected, 0.0, seed)
-    return learned, selected
-
-
-def _parts(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
-    """Split the corpus as `parts_of` does, with all clips."""
-    whole = select(corpus, split=data.train)
-    if data.validation is not None:
-        return whole, select(corpus, split=data.validation)
-    if not data.held_out:
-        return whole, None
-    kept_out = _held_out(whole, data.held_out, seed)
-    return select(whole, where=~kept_out), select(whole, where=kept_out)
-
-
-def _held_out(corpus: Corpus, share: float, seed: int) -> pl.Expr:
-    """The condition on clips that are kept out of training; at least one video is, and one is not."""
-    from evenreel.corpus import split_corpus
-
-    dealt = split_corpus(corpus, {"train": 1.0 - share, "held_out": share}, seed)
-    names = dealt.clips.filter(pl.col("split") == "held_out")["clip_id"]
-    if not 0 < len(names) < corpus.clips.height:
-        raise CorpusError(
-            f"data.held_out is {share}, which leaves {len(names)} of {corpus.clips.height} clips for selection; "
-            "both parts need some."
-        )
-    return pl.col("clip_id").is_in(names.implode())
-
-
 @dataclass(frozen=True)
 class Order:
     """Order of pairs in batches: each epoch is a permutation; what does not fill a batch is left out of it.
@@ -227,3 +180,32 @@ def _permutation(count: int, seed: int, epoch: int) -> Indices:
 def batch_seed(seed: int, batch: int) -> int:
     """Compute the seed of torch's generator for a batch: dropout and noise of every batch have their own."""
     return int(np.random.SeedSequence([seed, batch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+@dataclass(frozen=True, eq=False)
+class Mirrors:
+    """Mirrors among the clips of a table.
+
+    Attributes:
+        other: (V,) row of the other clip of each clip's pair; -1 where it has none in the table.
+        generated: (V,) True = the clip is the generated one of its pair.
+    """
+
+    other: NDArray[np.int64]
+    generated: NDArray[np.bool_]
+
+
+def mirror_rows(clip_ids: Sequence[str], mirrors: Mapping[str, str]) -> Mirrors:
+    """Convert mirrors to rows of a table of clips.
+
+    >>> found = mirror_rows(["a", "b", "a again"], {"a": "a again", "b": "b again"})
+    >>> found.other.tolist(), found.generated.tolist()
+    ([2, -1, 0], [False, False, True])
+    """
+    place = {clip_id: row for row, clip_id in enumerate(clip_ids)}
+    other = {**mirrors, **{generated: real for real, generated in mirrors.items()}}
+    generated = set(mirrors.values())
+    return Mirrors(
+        np.array([place.get(other.get(clip_id, ""), -1) for clip_id in clip_ids], np.int64),
+        np.array([clip_id in generated for clip_id in clip_ids], np.bool_),
+    )

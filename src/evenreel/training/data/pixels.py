@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,36 +13,29 @@ import torch
 from torch import Tensor
 
 from evenreel.arrays import Indices
+from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.preprocessing import Preprocessing, resize_and_crop
-from evenreel.encoders.trainable import TokenIds, shortened
+from evenreel.encoders.sources import locate
+from evenreel.encoders.towers import load_towers
+from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise
 from evenreel.errors import CorpusError, MediaError
-from evenreel.media import open_video, parse_rule
-from evenreel.media.parts import Part
+from evenreel.features.pretrained import pretrained_means
+from evenreel.media.content import stamp
+from evenreel.media.sampling import parse_rule
+from evenreel.media.video import open_video
+from evenreel.progress import Progress
+from evenreel.training.data.clip_check import ClipVideo, clip_files, readable
 from evenreel.training.data.examples import Draw, PixelBatch, TokenBatch
-from evenreel.training.data.pairs import Pairs
-from evenreel.training.data.window_tokens import WindowTokens
+from evenreel.training.data.pairs import Pairs, pairs_of
+from evenreel.training.data.splits import CorpusSplits, EncoderUsed, LoadedSplits, digest, usable_part
+from evenreel.training.data.window_tokens import WindowTokens, on_screen_tokens
+from evenreel.training.recipe.recipe import Recipe, RecipeError
+from evenreel.training.recipe.sections import Backbone
 from evenreel.types import Corpus, FloatArray
 
 SMALLEST_AREA = 0.5
 ASPECTS = (3 / 4, 4 / 3)
 _TRIES = 10
-
-
-@dataclass(frozen=True)
-class ClipVideo:
-    """Video file of a clip.
-
-    Attributes:
-        clip_id: id of the clip.
-        path: path of the video file.
-        part: the clip's stretch of it.
-        frames: number of frames that a rule takes of it; None before it was read.
-    """
-
-    clip_id: str
-    path: Path
-    part: Part
-    frames: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,14 +155,94 @@ def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int,
     return (height - down) // 2, (width - across) // 2, down, across
 
 
-def clip_files(corpus: Corpus, folder: Path) -> list[ClipVideo]:
-    """List the video files of the clips of a corpus.
+def load_pixels(
+    recipe: Recipe, backbone: Backbone, splits: CorpusSplits, progress: Progress, verdicts: Path | None
+) -> LoadedSplits:
+    """Load a backbone, and look at all clips once, so that none is found out in training.
 
-    Raises:
-        CorpusError: a clip has no path.
+    Args:
+        recipe: recipe that names the clips, and their features before training or on-screen text.
+        backbone: its towers.
+        splits: captions and clips.
+        progress: called with the share of the clips that were looked at.
+        verdicts: a file that remembers which clips can be read, see `evenreel.training.data.clip_check.readable`.
     """
-    rows = corpus.clips.select("clip_id", "path", "start_s", "end_s")
-    if rows["path"].null_count():
-        nameless = rows.filter(rows["path"].is_null())["clip_id"][0]
-        raise CorpusError(f"The clip {nameless!r} has no path; towers in training need the videos of all clips.")
-    return [ClipVideo(clip_id, folder / path, Part(start, end)) for clip_id, path, start, end in rows.iter_rows()]
+    encoder_id, folder = locate(backbone.model)
+    checkpoint = open_checkpoint(folder)
+    towers = load_towers(checkpoint, torch.device("cpu"), "float32")
+    trainable = TrainableTowers(towers, train=backbone.train, frozen=backbone.frozen)
+    if backbone.gradient_checkpointing:
+        trainable.checkpoint_layers()
+    videos = Path(recipe.data.videos or recipe.data.corpus)
+    files = [file for part in splits.both for file in clip_files(part, videos)]
+    readable_files, set_aside = readable(files, backbone.rule, progress, verdicts)
+    there = {file.clip_id: file for file in readable_files}
+    used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
+    usable = [usable_part(part, there, set_aside, "; check data.videos") for part in splits.both]
+    examples: list[PixelExamples] = []
+    for part in usable:
+        learns = not examples
+        compared = (splits.mirrors, splits.relevance) if learns else (None, False)
+        own = tuple(there[clip_id] for clip_id in part.clips["clip_id"])
+        clip_ids = tuple(file.clip_id for file in own)
+        loaded = PixelExamples(
+            pairs_of(part, part.captions["caption_id"].to_list(), clip_ids, *compared),
+            tokenise(towers, part.captions["text"].to_list(), backbone.max_words),
+            own,
+            backbone.rule,
+            towers.checkpoint.preprocessing,
+            full_length=towers.checkpoint.family != "clip",
+            augment=backbone.augment if learns else "none",
+            pretrained_mean=_means_before(recipe, part, clip_ids, used),
+            windows=on_screen_tokens(recipe.data, part, clip_ids, backbone.rule, towers, learned=learns),
+        )
+        examples.append(loaded)
+    if (windows := examples[0].windows) is not None:
+        used = replace(used, windows=windows.count, words_from=windows.words_from)
+    return LoadedSplits(
+        examples[0],
+        examples[1] if examples[1:] else None,
+        usable[1] if usable[1:] else None,
+        used,
+        towers.dimension,
+        {**_identity(readable_files, examples), **asdict(used)},
+        tuple(set_aside),
+        trainable,
+    )
+
+
+def _means_before(recipe: Recipe, corpus: Corpus, clip_ids: tuple[str, ...], used: EncoderUsed) -> FloatArray | None:
+    """Load the pretrained frame means of clips, (V, D), where the recipe asks for them."""
+    if recipe.data.seen is None:
+        return None
+    seen = pretrained_means(recipe.data.seen, corpus, clip_ids)
+    if seen.weights_hash != used.weights_hash:
+        raise RecipeError(
+            f"data.seen ({recipe.data.seen}) holds features of {seen.encoder_id}, and the backbone is "
+            f"{used.encoder_id} with other weights; compute them with the backbone's model."
+        )
+    return seen.means
+
+
+def _identity(files: Sequence[ClipVideo], examples: Sequence[PixelExamples]) -> dict[str, str | int | None]:
+    """Identify videos by name and size: to look at their content again would take as long as to check them."""
+    found: dict[str, str | int | None] = {
+        "videos": digest(f"{one.path.name} {one.part} {_size_bytes(one)}" for one in files)
+    }
+    means = [one.pretrained_mean for one in examples if one.pretrained_mean is not None]
+    if means:
+        found["seen"] = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in means)).hexdigest()
+    windows = [one.windows.digest() for one in examples if one.windows is not None]
+    if windows:
+        found["on_screen"] = " ".join(windows)
+    return found
+
+
+def _size_bytes(file: ClipVideo) -> int:
+    try:
+        return stamp(str(file.path)).size
+    except MediaError as error:
+        raise CorpusError(
+            f"The clip {file.clip_id} ({file.path}) could be read before, and now it cannot: {error}. Put it back as "
+            "it was, and start again."
+        ) from error

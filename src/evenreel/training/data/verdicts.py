@@ -97,9 +97,8 @@ def forget_passing(path: Path) -> None:
     Raises:
         OSError: the disk refuses.
     """
-    if path.exists():
-        with locked(path):
-            Verdicts(path).forget_passing()
+    with locked(path):
+        Verdicts(path).forget_passing()
 
 
 def _line(key: str, verdict: ClipVerdict) -> bytes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,9 +12,12 @@ from torch import Tensor
 
 from evenreel.arrays import Indices
 from evenreel.encoders.towers import Towers
-from evenreel.encoders.trainable import TokenIds, shortened, tokenise
-from evenreel.features.on_screen import ScreenSentences
+from evenreel.encoders.trainable import TokenIds, shortened, takes_whole, tokenise
+from evenreel.features.on_screen import read_on_screen
 from evenreel.features.settings import Words
+from evenreel.features.word_changes import WordChanges
+from evenreel.training.recipe.sections import Data
+from evenreel.types import Corpus
 
 NOTHING = ""
 """The sentence of a window without text. It is always the first, and the tower reads it with every batch: else a device
@@ -76,18 +79,33 @@ class WindowTokens:
         return digest.hexdigest()
 
 
-def window_tokens(towers: Towers, written: ScreenSentences) -> WindowTokens:
-    """Tokenise what is written in some clips."""
-    distinct = {text: row for row, text in enumerate(dict.fromkeys([NOTHING, *_all(written.texts)]))}
-    rows = torch.tensor([[distinct[text] for text in windows] for windows in written.texts])
+def on_screen_tokens(
+    data: Data, corpus: Corpus, clip_ids: tuple[str, ...], rule: str, towers: Towers, *, learned: bool
+) -> WindowTokens | None:
+    """Read what is written in clips from stored features, which any encoder may have made, and tokenise it.
+
+    Args:
+        data: `on_screen` names the features, None for none; `words` says how their words are changed.
+        corpus: corpus that has the clips.
+        clip_ids: V clips.
+        rule: which frames of a clip are looked at.
+        towers: their tokenizer says how many words a sentence has room for.
+        learned: whether the clips are learned from, and not only scored.
+
+    Raises:
+        FeaturesError: see `evenreel.features.on_screen.read_on_screen`.
+    """
+    if data.on_screen is None:
+        return None
+    changes = data.changed_words or WordChanges()
+    fits = partial(takes_whole, towers)
+    written = read_on_screen(data.on_screen, corpus, clip_ids, rule, fits, changes.learned if learned else changes)
+    sentences = [text for windows in written.texts for text in windows]
+    distinct = {text: row for row, text in enumerate(dict.fromkeys([NOTHING, *sentences]))}
     return WindowTokens(
         tokenise(towers, list(distinct), towers.longest_caption),
-        rows,
+        torch.tensor([[distinct[text] for text in windows] for windows in written.texts]),
         torch.from_numpy(written.confidence),
         written.words_from,
         full_length=towers.checkpoint.family != "clip",
     )
-
-
-def _all(texts: Sequence[Sequence[str]]) -> list[str]:
-    return [text for windows in texts for text in windows]

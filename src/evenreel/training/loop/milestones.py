@@ -13,10 +13,9 @@ from torch import Tensor
 
 from evenreel.errors import EvenreelError
 from evenreel.matchers.matcher import TellsFigures
-from evenreel.training.loop.checkpoint_io import write_weights
-from evenreel.training.loop.metrics_file import MetricsFile
 from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.run_folder import CHECKPOINTS, LAST, METRICS, writing
+from evenreel.training.loop.saved_files import MetricsFile, write_weights
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import Selection
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
+from torch.nn import functional as F
 
 from evenreel.debias.source.contrast import Debiased
 from evenreel.encoders.trainable import TrainableTowers
-from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.batches import Batch, Counterparts, PairBatch, TextBatch, VideoBatch, with_tensors
 from evenreel.matchers.matcher import Matcher
 from evenreel.training.data.examples import Texts, TrainingBatch, Videos
 from evenreel.training.data.pairs import batch_seed
 from evenreel.training.data.window_tokens import WindowTokens
-from evenreel.training.loop.gather import gather_batch
 from evenreel.training.loop.optimiser import configure, parameter_groups
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import OnScreen
@@ -137,3 +139,76 @@ class RetrievalModule(LightningModule):
         if self.towers is None:
             raise TypeError("tokens and pixels need towers")
         return self.towers
+
+
+Gather = Callable[[Tensor], Tensor]
+"""(n, ...) of one device -> (N, n, ...) of all, with gradients; on all devices of equal shape."""
+
+
+def gather_batch(batch: Batch, ids: tuple[str, ...], gather: Gather) -> Batch:
+    """Gather the captions or clips of all devices, in the order of the devices.
+
+    Args:
+        batch: of this device; every device has tensors in the same fields.
+        ids: of all captions or clips.
+        gather: sends a tensor to all devices; it is called for one field after the other.
+    """
+    return replace(with_tensors(batch, partial(_all, gather=gather)), ids=ids)
+
+
+def _all(part: Tensor, gather: Gather) -> Tensor:
+    """(n, L, ...) -> (N n, longest L, ...); what is shorter on some device is filled up with zeros, or False."""
+    if part.dtype == torch.bool:
+        return _all(part.to(torch.uint8), gather).bool()
+    if part.ndim > 1:
+        length = torch.tensor([part.shape[1]], device=part.device)
+        longest = int(gather(length).max())
+        part = F.pad(part, [0, 0] * (part.ndim - 2) + [0, longest - part.shape[1]])
+    return gather(part).flatten(0, 1)
+
+
+def mixed_words(share: float) -> str:
+    """Words behind the weights of a step, where they are mixed.
+
+    >>> mixed_words(0.5), mixed_words(0.0)
+    (', mixed with 50% of those that training began with', '')
+    """
+    return f", mixed with {share:.0%} of those that training began with" if share else ""
+
+
+class StartShare:
+    """Weights that a module has now, to be mixed in later.
+
+    Args:
+        module: with the weights that training begins with; towers that learn nothing take no part.
+        share: of these weights in the mean, 0 to 1; with 0 nothing is remembered and nothing is ever changed.
+    """
+
+    def __init__(self, module: RetrievalModule, share: float) -> None:
+        self._share = share
+        self._start = {name: weights.clone() for name, weights in _weights(module).items()} if share else {}
+
+    def mix(self, module: RetrievalModule) -> None:
+        """Make the module's weights `(1 - share) trained + share start`."""
+        with torch.no_grad():
+            for name, weights in _weights(module).items():
+                if name in self._start:
+                    weights.lerp_(self._start[name].to(weights.device), self._share)
+
+    @contextmanager
+    def mixed(self, module: RetrievalModule) -> Iterator[None]:
+        """Mix the weights of a module for a while; afterwards it has its own again, to the bit."""
+        own = {name: weights.clone() for name, weights in _weights(module).items() if name in self._start}
+        self.mix(module)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, weights in _weights(module).items():
+                    if name in own:
+                        weights.copy_(own[name])
+
+
+def _weights(module: RetrievalModule) -> dict[str, Tensor]:
+    """What learns, and buffers of floating point."""
+    return {name: weights for name, weights in module.learned().items() if weights.is_floating_point()}

@@ -37,9 +37,6 @@ from evenreel.training.data.examples import (
 from evenreel.training.data.pairs import Order, Pairs
 from evenreel.training.data.pixels import PixelExamples
 from evenreel.training.ensemble.strata import Stratum
-from evenreel.training.loop.checkpoint_io import DurableCheckpointIO, read_weights, step_of
-from evenreel.training.loop.idle import freeze_unused_parameters
-from evenreel.training.loop.metrics_file import MetricsFile
 from evenreel.training.loop.milestones import (
     Evaluate,
     Milestones,
@@ -49,9 +46,10 @@ from evenreel.training.loop.milestones import (
     best_weights,
     plan_of,
 )
-from evenreel.training.loop.module import RetrievalModule
+from evenreel.training.loop.module import RetrievalModule, StartShare
+from evenreel.training.loop.optimiser import freeze_unused_parameters
 from evenreel.training.loop.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
-from evenreel.training.loop.start_share import StartShare
+from evenreel.training.loop.saved_files import DurableCheckpointIO, MetricsFile, read_weights, step_of
 from evenreel.training.loop.validation import Measure, validation_scores
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import fitted_spec, lists_in, spec_of

@@ -113,7 +113,8 @@ def _clear(folder: Path) -> None:
     for place in (TENSORBOARD, MEMBERS):
         if (folder / place).exists():
             shutil.rmtree(folder / place)
-    forget_passing(folder / CLIPS_READ)
+    if (folder / CLIPS_READ).exists():
+        forget_passing(folder / CLIPS_READ)
 
 
 def remember(folder: Path, facts: Facts) -> None:

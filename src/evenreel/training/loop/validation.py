@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
 from evenreel.arrays import Indices
+from evenreel.evaluation.measure import evaluate
+from evenreel.evaluation.metrics import parse_metric, parse_metrics
+from evenreel.evaluation.results import EvaluationSettings
 from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import MatcherScores, evaluating
 from evenreel.training.data.examples import (
@@ -23,7 +27,12 @@ from evenreel.training.data.examples import (
     useful_workers,
 )
 from evenreel.training.loop.module import RetrievalModule
-from evenreel.types import ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
+
+if TYPE_CHECKING:
+    from evenreel.training.recipe.recipe import Recipe
+    from evenreel.training.recipe.sections import Selection
+
 
 Measure = Callable[[ScoreBlocks], Mapping[str, float]]
 """Scores of every caption and clip of the validation split -> named figures; `evenreel train` gives those of
@@ -82,3 +91,31 @@ def _batches(make: Callable[[Indices], Batch], rows: Indices, workers: int) -> I
     """Batches with the places of their rows."""
     for number, batch in enumerate(BatchLoader(_Slices(make, rows), workers)):
         yield slice(number * ROWS_A_BATCH, (number + 1) * ROWS_A_BATCH), batch
+
+
+METRICS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionMeasure:
+    """Figures of validation scores, text to video; an `evenreel.training.loop.validation.Measure` that can be pickled.
+
+    Attributes:
+        selection: its metric is one of the figures.
+        corpus: the part that the scores are of.
+    """
+
+    selection: Selection
+    corpus: Corpus
+
+    def __call__(self, scores: ScoreBlocks) -> Mapping[str, float]:
+        """Compute the figures by name."""
+        metrics = parse_metrics(list(dict.fromkeys((*METRICS, self.selection.metric))))
+        settings = EvaluationSettings(metrics, ("t2v",), resamples=0)
+        found = evaluate(scores, self.corpus, settings, relevance=self.selection.relevance)
+        return {name: figure.value for name, figure in found.directions["t2v"].summary.items()}
+
+
+def higher_is_better(recipe: Recipe) -> bool:
+    """Check whether the best value of the selection's metric is the highest one."""
+    return parse_metric(recipe.selection.metric).higher_is_better

@@ -1,0 +1,216 @@
+"""The splits of a corpus that a recipe learns from and selects on, and what is read of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from evenreel.corpus.counterparts import counterparts, only_paired, with_generated
+from evenreel.corpus.splits import select, split_corpus
+from evenreel.errors import CorpusError
+from evenreel.training.data.pairs import needs_relevance
+from evenreel.training.ensemble.trimmed import Trimmed, trimmed_corpus
+from evenreel.training.recipe.recipe import Recipe, RecipeError
+from evenreel.training.recipe.sections import Data
+from evenreel.types import Corpus
+
+if TYPE_CHECKING:
+    from evenreel.encoders.trainable import TrainableTowers
+    from evenreel.features.settings import ClipAside
+    from evenreel.training.data.examples import TrainingExamples
+    from evenreel.training.loop.run_folder import Facts
+
+
+class CorpusSplits(NamedTuple):
+    """Splits of a corpus that a recipe learns from and selects on.
+
+    Attributes:
+        learned: what is learned from; with `debias` the other clips of all pairs are among its clips.
+        selected: what the model is selected on; None for nothing.
+        mirrors: real clips and their mirrors; None without `debias`.
+        relevance: True where learning needs the degrees to which clips answer captions.
+        trimmed: what was left out of the former for its length; None without `trim`.
+    """
+
+    learned: Corpus
+    selected: Corpus | None
+    mirrors: Mapping[str, str] | None = None
+    relevance: bool = False
+    trimmed: Trimmed | None = None
+
+    @property
+    def both(self) -> tuple[Corpus, ...]:
+        """Both splits, or the one that there is."""
+        return (self.learned,) if self.selected is None else (self.learned, self.selected)
+
+
+@dataclass(frozen=True)
+class EncoderUsed:
+    """Encoder whose features a run learns from.
+
+    Attributes:
+        encoder_id: the name it can be loaded by.
+        weights_hash: digest of its weights and settings, before any training.
+        rule: rule by which frames are sampled.
+        windows: stretches of a clip whose on-screen text is given to the matcher; None for none.
+        words_from: where that text is from, `ocr` or `corpus`; None for none.
+    """
+
+    encoder_id: str
+    weights_hash: str
+    rule: str
+    windows: int | None = None
+    words_from: str | None = None
+
+
+class LoadedSplits(NamedTuple):
+    """Examples of both splits, of features or of pixels.
+
+    Attributes:
+        learned: examples to learn from.
+        selected: examples that the model is selected on; None for none.
+        validation: captions and clips of the latter that can be used; None for none.
+        encoder: encoder of the features.
+        dimension: dimension D of the features.
+        source: what identifies the data; a resumed run must find it as it was.
+        set_aside: clips of either split that take no part.
+        towers: what makes features of pixels and tokens; None for features.
+    """
+
+    learned: TrainingExamples
+    selected: TrainingExamples | None
+    validation: Corpus | None
+    encoder: EncoderUsed
+    dimension: int
+    source: Facts
+    set_aside: tuple[ClipAside, ...]
+    towers: TrainableTowers | None = None
+
+
+def corpus_splits(corpus: Corpus, recipe: Recipe) -> CorpusSplits:
+    """Split a corpus as a recipe says: what is trimmed is left out, and what `debias` compares with is there.
+
+    Raises:
+        CorpusError: see `parts_of`, `mirrors_of` and `evenreel.training.ensemble.trimmed.trimmed_corpus`.
+        RecipeError: `trim` has no split to compare lengths with.
+    """
+    learned, selected = parts_of(corpus, recipe.data, recipe.loop.seed)
+    mirrors = trimmed = None
+    if recipe.trim is not None:
+        target = _target(corpus, recipe, selected)
+        trimmed = trimmed_corpus(learned, target, recipe.trim, recipe.loop.seed)
+        learned = trimmed.corpus
+    if recipe.debias is not None:
+        whole = select(corpus, split=recipe.data.train)
+        mirrors = mirrors_of(whole, recipe.data.generated_group)
+        learned = with_other_clips(learned, whole, mirrors)
+    return CorpusSplits(learned, selected, mirrors, needs_relevance(recipe), trimmed)
+
+
+def _target(corpus: Corpus, recipe: Recipe, selected: Corpus | None) -> Corpus:
+    """Return the part whose classes are the measure of `trim`: what is selected on, or another split as it would be."""
+    named = None if recipe.trim is None else recipe.trim.target
+    if named is None and selected is not None:
+        return selected
+    _, target = parts_of(corpus, replace(recipe.data, validation=named, held_out=0.0), recipe.loop.seed)
+    if target is None:
+        raise RecipeError("trim has no split to compare lengths with: give data.validation or trim.target.")
+    return target
+
+
+def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
+    """Split a corpus into the part to learn from and the part that the model is selected on.
+
+    Generated clips that mirror a real one of their part stand in for it in the share `data.generated_share` of what is
+    learned from, and take no part otherwise: a model is selected on real clips alone.
+
+    Raises:
+        CorpusError: a split is not in the corpus, nothing is left of one, there are too few mirrors for the share, or
+            none of the group that is named.
+    """
+    learned, selected = _parts(corpus, data, seed)
+    if data.generated_share or data.generated_group or counterparts(learned).height:
+        learned = with_generated(learned, data.generated_share, seed, data.generated_group)
+    if selected is not None and counterparts(selected).height:
+        selected = with_generated(selected, 0.0, seed)
+    return learned, selected
+
+
+def _parts(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
+    """Split the corpus as `parts_of` does, with all clips."""
+    whole = select(corpus, split=data.train)
+    if data.validation is not None:
+        return whole, select(corpus, split=data.validation)
+    if not data.held_out:
+        return whole, None
+    kept_out = _held_out(whole, data.held_out, seed)
+    return select(whole, where=~kept_out), select(whole, where=kept_out)
+
+
+def _held_out(corpus: Corpus, share: float, seed: int) -> pl.Expr:
+    """The condition on clips that are kept out of training; at least one video is, and one is not."""
+    dealt = split_corpus(corpus, {"train": 1.0 - share, "held_out": share}, seed)
+    names = dealt.clips.filter(pl.col("split") == "held_out")["clip_id"]
+    if not 0 < len(names) < corpus.clips.height:
+        raise CorpusError(
+            f"data.held_out is {share}, which leaves {len(names)} of {corpus.clips.height} clips for selection; "
+            "both parts need some."
+        )
+    return pl.col("clip_id").is_in(names.implode())
+
+
+def mirrors_of(corpus: Corpus, group: str | None = None) -> dict[str, str]:
+    """Find the one generated clip that mirrors each real clip, by id.
+
+    Args:
+        corpus: corpus to search.
+        group: generated clips of this group; None: of the only one that there is.
+
+    Raises:
+        CorpusError: no clip has a mirror, several groups have some and none is named, or none has this name.
+    """
+    pairs = counterparts(only_paired(corpus, group))
+    return dict(pairs.select("clip_id", "generated_id").iter_rows())
+
+
+def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) -> Corpus:
+    """Append the other clips of their pairs to a split's clips; they bring no captions.
+
+    Args:
+        part: split of the corpus.
+        whole: the corpus, or a part of it that has those clips.
+        mirrors: real clips and their mirrors.
+    """
+    own = set(part.clips["clip_id"])
+    wanted = {clip for pair in mirrors.items() if own & set(pair) for clip in pair if clip not in own}
+    others = whole.clips.filter(pl.col("clip_id").is_in(list(wanted)))
+    return Corpus(pl.concat([part.clips, others]), part.captions)
+
+
+def usable_part(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[ClipAside], remedy: str = "") -> Corpus:
+    """Select the clips that can be used, with their captions.
+
+    Raises:
+        CorpusError: there is none; the sentence says why the first one cannot be used.
+    """
+    usable = pl.col("clip_id").is_in(list(clip_ids))
+    if part.clips.filter(usable).height == 0:
+        raise CorpusError(_none_left(part, set_aside) + remedy + ".")
+    return select(part, where=usable)
+
+
+def _none_left(part: Corpus, set_aside: Sequence[ClipAside]) -> str:
+    """Word that no clip can be used, and why the first of them cannot."""
+    sentence = f"Not one of the {part.clips.height:,} clips of a split can be used"
+    own = set(part.clips["clip_id"])
+    first = next((one for one in set_aside if one.clip_id in own), None)
+    return sentence if first is None else f"{sentence}: {first.clip_id} ({first.path}): {first.sentence.rstrip('.')}"
+
+
+def digest(words: Iterable[str]) -> str:
+    """Compute hex digits over some texts, in their order."""
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()
