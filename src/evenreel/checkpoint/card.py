@@ -36,8 +36,8 @@ def model_card(config: Config, *, seen: bool = False) -> str:
 
     Args:
         config: contents of config.json.
-        seen: whether the matcher asks for features by its towers as they were before training (`asks_seen`), which no
-            library has.
+        seen: whether the matcher needs features by its towers as they were before training, which no library has
+            (`Pretrained.needs_pretrained_means`).
     """
     return "\n".join(_lines(config, seen)) + "\n"
 

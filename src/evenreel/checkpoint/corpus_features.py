@@ -10,18 +10,12 @@ from pathlib import Path
 from evenreel.checkpoint.records import About, Inputs, Pretrained
 from evenreel.checkpoint.word_changes import changed_words
 from evenreel.errors import FeaturesError
-from evenreel.features import (
-    ClipAside,
-    FeatureSet,
-    FoundClips,
-    StoredClips,
-    find_clips,
-    load_text_features,
-    read_manifest,
-)
 from evenreel.features.graphs import with_graphs
+from evenreel.features.load import FoundClips, find_clips, load_text_features
+from evenreel.features.manifest import FeatureSet, read_manifest
 from evenreel.features.pretrained import with_pretrained_means
-from evenreel.features.settings import FLOAT32, rule_text
+from evenreel.features.settings import FLOAT32, ClipAside, rule_text
+from evenreel.features.stored.clips import StoredClips
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.batches import row_lengths
 from evenreel.progress import Progress
@@ -88,14 +82,9 @@ def load_features_for(
     return CorpusFeatures(texts, videos, aside, found, notices, changes.uses)
 
 
-def asks_seen(pretrained: Pretrained) -> bool:
-    """Check whether a matcher needs features of its towers as they were before training, see `load_features_for`."""
-    return pretrained.matcher.limits.seen and pretrained.about.encoder.trained_further
-
-
 def _check_seen(pretrained: Pretrained, seen: str | Path | None) -> None:
     """Refuse to select scene elements by the features of another tower than training did."""
-    note, asked = pretrained.about.encoder, asks_seen(pretrained)
+    note, asked = pretrained.about.encoder, pretrained.needs_pretrained_means
     if seen is None and asked:
         raise FeaturesError(
             f"The matcher selects scene elements by how {note.id} saw clips before it was trained further; compute "

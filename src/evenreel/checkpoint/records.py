@@ -186,3 +186,8 @@ class Pretrained:
     matcher: Matcher
     spec: MatcherSpec
     about: About
+
+    @property
+    def needs_pretrained_means(self) -> bool:
+        """Whether the matcher needs features of its towers as they were before training."""
+        return self.matcher.limits.seen and self.about.encoder.trained_further

@@ -14,7 +14,6 @@ from torch import Tensor
 from evenreel.checkpoint.architecture import build, kept_weights, resolved
 from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
-from evenreel.checkpoint.corpus_features import asks_seen
 from evenreel.checkpoint.folders import replacing_folder
 from evenreel.checkpoint.records import ADAPTATION, ENCODER, SOURCE, EncoderNote, Pretrained
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
@@ -71,7 +70,7 @@ def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretr
     digest = hashlib.sha256(payload).hexdigest()
     config = Config(pretrained.spec, pretrained.about, digest)
     (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
-    (folder / CARD).write_text(model_card(config, seen=asks_seen(pretrained)), encoding="utf-8")
+    (folder / CARD).write_text(model_card(config, seen=pretrained.needs_pretrained_means), encoding="utf-8")
     return pretrained
 
 

@@ -8,7 +8,7 @@ from evenreel.checkpoint.architecture import build, module
 from evenreel.checkpoint.records import About, EncoderNote, MatcherSpec, Pretrained
 from evenreel.encoders.towers import usable_device
 from evenreel.errors import UsageError
-from evenreel.features import read_manifest
+from evenreel.features.manifest import read_manifest
 
 _SCALE = "logit_scale"
 """The parameter that every matcher has, which scales scores in a loss and is not in the scores."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from evenreel.corpus import select
+from evenreel.corpus.splits import select
 from evenreel.errors import FeaturesError
 from evenreel.features.load import find_clips
 from evenreel.features.settings import Words
@@ -16,8 +16,6 @@ from evenreel.features.stored.clips import StoredClips
 from evenreel.features.windows import Fits
 from evenreel.features.word_changes import WordChanges, changed_windows
 from evenreel.types import Corpus, FloatArray
-
-UNCHANGED = WordChanges()
 
 
 class ScreenSentences(NamedTuple):
@@ -40,7 +38,7 @@ def read_on_screen(
     clip_ids: tuple[str, ...],
     rule: str,
     fits: Fits,
-    changes: WordChanges = UNCHANGED,
+    changes: WordChanges,
 ) -> ScreenSentences:
     """Read the on-screen sentences of some clips, as a tokenizer takes them.
 

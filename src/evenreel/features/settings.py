@@ -39,7 +39,7 @@ def rule_text(rule: str) -> str:
     >>> rule_text("every 0.50 s"), rule_text("20 stored")
     ('every 0.5 s', '20 stored')
     """
-    from evenreel.media import parse_rule
+    from evenreel.media.sampling import parse_rule
 
     return rule if _STORED_RULE.fullmatch(rule) else str(parse_rule(rule))
 

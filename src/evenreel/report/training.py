@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from evenreel.evaluation.metrics import parse_metric
+from evenreel.evaluation.metrics import Metric, parse_metric
 from evenreel.report.figures import COLOURS, axes, panels, plain
 from evenreel.report.page import Chart, Page, Section, Text
-from evenreel.report.words import scale_of
 
 Curve = Sequence[tuple[float, float]]
 
@@ -79,3 +78,14 @@ def _line(name: str, points: Curve, number: int) -> go.Scatter:
         name=plain(name),
         line_color=COLOURS[number % len(COLOURS)],
     )
+
+
+def scale_of(metric: Metric) -> str:
+    """The title of an axis for the metric: metrics of one scale can share it, others cannot.
+
+    >>> [scale_of(parse_metric(word)) for word in ("R@5", "mAP", "Rsum", "MedR")]
+    ['%', '%', 'sum of three, %', 'rank, less is better']
+    """
+    if not metric.higher_is_better:
+        return "rank, less is better"
+    return "sum of three, %" if metric.name == "Rsum" else "%"

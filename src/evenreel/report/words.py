@@ -29,17 +29,6 @@ TIES = {
 }
 
 
-def scale_of(metric: Metric) -> str:
-    """The title of an axis for the metric: metrics of one scale can share it, others cannot.
-
-    >>> [scale_of(parse_metric(word)) for word in ("R@5", "mAP", "Rsum", "MedR")]
-    ['%', '%', 'sum of three, %', 'rank, less is better']
-    """
-    if not metric.higher_is_better:
-        return "rank, less is better"
-    return "sum of three, %" if metric.name == "Rsum" else "%"
-
-
 def number(value: float, metric: Metric) -> str:
     """Format a figure as tables show it: two decimals, one for a rank.
 

@@ -30,7 +30,7 @@ def check_words(recipe: Recipe) -> None:
     Raises:
         RecipeError: the recipe changes words, and its matcher reads none.
     """
-    if recipe.data.changed_words is None or reads_windows(spec_of(recipe)):
+    if recipe.changed_words is None or reads_windows(spec_of(recipe)):
         return
     raise RecipeError(
         f"data.words changes on-screen words, and the matcher {recipe.matcher.name} reads none; set it to null, or "

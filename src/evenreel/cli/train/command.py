@@ -35,7 +35,6 @@ def train(
     chosen = load_recipe(find_recipe(recipe), changes or ())  # a wrong one is told before torch is imported
     from evenreel.cli.train.show import show_tower_members, show_training
     from evenreel.encoders.towers import usable_device
-    from evenreel.training.ensemble.towers import has_tower_members
     from evenreel.training.loop.run_folder import CLIPS_READ, check_begun, held
     from evenreel.training.loop.validation import higher_is_better
 
@@ -45,7 +44,7 @@ def train(
     if resume:
         check_begun(folder)
     with held(folder, chosen, resume=resume), step_bar(shown=not as_json) as watch:
-        if has_tower_members(chosen):
+        if chosen.has_tower_members:
             done = _tower_members(chosen, folder, watch)
             show_tower_members(folder, chosen, done, as_json)
         else:

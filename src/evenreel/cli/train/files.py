@@ -11,7 +11,7 @@ from typing import cast
 from evenreel.checkpoint import About, EncoderNote, Inputs, Pretrained, RecordedMetric, save_pretrained
 from evenreel.checkpoint.architecture import reads_windows
 from evenreel.corpus.cells import as_cell
-from evenreel.features import ClipAside
+from evenreel.features.settings import ClipAside
 from evenreel.files import write_durably
 from evenreel.matchers.batches import row_lengths
 from evenreel.provenance import provenance_of
@@ -118,7 +118,7 @@ def _about(recipe: Recipe, loaded: LoadedData, trained: TrainedModel) -> About:
     split = recipe.data.validation or f"{recipe.data.held_out:.0%} of {recipe.data.train}"
     data = f"{Path(recipe.data.corpus).name}, {split}, on which the weights were selected"
     figures, answers, uses = validation_figures(trained), recipe.selection.relevance, loaded.uses
-    changed = () if (words := recipe.data.changed_words) is None else words.uses
+    changed = () if (words := recipe.changed_words) is None else words.uses
     return About(
         encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
         inputs=inputs_of(recipe, loaded),
@@ -149,7 +149,7 @@ def inputs_of(recipe: Recipe, loaded: LoadedData) -> Inputs:
     windows, words_from = (encoder.windows, encoder.words_from) if reads_text else (None, None)
     graphs = isinstance(examples, FeatureExamples) and examples.text_features.graphs is not None
     most_words, streams = None if graphs else int(row_lengths(word_mask).max()), recipe.data.streams
-    return Inputs(most_frames, most_words, encoder.rule, windows, words_from, streams, recipe.data.changed_words)
+    return Inputs(most_frames, most_words, encoder.rule, windows, words_from, streams, recipe.changed_words)
 
 
 def _lead(recipe: Recipe, trained: TrainedModel) -> str:

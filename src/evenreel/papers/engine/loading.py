@@ -15,7 +15,6 @@ from evenreel.adaptation.stream import EncodeTexts
 from evenreel.adaptation.zero_shot import zero_shot
 from evenreel.checkpoint import Pretrained, checkpoint_folder, load_features_for, load_matcher, untrained_matcher
 from evenreel.checkpoint.architecture import encodings
-from evenreel.checkpoint.corpus_features import asks_seen
 from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
@@ -132,7 +131,7 @@ class SeenFeatures:
 
     def of(self, pretrained: Pretrained) -> Path | None:
         """The folder for a checkpoint; None for one that asks for no such features."""
-        if not asks_seen(pretrained):
+        if not pretrained.needs_pretrained_means:
             return None
         self._asked = True
         return self._folder

@@ -281,9 +281,6 @@ class Attempts(Dataset["Batch | EvenreelError"], Generic[Batch]):
         except EvenreelError as error:
             return error
 
-    def __len__(self) -> int:
-        return len(self._dataset)  # type: ignore[arg-type]  # asked for only where there is no sampler
-
 
 class BatchLoader(DataLoader[Batch]):
     """The batches of a dataset, in order; an error of one is raised when its turn comes, whoever made it.
@@ -291,14 +288,14 @@ class BatchLoader(DataLoader[Batch]):
     Args:
         dataset: dataset of batches by number.
         workers: processes that make them; 0 for none.
-        sampler: the numbers; None for all of them.
+        numbers: numbers of the batches.
     """
 
-    def __init__(self, dataset: Dataset[Batch], workers: int, sampler: Sampler[int] | None = None) -> None:
+    def __init__(self, dataset: Dataset[Batch], workers: int, numbers: Sampler[int] | range) -> None:
         super().__init__(
             Attempts(dataset),  # type: ignore[arg-type]  # what is no batch is raised and not given
             batch_size=None,
-            sampler=sampler,
+            sampler=numbers,
             num_workers=workers,
             collate_fn=unchanged,
             multiprocessing_context="spawn" if workers else None,  # a fork of a process with threads may hang

@@ -83,7 +83,7 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
         else load_pixels(recipe, recipe.backbone, splits, progress, verdicts)
     )
     source = {"caption_texts": digest(text for part in splits.both for text in part.captions["text"]), **read.source}
-    if (words := recipe.data.changed_words) is not None:
+    if (words := recipe.changed_words) is not None:
         source["words_changed"] = json.dumps(asdict(words))
     by_length = recipe.members is not None and recipe.members.by == "length"
     start = None if recipe.start is None else load_start(recipe.start, read.encoder, recipe.data.streams)
@@ -140,7 +140,7 @@ def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pr
 
 def _load_features(recipe: Recipe, splits: CorpusSplits, progress: Progress) -> LoadedSplits:
     """Load features computed once, with changed words and role graphs where the recipe asks for them."""
-    folder, words, graphs = Path(recipe.data.features or ""), recipe.data.changed_words, reads_graphs(spec_of(recipe))
+    folder, words, graphs = Path(recipe.data.features or ""), recipe.changed_words, reads_graphs(spec_of(recipe))
     found = [find_clips(folder, part, streams=recipe.data.streams) for part in splits.both]
     encoder = cache(partial(encoder_of, found[0]))  # once for both splits, and only if one has a new sentence
     examples: list[FeatureExamples] = []

@@ -178,7 +178,9 @@ def load_pixels(
     readable_files, set_aside = readable(files, backbone.rule, progress, verdicts)
     there = {file.clip_id: file for file in readable_files}
     used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
-    usable = [usable_part(part, there, set_aside, "; check data.videos") for part in splits.both]
+    remedy = "; check data.videos"
+    validation = None if splits.selected is None else usable_part(splits.selected, there, set_aside, remedy)
+    usable = [usable_part(splits.learned, there, set_aside, remedy), *([] if validation is None else [validation])]
     examples: list[PixelExamples] = []
     for part in usable:
         learns = not examples
@@ -194,7 +196,7 @@ def load_pixels(
             full_length=towers.checkpoint.family != "clip",
             augment=backbone.augment if learns else "none",
             pretrained_mean=_means_before(recipe, part, clip_ids, used),
-            windows=on_screen_tokens(recipe.data, part, clip_ids, backbone.rule, towers, learned=learns),
+            windows=on_screen_tokens(recipe, part, clip_ids, backbone.rule, towers, learned=learns),
         )
         examples.append(loaded)
     if (windows := examples[0].windows) is not None:
@@ -202,7 +204,7 @@ def load_pixels(
     return LoadedSplits(
         examples[0],
         examples[1] if examples[1:] else None,
-        usable[1] if usable[1:] else None,
+        validation,
         used,
         towers.dimension,
         {**_identity(readable_files, examples), **asdict(used)},

@@ -16,7 +16,7 @@ from evenreel.encoders.trainable import TokenIds, shortened, takes_whole, tokeni
 from evenreel.features.on_screen import read_on_screen
 from evenreel.features.settings import Words
 from evenreel.features.word_changes import WordChanges
-from evenreel.training.recipe.sections import Data
+from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import Corpus
 
 NOTHING = ""
@@ -80,12 +80,12 @@ class WindowTokens:
 
 
 def on_screen_tokens(
-    data: Data, corpus: Corpus, clip_ids: tuple[str, ...], rule: str, towers: Towers, *, learned: bool
+    recipe: Recipe, corpus: Corpus, clip_ids: tuple[str, ...], rule: str, towers: Towers, *, learned: bool
 ) -> WindowTokens | None:
     """Read what is written in clips from stored features, which any encoder may have made, and tokenise it.
 
     Args:
-        data: `on_screen` names the features, None for none; `words` says how their words are changed.
+        recipe: recipe whose `data` names the features, None for none, and how their words are changed.
         corpus: corpus that has the clips.
         clip_ids: V clips.
         rule: which frames of a clip are looked at.
@@ -95,11 +95,12 @@ def on_screen_tokens(
     Raises:
         FeaturesError: see `evenreel.features.on_screen.read_on_screen`.
     """
-    if data.on_screen is None:
+    if recipe.data.on_screen is None:
         return None
-    changes = data.changed_words or WordChanges()
-    fits = partial(takes_whole, towers)
-    written = read_on_screen(data.on_screen, corpus, clip_ids, rule, fits, changes.learned if learned else changes)
+    changes = recipe.changed_words or WordChanges()
+    if learned:
+        changes = changes.learned
+    written = read_on_screen(recipe.data.on_screen, corpus, clip_ids, rule, partial(takes_whole, towers), changes)
     sentences = [text for windows in written.texts for text in windows]
     distinct = {text: row for row, text in enumerate(dict.fromkeys([NOTHING, *sentences]))}
     return WindowTokens(

@@ -18,12 +18,6 @@ from evenreel.training.loop.run import TrainedModel
 from evenreel.training.recipe.recipe import Recipe
 
 
-def has_tower_members(recipe: Recipe) -> bool:
-    """Check whether the recipe has several members with an encoder each."""
-    members = recipe.members
-    return recipe.backbone is not None and members is not None and members.form == "models" and members.only is None
-
-
 def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:
     """List the recipes of the runs that a recipe comes down to, in their order, by the name of the run's folder.
 
@@ -31,7 +25,7 @@ def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:
     to begin with its checkpoint, see `begun_with`.
 
     Args:
-        recipe: with members and a backbone, see `has_tower_members`.
+        recipe: with members and a backbone, see `Recipe.has_tower_members`.
     """
     members, plain = recipe.members, replace(recipe, members=None, out=None)
     if members is None:

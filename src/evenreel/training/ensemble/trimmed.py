@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.corpus import select
 from evenreel.corpus.actions import Actions, Unit, actions_of
+from evenreel.corpus.splits import select
 from evenreel.debias.trimming import Trimming, trimmed, trimmed_at_random
 from evenreel.errors import CorpusError
 from evenreel.training.recipe.recipe import Recipe

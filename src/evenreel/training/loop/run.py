@@ -134,9 +134,9 @@ def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: 
     torch.manual_seed(recipe.loop.seed)
     spec = fitted_spec(recipe, material)
     matcher = build(spec, material.dimension)
+    _check_recipe(recipe, material.examples.pairs)
     for examples in filter(None, (material.examples, material.validation)):
         _check_inputs(recipe, matcher, examples)
-    _check_mirrors(recipe, material.examples.pairs)
     freeze_unused_parameters(matcher, material.dimension)
     if not (folder / LAST).is_file() or recipe.selection.start_share:
         _begin_with(matcher, material.start)
@@ -147,7 +147,7 @@ def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: 
     better = outside.higher_is_better
     milestones = Milestones(plan, recipe.selection, folder, evaluate, outside.watch, higher_is_better=better)
     with _quiet():
-        trainer = _usable_trainer(recipe, plan, folder, milestones)
+        trainer = _trainer(recipe, plan, folder, milestones)
         if trainer.is_global_zero:
             remember(folder, {**facts_of(material), **lists_in(spec)})
         batches = Batches(material.examples, order, (trainer.global_rank, trainer.world_size))
@@ -218,9 +218,24 @@ def _evaluation(
     return evaluate
 
 
+def _check_recipe(recipe: Recipe, pairs: Pairs) -> None:
+    """Refuse windows among the frames for a matcher that reads them itself, and `debias` without mirrored clips."""
+    own = reads_windows(MatcherSpec(recipe.matcher.name, recipe.matcher.settings))
+    if own and recipe.adapter is not None and recipe.adapter.windows:
+        raise UsageError(
+            f"adapter.windows puts on-screen text among the frames, and the matcher {recipe.matcher.name} reads it as "
+            "it is; set adapter.windows=false."
+        )
+    mirrors = pairs.mirrors
+    if recipe.debias is not None and (mirrors is None or not (mirrors.other[pairs.clips] >= 0).any()):
+        raise UsageError(
+            "debias compares clips with those that mirror them, and no clip of the training split has one that can be "
+            "used; add generated clips to the corpus (pair_id and source), or set debias to null."
+        )
+
+
 def _check_inputs(recipe: Recipe, matcher: Matcher, examples: TrainingExamples) -> None:
     """Refuse, before the first step, captions and clips that the matcher cannot take."""
-    _check_readers(recipe)
     if isinstance(examples, FeatureExamples):
         videos = examples.video_features
         if matcher.limits.windows and videos.on_screen is None:
@@ -254,16 +269,6 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: TrainingExamples) 
         check_frames(matcher, np.arange(counts.max()) < counts[:, None], windows)
 
 
-def _check_readers(recipe: Recipe) -> None:
-    """Refuse to hide on-screen windows among the frames from a matcher that reads them itself."""
-    own = reads_windows(MatcherSpec(recipe.matcher.name, recipe.matcher.settings))
-    if own and recipe.adapter is not None and recipe.adapter.windows:
-        raise UsageError(
-            f"adapter.windows puts on-screen text among the frames, and the matcher {recipe.matcher.name} reads it as "
-            "it is; set adapter.windows=false."
-        )
-
-
 def _check_on_screen(recipe: Recipe, *, given: bool) -> None:
     """Refuse text that a backbone would read for nothing, and a matcher that waits for it in vain."""
     reads = reads_windows(spec_of(recipe))
@@ -279,18 +284,6 @@ def _check_on_screen(recipe: Recipe, *, given: bool) -> None:
         )
 
 
-def _check_mirrors(recipe: Recipe, pairs: Pairs) -> None:
-    """Refuse, before the first step, a term about pairs of which there is none."""
-    if recipe.debias is None:
-        return
-    mirrors = pairs.mirrors
-    if mirrors is None or not (mirrors.other[pairs.clips] >= 0).any():
-        raise UsageError(
-            "debias compares clips with those that mirror them, and no clip of the training split has one that can be "
-            "used; add generated clips to the corpus (pair_id and source), or set debias to null."
-        )
-
-
 def facts_of(material: TrainingInputs) -> Facts:
     """Collect the facts that identify the data of a run."""
     validation = material.validation.pairs.digest() if material.validation else None
@@ -300,42 +293,37 @@ def facts_of(material: TrainingInputs) -> Facts:
     return facts
 
 
-def _usable_trainer(recipe: Recipe, plan: StepSchedule, folder: Path, milestones: Milestones) -> Trainer:
-    usable_device(recipe.loop.device, "float32")
+def _trainer(recipe: Recipe, plan: StepSchedule, folder: Path, milestones: Milestones) -> Trainer:
+    loop = recipe.loop
+    usable_device(loop.device, "float32")
     try:
-        return _trainer(recipe, plan, folder, milestones)
+        return Trainer(
+            accelerator={"cuda": "gpu"}.get(loop.device, loop.device),
+            devices=loop.devices,
+            strategy="ddp" if loop.devices > 1 else "auto",
+            precision="bf16-mixed" if loop.precision == "bfloat16" else "32-true",
+            max_steps=plan.steps,
+            max_epochs=-1,
+            min_epochs=0,
+            accumulate_grad_batches=loop.accumulate,
+            gradient_clip_val=loop.gradient_clip or None,
+            deterministic=loop.deterministic,
+            callbacks=[milestones],
+            logger=_loggers(recipe, folder),
+            plugins=[DurableCheckpointIO()],
+            default_root_dir=folder,
+            limit_val_batches=0,
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
     except MisconfigurationException as error:  # fewer devices than asked for, or a precision that they do not have
-        loop = recipe.loop
         raise UsageError(
             f"Training cannot run with loop.device={loop.device}, loop.devices={loop.devices} and "
             f"loop.precision={loop.precision} here ({str(error).splitlines()[0].strip()})."
         ) from error
-
-
-def _trainer(recipe: Recipe, plan: StepSchedule, folder: Path, milestones: Milestones) -> Trainer:
-    loop = recipe.loop
-    return Trainer(
-        accelerator={"cuda": "gpu"}.get(loop.device, loop.device),
-        devices=loop.devices,
-        strategy="ddp" if loop.devices > 1 else "auto",
-        precision="bf16-mixed" if loop.precision == "bfloat16" else "32-true",
-        max_steps=plan.steps,
-        max_epochs=-1,
-        min_epochs=0,
-        accumulate_grad_batches=loop.accumulate,
-        gradient_clip_val=loop.gradient_clip or None,
-        deterministic=loop.deterministic,
-        callbacks=[milestones],
-        logger=_loggers(recipe, folder),
-        plugins=[DurableCheckpointIO()],
-        default_root_dir=folder,
-        limit_val_batches=0,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
 
 
 def _loggers(recipe: Recipe, folder: Path) -> list[Any]:

@@ -1,8 +1,7 @@
-"""Scores of the validation split while a model is trained, for whoever measures them."""
+"""Scores of the validation split while a model is trained, and the figures of them that it is selected by."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -35,8 +34,11 @@ if TYPE_CHECKING:
 
 
 Measure = Callable[[ScoreBlocks], Mapping[str, float]]
-"""Scores of every caption and clip of the validation split -> named figures; `evenreel train` gives those of
-`evenreel.evaluation`, which comes after training in the order of the layers."""
+"""Scores of every caption and clip of the validation split -> named figures; `evenreel train` gives a
+`SelectionMeasure`."""
+
+METRICS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
+"""Figures that are always measured, beside that of `selection.metric`."""
 
 ROWS_A_BATCH = 64
 Batch = TypeVar("Batch")
@@ -45,16 +47,15 @@ State = tuple[Any, ...]
 
 def validation_scores(module: RetrievalModule, examples: TrainingExamples, workers: int = 0) -> MatcherScores:
     """Scores of all captions and clips of the examples by the model as it is now, in evaluation mode."""
-    pairs, workers = examples.pairs, useful_workers(examples, workers)
-    captions = np.unique(pairs.captions)
-    clips = np.arange(len(pairs.clip_ids))
+    pairs = examples.pairs
+    captions, clips = np.unique(pairs.captions), np.arange(len(pairs.clip_ids))
     with torch.no_grad(), evaluating(module):
         text = gather_rows(
             len(captions), ((rows, _text_state(module, batch)) for rows, batch in _batches(examples.texts, captions, 0))
         )
+        own = useful_workers(examples, workers)
         video = gather_rows(
-            len(clips),
-            ((rows, _video_state(module, batch)) for rows, batch in _batches(examples.videos, clips, workers)),
+            len(clips), ((rows, _video_state(module, batch)) for rows, batch in _batches(examples.videos, clips, own))
         )
     texts = Encoded(tuple(pairs.caption_ids[row] for row in captions), text)
     return MatcherScores(module.matcher, texts, Encoded(pairs.clip_ids, video))
@@ -75,30 +76,25 @@ def _video_state(module: RetrievalModule, batch: Videos) -> State:
 
 
 class _Slices(Dataset[Batch], Generic[Batch]):
-    """Rows in batches, made in the processes of a loader."""
+    """Rows in batches, by the first row of each; made in the processes of a loader."""
 
     def __init__(self, make: Callable[[Indices], Batch], rows: Indices) -> None:
         self._make, self._rows = make, rows
 
-    def __len__(self) -> int:
-        return math.ceil(len(self._rows) / ROWS_A_BATCH)
-
-    def __getitem__(self, number: int) -> Batch:
-        return self._make(self._rows[number * ROWS_A_BATCH : (number + 1) * ROWS_A_BATCH])
+    def __getitem__(self, start: int) -> Batch:
+        return self._make(self._rows[start : start + ROWS_A_BATCH])
 
 
 def _batches(make: Callable[[Indices], Batch], rows: Indices, workers: int) -> Iterator[tuple[slice, Batch]]:
     """Batches with the places of their rows."""
-    for number, batch in enumerate(BatchLoader(_Slices(make, rows), workers)):
-        yield slice(number * ROWS_A_BATCH, (number + 1) * ROWS_A_BATCH), batch
-
-
-METRICS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
+    starts = range(0, len(rows), ROWS_A_BATCH)
+    for start, batch in zip(starts, BatchLoader(_Slices(make, rows), workers, starts), strict=True):
+        yield slice(start, start + ROWS_A_BATCH), batch
 
 
 @dataclass(frozen=True, eq=False)
 class SelectionMeasure:
-    """Figures of validation scores, text to video; an `evenreel.training.loop.validation.Measure` that can be pickled.
+    """Figures of validation scores, text to video; a `Measure` that can be pickled.
 
     Attributes:
         selection: its metric is one of the figures.

@@ -9,8 +9,9 @@ from itertools import pairwise
 from evenreel.debias.source.contrast import SourceDebias
 from evenreel.documents import brief
 from evenreel.errors import UsageError
+from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.media import parse_rule
+from evenreel.media.sampling import parse_rule
 from evenreel.training.recipe.sections import (
     Backbone,
     Data,
@@ -82,6 +83,17 @@ class Recipe:
     def __post_init__(self) -> None:
         if wrong := list(wrong_settings(self)):
             raise RecipeError(*wrong)
+
+    @property
+    def changed_words(self) -> WordChanges | None:
+        """The changes of on-screen words (`data.words`); None also for those that change nothing."""
+        return None if self.data.words is None or self.data.words.changes_nothing else self.data.words
+
+    @property
+    def has_tower_members(self) -> bool:
+        """Whether several members are to be trained that have an encoder each."""
+        members = self.members
+        return self.backbone is not None and members is not None and members.form == "models" and members.only is None
 
 
 def wrong_settings(recipe: Recipe) -> Iterator[str]:

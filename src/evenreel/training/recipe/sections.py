@@ -46,11 +46,6 @@ class Data:
     on_screen: str | None = None
     words: WordChanges | None = None
 
-    @property
-    def changed_words(self) -> WordChanges | None:
-        """The changes of on-screen words; None also for those that change nothing."""
-        return None if self.words is None or self.words.changes_nothing else self.words
-
 
 @dataclass(frozen=True)
 class Backbone:
