@@ -9,9 +9,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from evenreel.checkpoint.architecture import kept_weights, reads_graphs, uses_in
-from evenreel.checkpoint.word_changes import changed_words, encoder_of
 from evenreel.checkpoint.loading import load_matcher
 from evenreel.checkpoint.records import Pretrained
+from evenreel.checkpoint.word_changes import changed_words, encoder_of
 from evenreel.corpus.folder import load_corpus
 from evenreel.corpus.relevance import class_relevance
 from evenreel.errors import UsageError

@@ -1,4 +1,4 @@
-"""The one Lightning module: any matcher, on features or behind its towers."""
+"""The one Lightning module: any matcher, on features or behind its towers, on one device or several."""
 
 from __future__ import annotations
 
@@ -146,7 +146,17 @@ Gather = Callable[[Tensor], Tensor]
 
 
 def gather_batch(batch: Batch, ids: tuple[str, ...], gather: Gather) -> Batch:
-    """Gather the captions or clips of all devices, in the order of the devices.
+    """Gather the captions or clips of all devices, in the order of the devices, with gradients.
+
+    Each device calculates features of its own part of a batch, has those of all others sent, and calculates the loss of
+    the whole batch, so that a caption meets the same negatives whatever the number N of devices. The gradients come out
+    right:
+
+    - A feature's gradient, on the way back, is summed over the N equal losses, so it is N times too large where it
+      enters the towers; Lightning's DDP then takes the mean over N devices of what the towers' parameters got on each.
+      Each device holds a different part of the batch: the mean of N times the parts' gradients is their sum, the whole
+      gradient.
+    - The matcher's parameters have the whole gradient on every device, and the mean of equal things changes nothing.
 
     Args:
         batch: of this device; every device has tensors in the same fields.
@@ -177,7 +187,10 @@ def mixed_words(share: float) -> str:
 
 
 class StartShare:
-    """Weights that a module has now, to be mixed in later.
+    """Weights that a module has now, to be mixed in later: WiSE-FT (arXiv 2109.01903, section 3).
+
+    What a tower knew from elsewhere holds where a shortcut of the training data does not; what it learned fits the
+    task. The mean of both weights keeps most of either, and costs a search nothing.
 
     Args:
         module: with the weights that training begins with; towers that learn nothing take no part.

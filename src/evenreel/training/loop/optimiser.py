@@ -1,4 +1,4 @@
-"""Parameter groups and rates."""
+"""Parameters in training: those that the loss reaches, in groups, and their rates."""
 
 from __future__ import annotations
 
@@ -84,6 +84,8 @@ def configure(groups: list[dict[str, Any]], recipe: Recipe, steps: int) -> dict[
 
 def freeze_unused_parameters(matcher: Matcher, dimension: int) -> None:
     """Freeze parameters the loss never reaches (DDP hangs on them); found with one dummy batch.
+
+    Such as an adapter's map of words before a matcher that reads sentences alone.
 
     Args:
         matcher: matcher, changed in place.

@@ -1,4 +1,7 @@
-"""metrics.csv: a row for every figure of a run, in the order that they came."""
+"""Files of a run: metrics.csv, a row for every figure in the order that they came; checkpoints and weights.
+
+Checkpoints are replaced in one step that survives a power cut, and read without running any code in them.
+"""
 
 from __future__ import annotations
 
