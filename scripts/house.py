@@ -40,6 +40,15 @@ class House:
         self.paths = {self._name(path): path for path in sorted((self.root / PACKAGE).rglob("*.py"))}
         self.texts = {name: path.read_text(encoding="utf-8") for name, path in self.paths.items()}
         self.trees = {name: ast.parse(text) for name, text in self.texts.items()}
+        stubs = {self._name(path): path.read_text("utf-8") for path in (self.root / PACKAGE).rglob("__init__.pyi")}
+        self.stub_lines = sum(text.count("\n") for text in stubs.values())
+        self.homes = {  # the module behind each name that a package offers by its stub
+            f"{package}.{one.name}": f"{package}.{node.module}"
+            for package, text in stubs.items()
+            for node in ast.parse(text).body
+            if isinstance(node, ast.ImportFrom)
+            for one in node.names
+        }
 
     def _name(self, path: Path) -> str:
         parts = path.relative_to(self.root).with_suffix("").parts
@@ -74,7 +83,7 @@ def line_counts(house: House) -> dict[str, int]:
             bare = line.strip()
             kind = "docstring" if number in said else "blank" if not bare else "comment" if bare[0] == "#" else "code"
             found[kind] += 1
-    return {"all": sum(found.values()), **found}
+    return {"all": sum(found.values()), **found, "stubs, beside all": house.stub_lines}
 
 
 def families(house: House) -> dict[str, list[str]]:
@@ -192,7 +201,8 @@ def _targets(house: House, name: str, node: ast.Import | ast.ImportFrom) -> Iter
         parts = name.split(".") if house.is_package(name) else name.split(".")[:-1]
         base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
     for one in node.names:
-        target = f"{base}.{one.name}" if f"{base}.{one.name}" in house.paths else base
+        named = f"{base}.{one.name}"
+        target = house.homes.get(named, named if named in house.paths else base)
         if target in house.paths and target != name:
             yield target
 
@@ -263,6 +273,8 @@ def dead_paths(house: House, checkout: Path) -> list[str]:
 
 def _is_there(house: House, dotted: str) -> bool:
     parts = dotted.split(".")
+    if any(".".join(parts[:count]) in house.homes for count in range(1, len(parts) + 1)):
+        return True
     known = next(count for count in range(len(parts), 0, -1) if ".".join(parts[:count]) in house.paths)
     module, rest = ".".join(parts[:known]), parts[known:]
     return not rest or re.search(rf"\b{re.escape(rest[0])}\b", house.texts[module]) is not None
