@@ -53,7 +53,7 @@ class TimedProtocol(H11Protocol):
 def timed_protocol(seconds: float) -> type[TimedProtocol]:
     """Return the protocol class for uvicorn with this limit in seconds."""
 
-    class Timed(TimedProtocol):
+    class ConfiguredProtocol(TimedProtocol):
         idle_s = seconds
 
-    return Timed
+    return ConfiguredProtocol
