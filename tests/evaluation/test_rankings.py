@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-from evenreel.evaluation.places import Ties
+from evenreel.evaluation.settings import Ties
 from evenreel.evaluation.trec import read_run, write_run
 from tests.evaluation import slow_metrics
 from tests.evaluation.small_corpus import Degrees, corpus_of, scores_of

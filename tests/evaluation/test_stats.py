@@ -19,7 +19,8 @@ from evenreel.evaluation.comparison import compare, in_order_of
 from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.intervals import figure_intervals
 from evenreel.evaluation.metrics import parse_metric, parse_metrics
-from evenreel.evaluation.results import DirectionResult, Evaluation, EvaluationSettings, Interval
+from evenreel.evaluation.results import DirectionResult, Evaluation, Interval
+from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.evaluation.stats import (
     Columns,
     holm,

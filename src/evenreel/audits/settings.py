@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from evenreel.arguments import check_corpus, check_named, check_scores, check_settings_kind
-from evenreel.evaluation.results import RESAMPLING
+from evenreel.evaluation.settings import RESAMPLING
 from evenreel.settings_checks import check_settings
 
 if TYPE_CHECKING:

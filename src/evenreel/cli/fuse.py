@@ -19,7 +19,7 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from evenreel.evaluation import Validation
     from evenreel.evaluation.fused import FusedScores, Way
-    from evenreel.evaluation.results import Direction
+    from evenreel.evaluation.settings import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
 BY_HELP = (

@@ -7,10 +7,6 @@ from .metrics import (
     parse_metric as parse_metric,
     parse_metrics as parse_metrics,
 )
-from .results import (
-    DirectionResult as DirectionResult,
-    Evaluation as Evaluation,
-    EvaluationSettings as EvaluationSettings,
-    Interval as Interval,
-)
+from .results import DirectionResult as DirectionResult, Evaluation as Evaluation, Interval as Interval
 from .scores import load_scores as load_scores, save_scores as save_scores
+from .settings import EvaluationSettings as EvaluationSettings

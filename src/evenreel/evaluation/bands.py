@@ -18,8 +18,8 @@ from evenreel.evaluation.blocks import Items, Search
 from evenreel.evaluation.first_hit import Hits, every_hit, first_hits, hit_columns
 from evenreel.evaluation.metrics import Metric, mean_of
 from evenreel.evaluation.ordered import Tables, order_columns
-from evenreel.evaluation.places import Ties, best_items, find_places
-from evenreel.evaluation.results import EvaluationSettings
+from evenreel.evaluation.places import best_items, find_places
+from evenreel.evaluation.settings import EvaluationSettings, Ties
 from evenreel.progress import Progress
 
 _WIDEST = 8

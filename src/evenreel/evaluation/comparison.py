@@ -13,7 +13,8 @@ from evenreel.arrays import Column
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.intervals import difference_interval
 from evenreel.evaluation.metrics import Metric
-from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings, Interval
+from evenreel.evaluation.results import DirectionResult, Evaluation, Interval
+from evenreel.evaluation.settings import Direction, EvaluationSettings
 from evenreel.evaluation.stats import (
     Columns,
     holm,

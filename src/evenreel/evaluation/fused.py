@@ -24,7 +24,7 @@ from evenreel.arguments import check_kind, check_named, check_scores
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import CheckedScores, aligned
-from evenreel.evaluation.results import Direction
+from evenreel.evaluation.settings import Direction
 from evenreel.evaluation.trec import row_bands
 from evenreel.types import NO_NOTES, ScoreBlocks, ScoreNotes
 

@@ -30,7 +30,8 @@ from scipy.special import stdtrit
 
 from evenreel.arrays import Column
 from evenreel.evaluation.metrics import FIRST_RANK, Metric, PerQuery
-from evenreel.evaluation.results import EvaluationSettings, Interval
+from evenreel.evaluation.results import Interval
+from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.evaluation.stats import Columns, numbered, percentile_ends, sampled_figures
 
 _WORSE = 1.5

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenreel.errors import ScoresError
-from evenreel.evaluation.results import Direction
+from evenreel.evaluation.settings import Direction
 from evenreel.types import Corpus, ScoreNotes
 
 Listing = pl.DataFrame

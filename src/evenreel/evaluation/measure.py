@@ -29,7 +29,8 @@ from evenreel.evaluation.intervals import figure_intervals
 from evenreel.evaluation.metrics import mean_of
 from evenreel.evaluation.notices import beyond_gallery, infinite_scores, too_few
 from evenreel.evaluation.ordered import Tables
-from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
+from evenreel.evaluation.results import DirectionResult, Evaluation
+from evenreel.evaluation.settings import Direction, EvaluationSettings
 from evenreel.progress import Progress, part_of
 from evenreel.types import Corpus, ScoreBlocks
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
 from evenreel.evaluation.blocks import Items
-
-Ties = Literal["expected", "optimistic", "pessimistic"]
+from evenreel.evaluation.settings import Ties
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Column
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import unmasked
-from evenreel.evaluation.results import Direction
+from evenreel.evaluation.settings import Direction
 from evenreel.types import ScoreBlocks, Scores
 
 Matrix = NDArray[Any]

@@ -1,44 +1,17 @@
-"""What an evaluation is asked for and what it answers: per-query vectors first, figures with intervals last."""
+"""Answers of an evaluation: per-query vectors first, figures with intervals last."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arguments import one_or_more
-from evenreel.errors import UsageError
 from evenreel.evaluation.first_hit import Hits
-from evenreel.evaluation.metrics import DEFAULT_METRICS, FIRST_RANK, Metric, mean_of, parse_metrics
-from evenreel.evaluation.places import Ties
-from evenreel.settings_checks import (
-    BETWEEN_0_AND_1,
-    MOST_BITS,
-    MOST_LAYERS,
-    TEXT,
-    TRUE_OR_FALSE,
-    Allowed,
-    check_settings,
-    whole,
-)
-
-Direction = Literal["t2v", "v2t"]
-TextProtocol = Literal["caption", "video-mean"]
-VideoProtocol = Literal["best-caption", "caption-group", "every-caption"]
-
-MOST_RESAMPLES = 1_000_000
-
-RESAMPLING: dict[str, Allowed] = {
-    "resamples": whole(0, MOST_RESAMPLES),
-    "seed": whole(0, MOST_BITS),
-    "confidence": BETWEEN_0_AND_1,
-    "band_bytes": whole(0, MOST_BITS),
-    "cluster": TEXT,
-}
-"""What the settings of intervals, of what is drawn and of reading may be; those of an audit have them too."""
+from evenreel.evaluation.metrics import FIRST_RANK, Metric, mean_of
+from evenreel.evaluation.settings import Direction, Ties
 
 
 @dataclass(frozen=True)
@@ -48,70 +21,6 @@ class Interval:
     value: float
     low: float | None = None
     high: float | None = None
-
-
-@dataclass(frozen=True)
-class EvaluationSettings:
-    """Settings of an evaluation.
-
-    Attributes:
-        metrics: figures, in the order they are shown; words such as `R@1` become metrics, and one may stand alone.
-        directions: `t2v`, captions look for videos, and `v2t`, videos look for captions; one may stand alone.
-        t2v_protocol: how several captions of a video count. `caption`: each caption is a query (CLIP4Clip, X-CLIP,
-            HGR, EPIC-KITCHENS). `video-mean`: each video counts once, with the mean over its captions.
-        v2t_protocol: what a video with several captions has to find. `best-caption`: among all captions, the
-            best-placed of its own (Collaborative Experts, Frozen in Time, HGR, EPIC-KITCHENS). `caption-group`:
-            among videos, itself, where a video's score is the best of its captions' (CLIP4Clip, X-CLIP, X-Pool).
-            `every-caption`: each of its own captions in turn, among the captions that do not answer it, averaged
-            over its own; unlike the others it does not get easier the more captions a video has.
-        ties: how items with equal scores are ranked. `expected` is the mean over all their orders; `optimistic` puts
-            the more relevant of them first and `pessimistic` last.
-        resamples: bootstrap samples for intervals of medians, and arrangements of a comparison's test; 0 for neither
-            test nor any interval.
-        seed: seed of those samples.
-        confidence: confidence of the intervals, between 0 and 1.
-        cluster: what intervals and tests draw: `auto`, videos where the corpus shows that several clips are cut from
-            one, else clips; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
-        partial: accept scores that leave captions or clips of the corpus out, with a notice.
-        band_bytes: about how many bytes of scores are asked for at once.
-        threads: that calculate; 0 is one a core.
-    """
-
-    metrics: tuple[Metric, ...] = DEFAULT_METRICS
-    directions: tuple[Direction, ...] = ("t2v", "v2t")
-    t2v_protocol: TextProtocol = "caption"
-    v2t_protocol: VideoProtocol = "best-caption"
-    ties: Ties = "expected"
-    resamples: int = 1000
-    seed: int = 0
-    confidence: float = 0.95
-    cluster: str = "auto"
-    partial: bool = False
-    band_bytes: int = 64 * 2**20
-    threads: int = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "metrics", one_or_more(self.metrics, "metrics", (str, Metric)))
-        object.__setattr__(self, "directions", tuple(dict.fromkeys(one_or_more(self.directions, "directions"))))
-        for value, known, what in (
-            (self.t2v_protocol, TextProtocol, "protocol of captions"),
-            (self.v2t_protocol, VideoProtocol, "protocol of videos"),
-            (self.ties, Ties, "rule for ties"),
-            *((direction, Direction, "direction") for direction in self.directions),
-        ):
-            if value not in get_args(known):
-                raise UsageError(f"{value!r} is no {what}; there are: {', '.join(get_args(known))}.")
-        if not self.metrics or not self.directions:
-            raise UsageError("Nothing is asked for; name at least one metric and one direction.")
-        object.__setattr__(self, "metrics", parse_metrics(self.metrics))
-        ordered = [str(metric) for metric in self.metrics if metric.needs_order]
-        if ordered and self.v2t_protocol == "every-caption" and "v2t" in self.directions:
-            raise UsageError(
-                f"{ordered[0]} needs all captions of a video in one ranking, but the protocol every-caption ranks them "
-                "one at a time; use best-caption or caption-group."
-            )
-        allowed = RESAMPLING | {"threads": whole(0, MOST_LAYERS), "partial": TRUE_OR_FALSE}
-        check_settings("the evaluation", self, allowed)
 
 
 @dataclass(frozen=True, eq=False)

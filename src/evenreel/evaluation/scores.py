@@ -19,7 +19,7 @@ from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import as_blocks
 from evenreel.evaluation.listed import WHAT_WAS_SCORED, ListedScores, make_listed
 from evenreel.evaluation.parts import cut_to
-from evenreel.evaluation.results import Direction
+from evenreel.evaluation.settings import Direction
 from evenreel.evaluation.trec import check_numbers, read_run, row_bands
 from evenreel.files import output_file
 from evenreel.parquet_files import read_table

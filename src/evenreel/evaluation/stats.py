@@ -18,7 +18,7 @@ from scipy import sparse
 from evenreel.arrays import Column
 from evenreel.errors import UsageError
 from evenreel.evaluation.metrics import Metric, PerQuery
-from evenreel.evaluation.results import EvaluationSettings
+from evenreel.evaluation.settings import EvaluationSettings
 
 _CHUNK_BYTES = 32 * 2**20
 _ROUNDING, _DECIMALS = 1e-9, 9

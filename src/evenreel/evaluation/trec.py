@@ -20,7 +20,7 @@ from evenreel.corpus.relevance import Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.listed import ListedScores, make_listed
-from evenreel.evaluation.results import Direction
+from evenreel.evaluation.settings import Direction
 from evenreel.files import output_file
 from evenreel.types import Corpus, ScoreBlocks
 

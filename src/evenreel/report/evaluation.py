@@ -8,7 +8,8 @@ import polars as pl
 
 from evenreel.evaluation.comparison import Comparison, Difference, in_order_of
 from evenreel.evaluation.metrics import parse_metric
-from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
+from evenreel.evaluation.results import DirectionResult, Evaluation
+from evenreel.evaluation.settings import Direction, EvaluationSettings
 from evenreel.report.page import Chart, Page, Section, Table, Text
 from evenreel.report.words import (
     INTERVAL_METHOD,

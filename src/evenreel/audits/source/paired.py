@@ -39,7 +39,8 @@ from evenreel.errors import UsageError
 from evenreel.evaluation.first_hit import hit_columns
 from evenreel.evaluation.intervals import figure_intervals
 from evenreel.evaluation.metrics import FIRST_RANK, PerQuery
-from evenreel.evaluation.results import EvaluationSettings, Interval
+from evenreel.evaluation.results import Interval
+from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.types import Corpus, ScoreBlocks
 
 LocationMode = Literal["expected", "random"]

@@ -19,7 +19,7 @@ from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
-    from evenreel.evaluation.results import Direction
+    from evenreel.evaluation.settings import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
 DEFAULT_WORDS = ["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"]

@@ -13,7 +13,7 @@ from evenreel.errors import OutputError, UsageError
 if TYPE_CHECKING:
     from evenreel.evaluation import Evaluation, EvaluationSettings, RelevanceName
     from evenreel.evaluation.comparison import Comparison
-    from evenreel.evaluation.results import Direction
+    from evenreel.evaluation.settings import Direction
     from evenreel.provenance import Provenance
     from evenreel.types import Corpus, ScoreBlocks
 

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from evenreel.arrays import Indices
 from evenreel.evaluation.measure import evaluate
 from evenreel.evaluation.metrics import parse_metric, parse_metrics
-from evenreel.evaluation.results import EvaluationSettings
+from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import MatcherScores, evaluating
 from evenreel.training.data.examples import (
