@@ -122,7 +122,7 @@ def test_a_part_of_a_corpus_loads_in_its_own_order(place: Place) -> None:
 def test_a_second_run_decodes_and_encodes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.compute()
     before = place.files()
-    monkeypatch.setattr("evenreel.features.compute.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr("evenreel.features.pool.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
     encoder = PixelEncoder()
     report = place.compute(encoder)
     assert (report.computed, report.unchanged, report.texts, report.texts_unchanged) == (0, 4, 0, 3)
@@ -134,7 +134,7 @@ def test_a_hollow_video_is_set_aside_at_the_limit(place: Place, monkeypatch: pyt
     def soon(path: str, timeout_s: float, stopped: Callable[[], bool]) -> str:
         return watched_digest(path, timeout_s / 60, stopped)
 
-    monkeypatch.setattr("evenreel.features.compute.watched_digest", soon)
+    monkeypatch.setattr("evenreel.features.pool.watched_digest", soon)
     (place.videos / "one.mp4").write_bytes(b"ftyp")
     os.truncate(place.videos / "one.mp4", 300 * 2**30)
     report = place.compute()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic
 
 from evenreel.errors import MediaError
 from evenreel.features.pool import Item, Reader, ReaderPool
-from evenreel.media.content import watched_digest
 from evenreel.progress import Progress
 
 
-class ClipRun(Generic[Reader, Item]):
+class ClipRun(ReaderPool[Reader, Item]):
     """A run over some clips or files, each done with one of several readers.
 
     Args:
@@ -31,28 +29,15 @@ class ClipRun(Generic[Reader, Item]):
         readers: int,
         progress: Progress,
     ) -> None:
+        super().__init__(new_reader, self._attempt, readers)
         self._work, self._set_aside, self._progress = work, set_aside, progress
-        self._pool = ReaderPool(new_reader, self._attempt, readers)
-        self._count = self._done = 0
+        self._items = self._done = 0
         self._counting = threading.Lock()
-
-    @property
-    def stopping(self) -> bool:
-        """Whether the run is ending, which ends its workers too."""
-        return self._pool.stopping
 
     def run(self, items: Sequence[Item]) -> None:
         """Do all items; call it once."""
-        self._count = len(items)
-        self._pool.run(items)
-
-    def digest(self, path: str, stall_timeout_s: float) -> str:
-        """Return the digest of a file's bytes; reading it ends with the run.
-
-        Raises:
-            MediaError: the file cannot be read, or gives nothing for that long.
-        """
-        return watched_digest(path, stall_timeout_s, lambda: self.stopping)
+        self._items = len(items)
+        super().run(items)
 
     def _attempt(self, reader: Reader, item: Item) -> None:
         try:
@@ -63,4 +48,4 @@ class ClipRun(Generic[Reader, Item]):
             self._set_aside(item, error)
         with self._counting:
             self._done += 1
-            self._progress(self._done / self._count)
+            self._progress(self._done / self._items)

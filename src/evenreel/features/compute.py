@@ -48,7 +48,7 @@ from evenreel.features.texts import (
 )
 from evenreel.features.windows import with_windows
 from evenreel.media import parse_rule
-from evenreel.media.content import FileStamp, watched_digest
+from evenreel.media.content import FileStamp
 from evenreel.types import Corpus, Encoder, FloatArray, Pixels
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ class FeatureJob:
             self._read_clip(reader, clip, before, self._key(clip, digest))
 
     def _digest(self, path: str) -> str:
-        return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
+        return self._pool.digest(path, self._settings.limits.stall_timeout_s)
 
     def _read_clip(self, reader: ClipReader, clip: CorpusClip, before: FileStamp | MediaError, key: str) -> None:
         """Read a clip of a file with this stamp, or set it aside for the error of the file."""

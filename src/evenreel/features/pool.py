@@ -6,9 +6,11 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, Protocol, TypeVar
+
+from evenreel.media.content import watched_digest
 
 GRACE_S = 3.0
 """How long a run that is broken off waits for what is under way, which may be in native code that hears nothing."""
@@ -47,7 +49,7 @@ class ReaderPool(Generic[Reader, Item]):
         self._waiting = threading.Semaphore(readers)
         self.stopping = False
 
-    def run(self, items: Iterable[Item]) -> None:
+    def run(self, items: Sequence[Item]) -> None:
         """Do all items, and all that are added meanwhile; call it once.
 
         Broken off by an exception, it waits at most `GRACE_S` for its threads; one that is left behind then (a model is
@@ -70,6 +72,14 @@ class ReaderPool(Generic[Reader, Item]):
     def add(self, items: Iterable[Item]) -> None:
         """Add items to the end of the queue."""
         self._queue.extend(items)
+
+    def digest(self, path: str, stall_timeout_s: float) -> str:
+        """Return the digest of a file's bytes; reading it ends with the run.
+
+        Raises:
+            MediaError: the file cannot be read, or gives nothing for that long.
+        """
+        return watched_digest(path, stall_timeout_s, lambda: self.stopping)
 
     def hand_over(self, finish: Callable[[], None]) -> None:
         """Leave the rest of an item to the one thread that finishes; wait where it has enough to do."""

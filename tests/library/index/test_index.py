@@ -63,9 +63,7 @@ def test_every_file_is_indexed_and_a_second_run_does_nothing(videos: Path, libra
 
 def test_unchanged_files_cost_a_stat(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index(videos, library)
-    monkeypatch.setattr(
-        "evenreel.library.index.ingest.watched_digest", lambda path, *_: pytest.fail(f"{path} was read")
-    )
+    monkeypatch.setattr("evenreel.features.pool.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
     monkeypatch.setattr("evenreel.library.index.ingest.ClipReader", lambda *_: pytest.fail("a reader was started"))
     assert index(videos, library).unchanged == 4
 
@@ -198,7 +196,7 @@ def test_a_file_without_permission_is_tried_again_when_it_may_be_read(
             raise MediaError("unreadable", "the system does not let it be read: Permission denied")
         return content_digest(path)
 
-    monkeypatch.setattr("evenreel.library.index.ingest.watched_digest", refuse)
+    monkeypatch.setattr("evenreel.features.pool.watched_digest", refuse)
     assert [aside.reason for aside in index(videos, library).set_aside] == ["unreadable"]
     monkeypatch.undo()
     report = index(videos, library)
@@ -378,7 +376,7 @@ def test_a_night_without_the_share_costs_no_finished_work(
 
     for file in videos.iterdir():
         file.chmod(0o600)
-    monkeypatch.setattr("evenreel.library.index.ingest.watched_digest", fail)
+    monkeypatch.setattr("evenreel.features.pool.watched_digest", fail)
     assert len(index(videos, library).set_aside) == 4
     assert state(library)["shards"] == before["shards"]
     monkeypatch.undo()

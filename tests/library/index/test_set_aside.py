@@ -187,9 +187,7 @@ def test_a_hollow_file_of_300_gb_is_set_aside_at_the_limit(
     def soon(path: str, timeout_s: float, stopped: Callable[[], bool]) -> str:
         return watched_digest(path, timeout_s / 60, stopped)
 
-    monkeypatch.setattr(
-        "evenreel.library.index.ingest.watched_digest", soon
-    )  # the limit of readers stays, on a busy machine
+    monkeypatch.setattr("evenreel.features.pool.watched_digest", soon)  # the limit of readers stays, on a busy machine
     hollow(videos / "hollow.mp4")
     report = index(videos, library)
     assert (report.indexed, aside(report)) == (3, {"hollow.mp4": "timeout"})

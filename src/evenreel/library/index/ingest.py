@@ -31,7 +31,7 @@ from evenreel.library.store import catalog
 from evenreel.library.store.kept import copied
 from evenreel.library.store.lock import library_lock
 from evenreel.library.store.writer import Store, closing_error
-from evenreel.media.content import stamp, watched_digest
+from evenreel.media.content import stamp
 from evenreel.wording import count, printable
 
 LOST = "its features were gone from the library, so it was read anew"
@@ -187,14 +187,11 @@ class IndexJob:
         reading = ReaderSettings(settings.rule, settings.read_text, settings.worker_count, settings.limits)
         return ClipReader(reading, self._model, self._count_frame, self._target)
 
-    def _digest(self, path: str) -> str:
-        return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
-
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
         clip_id, stills = None, Stills() if self._settings.keep_stills else None
         try:
             file = replace(file, stamp=stamp(file.path))
-            clip_id = self._digest(file.path)
+            clip_id = self._pool.digest(file.path, self._settings.limits.stall_timeout_s)
             wanted = self._claim(file, clip_id)
             if wanted is None:
                 return
