@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import evenreel
 from evenreel.arguments import check_scores
-from evenreel.cli.audit.command import Watched
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.evaluation.blocks import CaptionGroups, CheckedScores, GroupedScores, aligned
@@ -71,7 +70,6 @@ WRAPPERS: Mapping[str, Callable[[Scores], ScoreBlocks]] = {
     "TwoStage": lambda one: TwoStage(Scores(VALUES, CAPTIONS, CLIPS), one, 2),
     "TwoStage, as the first": lambda one: TwoStage(one, Scores(VALUES, CAPTIONS, CLIPS), 2),
     "TwoStage of all": lambda one: TwoStage(Scores(VALUES, CAPTIONS, CLIPS), one, None),
-    "Watched": lambda one: Watched(one, lambda share: None),
     "dense": lambda one: dense(CheckedScores(one)),
     "cut to a part": lambda one: cut_to(part_of(corpus()), one, corpus(), Path("s.npz"), lambda sentence: None),
     "turned": lambda one: _by_ids(Path("s.npz"), turned(one), corpus(), lambda sentence: None),

@@ -16,10 +16,10 @@ from typer.testing import CliRunner, Result
 from evenreel import library as library_module
 from evenreel.audits import AUDITS, Audit, AuditSettings, audit_source
 from evenreel.cli.app import app
-from evenreel.cli.audit.command import Watched
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import CorpusError, EvenreelError, OutputError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
+from evenreel.evaluation.blocks import CheckedScores
 from evenreel.report import AuditTable
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.audits.length.small_lengths import ranked_clips, ranking, training_clips
@@ -136,7 +136,7 @@ def test_what_was_noticed_while_reading_is_in_the_report(place: Path) -> None:
 def test_scores_tell_how_far_they_are_read_and_what_they_use() -> None:
     told: list[float] = []
     inner = Scores(values(0, 0.0), CAPTIONS, [*REAL, *MADE], ScoreNotes(("other queries",)))
-    watched = Watched(inner, told.append)
+    watched = CheckedScores(inner, told.append)
     np.testing.assert_array_equal(watched.block(slice(0, 10), slice(0, 5)), inner.values[:10, :5])
     assert told == [0.25]
     assert (watched.caption_ids, watched.video_ids, watched.about) == (CAPTIONS, [*REAL, *MADE], inner.about)
@@ -337,7 +337,7 @@ def test_the_tables_are_printed_before_a_page_that_fails(place: Path, monkeypatc
     def fail(*_: object) -> None:
         raise OutputError("The disk is full.")
 
-    monkeypatch.setattr("evenreel.cli.audit.command._write", fail)
+    monkeypatch.setattr("evenreel.report.page.write_page", fail)
     done = audit(place, "source", "--scores", "fair.npz", "--corpus", "corpus", "--report", place / "r.html")
     assert isinstance(done.exception, OutputError)
     assert "How often the real clip stands above its mirror" in done.stdout

@@ -22,7 +22,7 @@ class AuditSettings:
 
     Attributes:
         resamples: samples, permutations and exchanges that intervals and tests take; 0 for no interval.
-        seed: seed of these samples.
+        seed: seed of these samples, and of the random orders of frames of studies.
         confidence: confidence of the intervals, between 0 and 1.
         band_bytes: about how many bytes of scores are asked for at once.
         cluster: what is drawn together: `auto`, clips of one video where the corpus shows that they share it; `clip`;

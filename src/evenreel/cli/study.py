@@ -15,12 +15,11 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.commands import group_of
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import command_of, from_settings
-from evenreel.cli.options import MOST, MOST_SEED, JsonOption
+from evenreel.cli.options import MOST, JsonOption
 from evenreel.errors import UsageError
 from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.audits.settings import AuditSettings
     from evenreel.papers import Study, StudyInputs, StudySettings
     from evenreel.papers.engine.sources import StudySources
     from evenreel.report.result.record import AuditResult
@@ -129,30 +128,13 @@ def _with_names(sources: StudySources) -> StudySources:
     return replace(sources, **named)
 
 
-def _audit(
-    resamples: Annotated[int, typer.Option(min=0, max=MOST)] = 1000,
-    confidence: float = 0.95,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED)] = 0,
-) -> AuditSettings:
-    """How sure the intervals are.
-
-    Args:
-        resamples: samples and permutations; 0: no interval.
-        confidence: of the intervals, between 0 and 1.
-        seed: of the samples, and of random orders of frames.
-    """
-    from evenreel.audits.settings import AuditSettings
-
-    return AuditSettings(resamples, seed, confidence)
-
-
 DERIVED = ("graphs", "validation_split", "recipe", "runs", "adapt")
 """Fields that follow from a recipe, or are made of one."""
 DECLARED: Mapping[str, Any] = {
     "matchers": Annotated[list[str] | None, typer.Option("--matcher", help=MATCHER_HELP)],
     "scores": Annotated[list[str] | None, typer.Option("--scores", help=SCORES_HELP)],
     "others": Annotated[list[str] | None, typer.Option("--other", help=OTHER_HELP)],
-    "audit": from_settings(_audit),
+    "audit": from_settings("evenreel.audits.settings:AuditSettings", leave_out=("band_bytes", "cluster")),
     "seeds": Annotated[int, typer.Option("--seeds", min=1, max=1_000)],
     "shares": Annotated[list[float] | None, typer.Option("--share", min=0, max=1)],
     "frames": Annotated[int | None, typer.Option("--frames", min=1, max=MOST)],

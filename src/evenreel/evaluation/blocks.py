@@ -16,6 +16,7 @@ from scipy import sparse
 from evenreel.arguments import check_scores, described
 from evenreel.corpus.relevance import ClassRelevance, Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
+from evenreel.progress import Progress
 from evenreel.types import ScoreBlocks, ScoreNotes, Scores
 
 
@@ -24,13 +25,17 @@ class CheckedScores:
 
     Half precision comes as single precision, which holds its every value, because numpy calculates faster with it.
 
+    Args:
+        scores: someone's scores.
+        progress: called with the share of the captions that the last block ends at; blocks may be read several times.
+
     Attributes:
         infinite: caption and video of the first score that was plus infinity; None while none has been read.
     """
 
-    def __init__(self, scores: ScoreBlocks) -> None:
+    def __init__(self, scores: ScoreBlocks, progress: Progress | None = None) -> None:
         scores = as_blocks(scores)
-        self._scores = scores
+        self._scores, self._progress = scores, progress
         self.infinite: tuple[str, str] | None = None
         self.about: ScoreNotes = scores.about
         self.caption_ids: Sequence[str] = scores.caption_ids
@@ -67,6 +72,8 @@ class CheckedScores:
                     "mend what calculates it, or write minus infinity for a video that is never to be found."
                 )
             self.infinite = self.infinite or pair
+        if self._progress is not None:
+            self._progress(captions.stop / len(self.caption_ids))
         return values
 
 

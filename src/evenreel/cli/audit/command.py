@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,17 +18,13 @@ from evenreel.cli.options import JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, UsageError
-from evenreel.progress import Progress
-from evenreel.provenance import Provenance, provenance_of
+from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from evenreel.audits.length.tail import TailClasses
     from evenreel.audits.settings import AuditInputs, AuditSettings
-    from evenreel.evaluation.blocks import CheckedScores
     from evenreel.report.result.record import AuditResult
-    from evenreel.types import Corpus, ScoreBlocks, ScoreNotes
+    from evenreel.types import Corpus, ScoreBlocks
 
 NAMES_HELP = "Audits, such as source; a wrong one lists them all."
 TRAIN = "train"
@@ -64,6 +60,8 @@ def audit(
     """Ask of a ranking whether it favours clips for the wrong reason, such as being generated."""
     from evenreel.audits import read_tail_classes
     from evenreel.cli.audit.show import show_audits
+    from evenreel.report import write_page
+    from evenreel.report.result.page import audit_page
 
     wanted = _known(names or ())
     if (train_split or tail_classes) and (library is not None or "length" not in wanted):
@@ -96,7 +94,7 @@ def audit(
     made = provenance_of(read) if as_json or report else None
     show_audits(results, report, as_json, not_made, made)
     if report:
-        _write(report, results, not_made, made)
+        write_page(audit_page(results, not_made), report, made)
     if not_made:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -274,53 +272,11 @@ def _audited(
     names: Sequence[str], given: Audited, settings: AuditSettings, not_made: Callable[[str], None]
 ) -> list[AuditResult]:
     from evenreel.audits import audit as audit_scores
+    from evenreel.evaluation.blocks import CheckedScores
     from evenreel.evaluation.notices import infinite_scores
 
     with share_bar(f"reading {given.name}") as progress:
-        watched = Watched(given.scores, progress)
-        found = audit_scores(names, watched, given.corpus, settings, given.inputs, not_made=not_made)
-    said = tuple(infinite_scores(watched.checked))
+        checked = CheckedScores(given.scores, progress)
+        found = audit_scores(names, checked, given.corpus, settings, given.inputs, not_made=not_made)
+    said = tuple(infinite_scores(checked))
     return [replace(one, notices=(*said, *one.notices)) for one in found] if said else found
-
-
-@dataclass(frozen=True, eq=False)
-class Watched:
-    """Scores that tell how far their reader has come; an audit may read them several times."""
-
-    scores: ScoreBlocks
-    progress: Progress
-
-    @cached_property
-    def checked(self) -> CheckedScores:
-        """The scores, which know of what they could not rank."""
-        from evenreel.evaluation.blocks import CheckedScores
-
-        return CheckedScores(self.scores)
-
-    @property
-    def caption_ids(self) -> Sequence[str]:
-        """Ids of the Q rows."""
-        return self.scores.caption_ids
-
-    @property
-    def video_ids(self) -> Sequence[str]:
-        """Ids of the V columns."""
-        return self.scores.video_ids
-
-    @property
-    def about(self) -> ScoreNotes:
-        """Notes of the scores."""
-        return self.scores.about
-
-    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """The scores of some rows and columns."""
-        values = self.checked.block(captions, videos)
-        self.progress(captions.stop / max(len(self.caption_ids), 1))
-        return values
-
-
-def _write(path: Path, results: Sequence[AuditResult], notices: Sequence[str], made: Provenance | None) -> None:
-    from evenreel.report import write_page
-    from evenreel.report.result.page import audit_page
-
-    write_page(audit_page(results, notices), path, made)

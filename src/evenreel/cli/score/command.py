@@ -15,7 +15,7 @@ from evenreel.cli.options import MOST, DeviceOption, JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
-from evenreel.cli.score.word_probe import WordProbe, word_probe_of
+from evenreel.cli.score.word_probe import WordProbe
 from evenreel.cli.score.words import WordOptions, asks_bm25, score_words
 from evenreel.errors import UsageError
 
@@ -54,7 +54,7 @@ def score(
         frames=Annotated[int | None, typer.Option(min=1, max=MOST)],
         one=Annotated[str | None, typer.Option("--single-frame")],
     ),
-    word_probe: WordProbe = from_settings(word_probe_of, panel=PROBES),
+    word_probe: WordProbe = from_settings(WordProbe, panel=PROBES),
     as_json: JsonOption = False,
 ) -> None:
     """Score every caption with every clip by a matcher, or by words. Exit status 3 if clips had been set aside."""

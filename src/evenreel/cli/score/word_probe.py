@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,20 +24,20 @@ class WordProbe:
     """What is done to on-screen words in place of what was done in training; see `WordChanges`.
 
     Attributes:
-        ratio: share of the words that is kept; None as in training, and so for all that follow.
-        char_errors: share of the characters that are misread.
-        seed: of which ones.
-        unit: what is kept or left out as one.
+        ocr_ratio: keep this share of the words on screen, 0 to 1; None for that in training.
+        words_unit: what is kept or left out as one: word, window or clip; None for that in training, or word.
+        char_errors: misread this share of the characters of words on screen, 0 to 1; None for that in training.
+        words_seed: seed of which words are kept and which characters misread; None for that in training, or 0.
     """
 
-    ratio: float | None = None
-    char_errors: float | None = None
-    seed: int | None = None
-    unit: str | None = None
+    ocr_ratio: Share = None
+    words_unit: str | None = None
+    char_errors: Share = None
+    words_seed: Annotated[int | None, typer.Option(min=0, max=MOST_SEED)] = None
 
     def __post_init__(self) -> None:
-        if self.unit not in (None, *_UNITS):
-            raise UsageError(f"--words-unit is {self.unit!r}; it must be {', '.join(_UNITS)}.")
+        if self.words_unit not in (None, *_UNITS):
+            raise UsageError(f"--words-unit is {self.words_unit!r}; it must be {', '.join(_UNITS)}.")
 
     def changes(self, trained: WordChanges | None) -> WordChanges | None:
         """What is done to words, for a matcher that was trained with these changes; None for nothing.
@@ -47,11 +47,14 @@ class WordProbe:
         """
         from evenreel.features.word_changes import WordChanges
 
-        given = {name: value for name, value in asdict(self).items() if value is not None}
+        asked = {
+            "ratio": self.ocr_ratio, "char_errors": self.char_errors, "seed": self.words_seed, "unit": self.words_unit,
+        }  # fmt: skip
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         if not given:
             return trained
         changes = replace(trained or WordChanges(), **given)
-        if not changes.words_differ and (self.seed is not None or self.unit is not None):
+        if not changes.words_differ and (self.words_seed is not None or self.words_unit is not None):
             raise UsageError(
                 "--words-seed and --words-unit say which words --ocr-ratio and --char-errors change; give one of these."
             )
@@ -86,20 +89,3 @@ class WordProbe:
         if trained.words_differ and changes != trained:
             told.append(f"the matcher was made for {trained}")
         return tuple(told)
-
-
-def word_probe_of(
-    ocr_ratio: Share = None,
-    words_unit: str | None = None,
-    char_errors: Share = None,
-    words_seed: Annotated[int | None, typer.Option(min=0, max=MOST_SEED)] = None,
-) -> WordProbe:
-    """The probe that options ask for.
-
-    Args:
-        ocr_ratio: keep this share of the words on screen, 0 to 1; None for that in training.
-        words_unit: what is kept or left out as one: word, window or clip; None for that in training, or word.
-        char_errors: misread this share of the characters of words on screen, 0 to 1; None for that in training.
-        words_seed: seed of which words are kept and which characters misread; None for that in training, or 0.
-    """
-    return WordProbe(ocr_ratio, char_errors, words_seed, words_unit)

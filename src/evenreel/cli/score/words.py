@@ -63,7 +63,7 @@ class WordOptions:
             )
         elif device != "auto":
             raise UsageError("bm25 has no model that could run on a device; leave --device out.")
-        elif self.probe.unit == "window":
+        elif self.probe.words_unit == "window":
             raise UsageError(
                 "bm25 reads the words of whole clips and knows no windows; let --words-unit be word or clip."
             )
