@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a crash or a power cut."""
+"""Files and folders that are there whole or not at all, also after a crash or a power cut."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         OSError: the disk is full, read-only or failing.
     """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
+    part = _beside(path)
     try:
         make_folder(path.parent)
         yield part
@@ -42,6 +43,55 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Yield a folder beside `folder` to fill; when the block ends well it takes its place, else it is removed.
+
+    What stood at `folder` is whole until then. No file system exchanges two full folders in one step, so a power cut
+    at the very end can leave the old and the new one beside each other under hidden names, both whole.
+
+    Raises:
+        OSError: the disk is full, read-only or failing.
+    """
+    part = _beside(folder)
+    try:
+        make_folder(part)
+        yield part
+        _sync_files(part)
+        _move_folder(part, folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _sync_files(folder: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            sync_file(path)
+    for path in (*folder.rglob("*"), folder):
+        if path.is_dir():
+            sync_folder(path)
+
+
+def _move_folder(part: Path, folder: Path) -> None:
+    """Rename a folder, over another if there is one."""
+    before = _beside(folder) if folder.exists() else None
+    if before is not None:
+        folder.rename(before)
+    try:
+        part.rename(folder)
+    except OSError:
+        if before is not None:
+            before.rename(folder)
+        raise
+    sync_folder(folder.parent)
+    if before is not None:
+        shutil.rmtree(before, ignore_errors=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
 
 
 @contextlib.contextmanager

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from evenreel.adaptation.prepared import load_prepared, save_prepared
 from evenreel.checkpoint.config_file import CONFIG, WEIGHTS
-from evenreel.checkpoint.folders import replacing_folder
 from evenreel.checkpoint.loading import load_matcher
 from evenreel.checkpoint.records import ADAPTATION, BEFORE, Pretrained
 from evenreel.checkpoint.saving import check_free, save_pretrained
 from evenreel.errors import CheckpointError
+from evenreel.files import replacing_folder
 
 
 def save_adapted(

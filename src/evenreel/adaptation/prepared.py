@@ -21,11 +21,11 @@ from evenreel.adaptation.baselines.ttt_flow import Flow, flow_of
 from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings, check_length
 from evenreel.adaptation.titan.confounders import COUNT, frame_confounders, phrase_confounders
 from evenreel.checkpoint.config_file import CONFIG, read_config
-from evenreel.checkpoint.folders import replacing_folder
 from evenreel.checkpoint.records import SOURCE
 from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
+from evenreel.files import replacing_folder
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.types import FloatArray, VideoFeatures
 from evenreel.version import __version__

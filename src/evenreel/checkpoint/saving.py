@@ -14,11 +14,11 @@ from torch import Tensor
 from evenreel.checkpoint.architecture import build, kept_weights, resolved
 from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
-from evenreel.checkpoint.folders import replacing_folder
 from evenreel.checkpoint.records import ADAPTATION, ENCODER, SOURCE, EncoderNote, Pretrained
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
 from evenreel.encoders.towers import Towers, quiet
 from evenreel.errors import CheckpointError
+from evenreel.files import replacing_folder
 
 _PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
 
