@@ -145,6 +145,7 @@ def test_the_confounds_audit_finds_them_alike(report: EqualiseReport, out: Path)
     assert shares == dict.fromkeys(("codec", "frame rate", "picture size", "duration", "all of these"), 100.0)
 
 
+@pytest.mark.usefixtures("corpus")  # which writes the folder's files
 def test_mirrors_go_with_a_real_clip_that_cannot_be_encoded(folder: Path, tmp_path: Path) -> None:
     clips = pl.DataFrame(
         {
