@@ -185,9 +185,9 @@ def recipe_lines(before: Path, quick: str) -> list[Line]:
 
 SETTINGS = {
     "length": [
-        "data.held_out=0.2", "matcher.settings.vectors=length/glove.txt", "matcher.settings.word_size=3",
-        "matcher.settings.size=8", "loop.epochs=null", "loop.steps=2", "loop.batch_size=8", "loop.device=cpu",
-        "records.tensorboard=false",
+        "data.validation=null", "data.held_out=0.2", "matcher.settings.vectors=length/glove.txt",
+        "matcher.settings.word_size=3", "matcher.settings.size=8", "loop.epochs=null", "loop.steps=2",
+        "loop.batch_size=8", "loop.device=cpu", "records.tensorboard=false",
     ],
     "video2gif": ["data.videos=."],
 }  # fmt: skip
