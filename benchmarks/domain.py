@@ -297,7 +297,7 @@ def normalised(values: FloatArray, order: np.ndarray[Any, Any], online: bool) ->
     """Scores corrected by the queries before, batch by batch, or offline by all queries."""
     found = []
     for name, rescore in (("QB-Norm", querybank_norm), ("NNN", partial(nearest_neighbour_norm, top=128))):
-        norm = StreamNorm(lambda some, bank, by=rescore: corrected(by, some, bank), least=128)
+        norm = StreamNorm(partial(corrected, rescore), least=128)
         table = np.empty_like(values)
         for start in range(0, len(order) if online else 0, 128):
             table[order[start : start + 128]] = norm(values[order[start : start + 128]])

@@ -135,8 +135,8 @@ def figures(bias: BiasName, matcher: Matcher, test: Split, changed: dict[str, Sp
 
 def figure_of(cells: Sequence[object], neutral: float) -> Figure:
     """Movement, value and its ends, out of rows of tables; of the control there is no more than the first."""
-    moved, *rest = (float(cell) if isinstance(cell, float) else np.nan for cell in cells)
-    return Figure(moved, *rest, neutral)
+    moved, value, low, high = (float(cell) if isinstance(cell, float) else np.nan for cell in cells)
+    return Figure(moved, value, low, high, neutral)
 
 
 def scores_of(matcher: Matcher, split: Split) -> Scores:

@@ -279,10 +279,10 @@ def show(rows: list[dict[str, Any]]) -> None:
         widest = max(len(figure) for row in own for figure in row["told"])
         print(" " * widest, *(f"{head:>11}" for head in heads))
         for figure in dict.fromkeys(figure for row in own for figure in row["told"]):
-            shares = [
+            cells = [
                 100 * row["told"][figure][0] / row["told"][figure][1] if figure in row["told"] else None for row in own
             ]
-            print(f"{figure:<{widest}}", *(f"{'' if one is None else f'{one:.1f}':>11}" for one in shares))
+            print(f"{figure:<{widest}}", *(f"{'' if one is None else f'{one:.1f}':>11}" for one in cells))
     counted = [counts for row in rows if not row["planted"] for counts in row["told"].values()]
     if counted:
         shares = [100 * told / asked for told, asked in counted]

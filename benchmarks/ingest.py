@@ -22,18 +22,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
 import psutil
 
 from evenreel.errors import MediaError
-from evenreel.library.index.scan import VIDEO_SUFFIXES
+from evenreel.files import VIDEO_SUFFIXES
 from evenreel.media import open_video, parse_rule
 from evenreel.types import Frame
 
@@ -122,16 +123,17 @@ def _decode(files: list[str]) -> float:
 
 def _bare_decode(files: list[str]) -> float:
     """Decode everything, convert one frame a second: what a short script does."""
-    return _seconds(lambda: [_bare_decode_one(path) for path in files])
+    return _seconds(lambda: sum(_bare_decode_one(path) for path in files))
 
 
-def _bare_decode_one(path: str) -> None:
+def _bare_decode_one(path: str) -> int:
     with av.open(path) as container:
-        due = 0.0
+        due, kept = 0.0, 0
         for frame in container.decode(container.streams.video[0]):
             if frame.time is None or frame.time >= due:
                 frame.to_ndarray(format="rgb24")
-                due += 1.0
+                due, kept = due + 1.0, kept + 1
+    return kept
 
 
 def _batches(files: list[str]) -> list[np.ndarray]:
@@ -187,7 +189,7 @@ def _read_text(files: list[str]) -> float:
 class _Recorder:
     """Stands between our reader and RapidOCR's models and keeps what they were given."""
 
-    model: object
+    model: Any
     calls: list[tuple[str, object]] = field(default_factory=list)
 
     def heat(self, picture: np.ndarray) -> np.ndarray:
@@ -198,7 +200,7 @@ class _Recorder:
         self.calls.append(("lines", heat))
         return self.model.lines(heat)
 
-    def read(self, crops: list[np.ndarray]) -> list[tuple[str, float]]:
+    def read(self, crops: Sequence[np.ndarray]) -> list[tuple[str, float]]:
         self.calls.append(("read", crops))
         return self.model.read(crops)
 

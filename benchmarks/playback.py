@@ -1,6 +1,6 @@
 """Whether those who play and those who search leave each other room on one server.
 
-    python benchmarks/playback.py [--players 100] [--searchers 100] [--seconds 10] [--clips 50] [--work FOLDER] [--json]
+    python -m benchmarks.playback [--players 100] [--searchers 100] [--seconds 10] [--clips 50] [--work FOLDER] [--json]
 
 A library of planted clips, padded to 2 MiB each, is served by `evenreel serve` in a process of its own. Players ask for
 ranges of 256 KiB at random places of random clips, searchers captions, all different; each has one connection and never
@@ -28,8 +28,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
-from serve import different, serving
 
+from benchmarks.serve import different, serving
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, open_library
 from evenreel.library.store.catalog import CATALOG

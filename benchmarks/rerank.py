@@ -1,6 +1,6 @@
 """Time that re-ranking adds to one query on a library of 10,000 videos, for every matcher.
 
-    python benchmarks/rerank.py [--clips 10000] [--depth 100] [--queries 30] [--matchers tcd wti] [--json]
+    python -m benchmarks.rerank [--clips 10000] [--depth 100] [--queries 30] [--matchers tcd wti] [--json]
 
 The library is that of `benchmarks/search.py` (12 frames of 512 dimensions a clip), but its three signs are shown one
 after the other for as long as the clip lasts, so that matchers that read on-screen text have 12 windows with text;
@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from search import DIMENSION, FRAMES, SIGNS, RandomEncoder, build, median_ms, unit_rows
 
+from benchmarks.search import DIMENSION, FRAMES, SIGNS, RandomEncoder, build, median_ms, unit_rows
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained
 from evenreel.checkpoint.architecture import build as build_from
 from evenreel.checkpoint.architecture import module, reads_windows

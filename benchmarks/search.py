@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.library.search.confidence import update_null_scores
-from evenreel.library.search.searcher import Query, Searcher
+from evenreel.library.search.query import Query
+from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.store.catalog import create_schema, transaction
 from evenreel.library.store.fulltext import rebuild_full_text
@@ -40,6 +41,10 @@ class RandomEncoder:
         """(Q, D) random directions."""
         sentence = np.concatenate([unit_rows(np.random.default_rng(list(text.encode())), 1) for text in captions])
         return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
+
+    def truncated(self, captions: Sequence[str]) -> list[bool]:
+        """No caption is longer than this tower takes."""
+        return [False] * len(captions)
 
     def encode_frames(self, pixels: Pixels) -> FloatArray:
         """Never called."""

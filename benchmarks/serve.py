@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -36,6 +37,7 @@ import psutil
 
 from evenreel.config import IndexSettings
 from evenreel.encoders import load_encoder
+from evenreel.features.shards import read_shard, shard_path
 from evenreel.library import index_folders, open_library
 from evenreel.library.store import catalog
 from evenreel.library.store.writer import Store
@@ -100,7 +102,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def figures(times: Times) -> dict[str, str | float]:
+def figures(times: Times) -> dict[str, Any]:
     """A row of the table."""
     rate = len(times.ms) / times.seconds
     return {"name": times.name, "p50": times.percentile(50), "p95": times.percentile(95), "rate": rate}
@@ -133,7 +135,7 @@ def add_signs(plan: PlantedCorpus, library: Path) -> None:
     connection = catalog.open_for_writing(library)
     store = Store(library, connection, {})
     for name, clip_id in connection.execute("SELECT name, clip_id FROM files WHERE state = 'indexed'").fetchall():
-        shard = store.read_shard(clip_id)
+        shard = read_shard(shard_path(library / catalog.SHARDS, clip_id))
         end_s = float(shard.spans_s[-1, 1])
         tracks = tuple(TextTrack(text, 0.99, 0.0, end_s, (0.0, 0.8, 1.0, 1.0)) for text in words[name])
         store.add_clip(replace(shard, frames=None, tracks=tracks, reader_id="planted"))
@@ -185,7 +187,7 @@ def served(library: Path, queries: Sequence[str], clients: int) -> tuple[Times, 
             resident.append(process.memory_info().rss / 2**20)
             if answer.status != 200:
                 failures.append(f"{answer.status} {body[:200]!r}")
-            return answer.status
+            return int(answer.status)
 
         times = timed("server", ask, queries, clients)
     tenth = max(1, len(resident) // 10)

@@ -35,7 +35,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,9 @@ from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library import index_folders, open_library, repair, tag_library, verify
 from evenreel.library.index import ingest
 from evenreel.library.index.metadata import read_tables
-from evenreel.library.index.rebuild import BROKEN
 from evenreel.library.search.confidence import null_queries
+from evenreel.library.search.hits import Hit
+from evenreel.library.store.filesystem import BROKEN
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 from tests.library.state import state
 
@@ -251,7 +252,7 @@ def _asked(library: Path, encoder: KnownTexts) -> Iterator[tuple[str, Any]]:
         return
     with opened:
         uses: dict[str, Callable[[], Any]] = {
-            query.text: lambda text=query.text: opened.search(text, k=4) for query in DEMO_QUERIES
+            query.text: partial(opened.search, query.text, k=4) for query in DEMO_QUERIES
         }
         uses["filtered"] = lambda: opened.search("a red star on a beach", k=3, where=FILTERED)
         uses["shown"] = lambda: opened.search("star", k=3, where="element is not null")
@@ -259,12 +260,12 @@ def _asked(library: Path, encoder: KnownTexts) -> Iterator[tuple[str, Any]]:
         uses["files"] = lambda: opened.files(limit=100)
         uses["facets"] = opened.facets
         uses["roots"] = opened.roots
-        hits = []
+        hits: list[Hit] = []
         for name, use in uses.items():
             yield name, (answer := _answer(use))
             hits += getattr(answer, "hits", ())
         for clip_id in sorted({hit.clip_id for hit in hits}):
-            yield f"clip {clip_id[:6]}", _answer(lambda one=clip_id: (opened.clip(one), opened.locate(one)))
+            yield f"clip {clip_id[:6]}", _answer(lambda: (opened.clip(clip_id), opened.locate(clip_id)))  # noqa: B023 -- called here
         if hits:
             yield "similar", _answer(lambda: opened.similar(hits[0].clip_id, k=3))
 
@@ -396,7 +397,7 @@ def try_both(made: Made, scratch: Path, damage: Damage, seed: str) -> Outcome:
             library = _copy(made.place, scratch / ("indexed" if indexed_before else "read"))
             outcome.what = f"{damage(library, random.Random(seed))} [{seed}]"
             if indexed_before:
-                _use(outcome, "index", lambda one=library: index_folders([made.place / "videos"], one, SETTINGS))
+                _use(outcome, "index", partial(index_folders, [made.place / "videos"], library, SETTINGS))
             else:
                 _read(outcome, library, made)
             _mend(outcome, library, made, "after index" if indexed_before else "")

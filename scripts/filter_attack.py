@@ -28,10 +28,11 @@ from dataclasses import dataclass, field
 from evenreel.errors import UsageError
 from evenreel.library.search.filters import COLUMNS, read_filter
 from evenreel.library.store.catalog import create_schema, dump_metadata, set_meta
+from evenreel.types import Metadata
 
 SLOWEST_S = 2.0
 LONGEST_SENTENCE = 2_000
-METADATA = {"source": "camera", "year": 2019, "two words": True, "größe": 1.5, "Name": "x' OR 1=1 --"}
+METADATA: Metadata = {"source": "camera", "year": 2019, "two words": True, "größe": 1.5, "Name": "x' OR 1=1 --"}
 READABLE = {"files", "clips", "clip_elements", "roots"}
 FUNCTIONS = {"json_extract", "typeof", "like", "substr", "length", "max", "rtrim", "ifnull"}
 FOUND = "SELECT clip_id FROM files JOIN clips USING (clip_id)"

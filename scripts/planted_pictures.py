@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from plotly.subplots import make_subplots
 
 from evenreel.planted import BIASES, BiasName, PlantedClip, Renderer, plan_corpus, planted_statistics
+from evenreel.planted.plan import Split
 
 STRENGTH, STRENGTHS = 0.9, (0.0, 0.25, 0.5, 0.75, 1.0)
 ROWS, FRAMES = 3, 4
@@ -24,6 +25,7 @@ FRAME_PX, GAP_PX, TEXT_PX = (120, 90), 4, 30
 COLOURS = 256
 INK, PAPER, GREY = (34, 34, 34), (255, 255, 255), (110, 110, 110)
 CLIPS = 4_000
+COLOUR_OF: dict[Split, str] = {"train": "#c2410c", "test": "#1d4ed8"}
 PLANTED = {
     "visual": "shape with its background, Cramér's V",
     "textual": "shape with its annotator, Cramér's V",
@@ -44,7 +46,7 @@ def draw_strips(bias: BiasName) -> Image.Image:
     return picture
 
 
-def _titles(bias: BiasName) -> tuple[tuple[str, str], tuple[str, str]]:
+def _titles(bias: BiasName) -> tuple[tuple[Split, str], tuple[Split, str]]:
     test = f"test, strength {STRENGTH}" if BIASES[bias].in_test else "test, nothing planted"
     return ("train", f"training, strength {STRENGTH}"), ("test", test)
 
@@ -77,7 +79,7 @@ def planted_figure() -> go.Figure:
     figure = make_subplots(2, 3, subplot_titles=[f"<b>{bias}</b><br>{words}" for bias, words in PLANTED.items()])
     for place, bias in enumerate(BIASES):
         at = {"row": place // 3 + 1, "col": place % 3 + 1}
-        for split, colour in (("train", "#c2410c"), ("test", "#1d4ed8")):
+        for split, colour in COLOUR_OF.items():
             values = [_counted(bias, strength, split) for strength in STRENGTHS]
             line = go.Scatter(x=STRENGTHS, y=values, name=split, line_color=colour, showlegend=place == 0)
             figure.add_trace(line, **at)
@@ -88,7 +90,7 @@ def planted_figure() -> go.Figure:
     return figure
 
 
-def _counted(bias: BiasName, strength: float, split: str) -> float:
+def _counted(bias: BiasName, strength: float, split: Split) -> float:
     rows = {row.split: row for row in planted_statistics(plan_corpus(bias, strength, CLIPS))}
     row = rows[split]
     return row.planted_share if row.association is None else row.association

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from benchmarks.planted import Gap
-from benchmarks.source import BIASED, PLAIN, PREFERENCE, REAL_R1, WIN_RATE, Figures, Runs, Training, mean
+from benchmarks.over_seeds import Figures, Gap
+from benchmarks.source import BIASED, PLAIN, PREFERENCE, REAL_R1, WIN_RATE, Runs, Training, mean
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.evaluation import Interval
 from evenreel.report.result.figures import Panel, share_sweep

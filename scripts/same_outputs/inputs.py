@@ -31,7 +31,7 @@ def main() -> None:
     corpus, random = class_clips().class_material().whole, np.random.default_rng(3)
     save_corpus(corpus, root / "length" / "corpus")
     for name in ("rgb", "flow", "audio"):
-        arrays = {clip: random.random((2, 8), np.float32) for clip in corpus.clips["clip_id"]}
+        arrays: dict[str, Any] = {clip: random.random((2, 8), np.float32) for clip in corpus.clips["clip_id"]}
         np.savez(root / "length" / f"{name}.npz", **arrays)
     (root / "length" / "glove.txt").write_text("cut 0.1 0.2 0.3\ntake 1 0 0\n")
     test = corpus.clips.filter(corpus.clips["split"] == "test")["clip_id"].to_list()
