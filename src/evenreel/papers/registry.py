@@ -19,7 +19,7 @@ from evenreel.papers.titan.studies import TITAN
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditResult
 
-STUDIES: dict[str, Study[Any, Any]] = {**GHOST, **LENGTH, **BIMA, **TCD, **TITAN, **RERANK}
+STUDIES = {one.name: one for one in (*GHOST, *LENGTH, *BIMA, *TCD, *TITAN, RERANK)}
 
 
 def run_study(

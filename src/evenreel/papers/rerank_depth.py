@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from evenreel.papers.engine.material import Model
 from evenreel.papers.engine.needs import STAGES
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.study import Study
+from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, Effect
 from evenreel.similarity.states import Encoded, take_rows
@@ -47,15 +48,6 @@ METRICS = parse_metrics(["R@1", "R@5", "R@10"])
 OWN, ZERO_SHOT = "its own cheap score", "mean_pool"
 TIMED = 20
 """Captions whose shortlists are scored to see how long one takes."""
-
-METHOD = (
-    "A cheap score chooses the first clips of each caption, the matcher orders these anew, and the others follow in "
-    "the cheap score's order. Of clips that tie for the last places of a shortlist those that get one are drawn at "
-    "random; equal scores of the matcher have their expected rank. Intervals are over clips, each with all its "
-    "captions; those of a loss are of the same captions' hits with and without a shortlist.",
-    f"Time is the median over {TIMED} captions, one at a time, with clips and captions encoded before: what the "
-    "matcher takes for the pairs of a shortlist, not what the cheap score takes.",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +126,7 @@ def rerank_depth(material: RankingInputs, settings: DepthSettings, progress: Pro
         tuple(_table(stage, depths) for stage, depths in found.items()),
         (AuditFigure("Recall over the length of the shortlist", partial(_drawn, found)),),
         (),
-        METHOD,
+        (paragraph("rerank", "Shortlists"), paragraph("rerank", "Times", timed=TIMED)),
         few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
     )
 
@@ -313,12 +305,4 @@ def _drawn(found: Mapping[Stage, Depths]) -> go.Figure:
     return figure
 
 
-RERANK: dict[str, Study[Any, Any]] = {
-    "rerank/depth": Study(
-        "Is re-ranking a shortlist as good as scoring all?",
-        "Not in a paper: recall and time over the length of the shortlist",
-        rerank_depth,
-        STAGES,
-        DepthSettings,
-    ),
-}
+RERANK = Study("rerank/depth", rerank_depth, STAGES, DepthSettings)

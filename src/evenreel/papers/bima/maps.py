@@ -15,29 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evenreel.errors import UsageError
 from evenreel.papers.bima.looks import HOTTEST, Attention, ElementLook, look
-from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
+from evenreel.papers.engine.answers import alike, answer, asked, chosen, notices_of_shown, shares_first
 from evenreel.papers.engine.findings import Findings
 from evenreel.papers.engine.inputs import PictureInputs
 from evenreel.papers.engine.material import Model
 from evenreel.papers.engine.settings import QuerySettings
+from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import ScoreBlocks
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-_METHOD = (
-    "The heat of a caption is the model's score of it with a clip of one frame whose feature is a patch's, with the "
-    "scene elements of the whole clip; the heat of an element is the cosine of patches and the middle between its "
-    "phrases. A patch's feature is what the last attention of the tower gives if it looks at that patch alone (after "
-    "MaskCLIP, arXiv 2112.01071). Colours begin at the median of a row and end at its hottest patch: they compare "
-    "patches, not rows."
-)
-_STRIP_NOTE = (
-    "Frames as the towers see them, with a border in green where the caption describes the clip, else in red. Percent: "
-    "an element's share of the attention of all frames."
-)
 
 
 class View(NamedTuple):
@@ -127,8 +116,8 @@ def _findings(systems: Sequence[str], seen: Sequence[Seen], settings: MapSetting
         effect,
         (AuditTable("What is shown", columns, tuple(_row(one) for one in seen)),),
         tuple(figure for one in seen for figure in _figures(one)),
-        (FEW, CHOSEN) if picked else (FEW,),
-        (_METHOD,),
+        notices_of_shown(chosen=picked),
+        paragraphs("bima", "Heat"),
     )
 
 
@@ -140,7 +129,9 @@ def _row(seen: Seen) -> tuple[Cell, ...]:
 
 def _figures(seen: Seen) -> Iterator[AuditFigure]:
     title = f"{seen.system}: {seen.caption!r}, clip {seen.clip}"
-    yield AuditFigure(f"{title} ({'right' if seen.right else 'wrong'})", partial(_strip, seen), _STRIP_NOTE)
+    yield AuditFigure(
+        f"{title} ({'right' if seen.right else 'wrong'})", partial(_strip, seen), paragraph("bima", "Strips of frames")
+    )
     if seen.look.attention is not None:
         yield AuditFigure(f"{title}: attention", partial(_attention, seen.look.attention))
 

@@ -30,6 +30,7 @@ from evenreel.papers.engine.projection import Separation, draw_points, project, 
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
@@ -47,14 +48,6 @@ _EXPLAINED = (-np.inf, 100.0)
 """Ends of a share of variance: what predicts worse than the mean is below 0."""
 _OWN = frozenset({"caption_id", "clip_id", "text", "verb_classes", "noun_classes"})
 
-_METHOD = (
-    "A caption as a whole is the content, or the mean of the bias, of its sentence, which goes through both heads as "
-    "a word does. Classifiers are logistic regressions with five folds by clips, so that no clip is in both "
-    "parts; chance is the share of the most frequent group. What is shared is the share of the variance of the bias "
-    "that a ridge regression predicts from the content of other clips' captions: 0 where the content knows nothing "
-    "of it. t-SNE may draw apart what is not, and content and bias lie apart in any case, for different layers make "
-    "them."
-)
 
 _DRAWN = "Of the first training."
 
@@ -115,7 +108,7 @@ def projected_parts(material: LearningInputs, settings: TrainingSettings, progre
         (_apart_table(found, confidence), *_group_tables(found, confidence)),
         (AuditFigure("Content and bias of captions, t-SNE", partial(_drawn, found[0], settings.audit.seed), _DRAWN),),
         (*few_seeds(settings), *dict.fromkeys(notice for one in found for notice in one.notices)),
-        (_METHOD, training_told(settings.recipe, material)),
+        (paragraph("bima", "Content and bias apart"), training_told(settings.recipe, material)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evenreel.checkpoint.architecture import module
 from evenreel.evaluation import Interval
 from evenreel.matchers.bima.matcher import Reading, captions_read
-from evenreel.papers.bima.measures import ABOUT, ENDS, MAIN, RECALLS, T2V
+from evenreel.papers.bima.measures import ENDS, MAIN, RECALLS, T2V
 from evenreel.papers.bima.variants import ALPHAS, only_bima
 from evenreel.papers.engine.findings import Findings, effect_of, figure_rows, shown
 from evenreel.papers.engine.inputs import LearningInputs
@@ -18,6 +18,7 @@ from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.seeds import PERCENT, changes_over_seeds, means_over_seeds, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable
 
@@ -33,12 +34,6 @@ TABLE_5 = {
 FIGURE_4 = {"mean of the bias": 0, "one draw of it": 1}
 """What is added to the content, and the draws that say so."""
 
-_BIAS = (
-    "The bias of a word is a distribution: its mean is what it says of the word, a draw adds noise of the width "
-    "that the word has. The paper does not say which it takes. Content and bias have entries of size one, and their "
-    "sum is brought to unit length."
-)
-_PAPER = "On MSR-VTT the paper finds 53.5 % at R@1 by content and 1.3 % by bias, where chance is 0.1 %."
 
 Runs = Mapping[str, Sequence[Mapping[str, float]]]
 """Figures of each reading, one a seed."""
@@ -64,7 +59,10 @@ def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Pro
         (_table(runs, chance, settings),),
         (),
         (*few_seeds(settings), *notices),
-        (ABOUT, _BIAS, _PAPER, training_told(settings.recipe, material)),
+        (
+            *paragraphs("bima", "Measures", "The bias of a caption", "Table 5 in the paper"),
+            training_told(settings.recipe, material),
+        ),
     )
 
 
@@ -89,7 +87,10 @@ def with_bias(material: LearningInputs, settings: TrainingSettings, progress: Pr
         (_table(runs, {}, settings),),
         (AuditFigure("Recall over the share of bias that is added", partial(_sweep, runs, confidence)),),
         (*few_seeds(settings), *notices),
-        (ABOUT, _BIAS, training_told(settings.recipe, material)),
+        (
+            *paragraphs("bima", "Measures", "The bias of a caption"),
+            training_told(settings.recipe, material),
+        ),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenreel.evaluation import Interval
 from evenreel.matchers import build_matcher
-from evenreel.papers.bima.measures import ABOUT, ENDS, MAIN, T2V
+from evenreel.papers.bima.measures import ENDS, MAIN, T2V
 from evenreel.papers.bima.variants import BIMA, CLIP4CLIP, compared_with_others
 from evenreel.papers.engine.findings import Findings, beside, effect_of, figure_rows
 from evenreel.papers.engine.inputs import TransferInputs
@@ -23,9 +23,10 @@ from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.seeds import means_over_seeds, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.streams import with_streams
-from evenreel.papers.engine.training_tables import OVER_SEEDS, ComparedTrainings, Run
+from evenreel.papers.engine.training_tables import ComparedTrainings, Run
 from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import BASELINE, Variants
+from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
@@ -36,20 +37,6 @@ NOTHING = "nothing"
 """What the towers as they are have learned from, to a study."""
 _PLACE = ("searched", "learned from", "system")
 
-_SYSTEMS = (
-    f"{BASELINE}: bima without any of its parts, which is weighted token interaction (row 1 of table 4). {CLIP4CLIP}: "
-    "CLIP4Clip without parameters, trained in the same way, and once without any training. The scene elements of every "
-    "corpus are phrases of the one dictionary that was trained with, found by the encoder of the features."
-)
-_UNSEEN = (
-    "Nothing of the other corpora was looked at before they were searched: weights are selected on the corpus that is "
-    "learned from. Figures of different corpora are not to be compared, since their galleries differ; changes are."
-)
-_PAPER = (
-    "The paper trains on MSR-VTT and has R@1 24.0 on LSMDC, 35.2 on ActivityNet and 36.7 on DiDeMo, where CLIP4Clip "
-    "has 15.3, 29.1 and 31.8. Its R@10 of 89.0 on ActivityNet is 24.2 above its R@5; in the other three rows of its "
-    "table the two are 13.8 apart."
-)
 
 Searched = Mapping[str, ComparedTrainings]
 """Rows of the table by the corpus that is searched, the one that is learned from last."""
@@ -86,7 +73,11 @@ def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progr
         ),
         (AuditFigure(f"Change of {MAIN} beside {BASELINE}", partial(_bars, changes)),),
         (*few_seeds(settings), *found[own].notices),
-        (ABOUT, training_told(settings.recipe, material), _SYSTEMS, _UNSEEN, _PAPER),
+        (
+            paragraph("bima", "Measures"),
+            training_told(settings.recipe, material),
+            *paragraphs("bima", "Systems of table 3", "Other corpora", "Table 3 in the paper"),
+        ),
     )
 
 
@@ -134,7 +125,12 @@ def _changes(
         for row, figures in by_row.items()
     )
     columns = (*_PLACE, "less", "figure", "change", "low", "high")
-    return AuditTable("What each changes, seed by seed", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
+    return AuditTable(
+        "What each changes, seed by seed",
+        columns,
+        rows,
+        paragraph("shared", "Intervals over seeds", seeds=settings.seeds),
+    )
 
 
 def _intervals(found: Searched, settings: TrainingSettings, own: str) -> AuditTable:
@@ -145,7 +141,12 @@ def _intervals(found: Searched, settings: TrainingSettings, own: str) -> AuditTa
         for row in one.runs
     )
     columns = (*_PLACE, "figure", "mean", "low", "high")
-    return AuditTable("Every figure with its interval", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
+    return AuditTable(
+        "Every figure with its interval",
+        columns,
+        rows,
+        paragraph("shared", "Intervals over seeds", seeds=settings.seeds),
+    )
 
 
 def _galleries(parts: Mapping[str, CorpusPart]) -> AuditTable:

@@ -13,6 +13,7 @@ import polars as pl
 from evenreel.corpus import select
 from evenreel.errors import UsageError
 from evenreel.papers.engine.material import Model
+from evenreel.papers.engine.words import paragraph
 from evenreel.report.result.record import Effect
 from evenreel.types import ScoreBlocks
 
@@ -20,11 +21,6 @@ CAPTIONS, MOST_CAPTIONS = 4, 1_000
 """Shown where the user names none, and looked through for them."""
 
 _SHARE = "Share of the captions shown whose clip is first"
-FEW = "A few captions show what a model looks at, and prove nothing about all of them."
-CHOSEN = (
-    f"The captions shown are those of the first {MOST_CAPTIONS:,} that the first system answers and the last one does "
-    "not, as far as there are some: name others with --query."
-)
 
 
 class Answer(NamedTuple):
@@ -39,6 +35,12 @@ class Answer(NamedTuple):
     first: tuple[int, ...]
     own: int
     rank: int
+
+
+def notices_of_shown(*, chosen: bool) -> tuple[str, ...]:
+    """Say that a few captions are shown, and how, where a study chose them itself."""
+    how = paragraph("shared", "Captions that are shown", most=MOST_CAPTIONS)
+    return (paragraph("shared", "A few captions"), *([how] if chosen else []))
 
 
 def alike(models: Sequence[Model]) -> list[Model]:

@@ -13,8 +13,9 @@ from evenreel.adaptation.prepared import load_prepared
 from evenreel.adaptation.resources import text_reader
 from evenreel.adaptation.stream import EncodeTexts
 from evenreel.adaptation.zero_shot import zero_shot
-from evenreel.checkpoint import Pretrained, checkpoint_folder, load_features_for, load_matcher, untrained_matcher
+from evenreel.checkpoint import Pretrained, checkpoint_folder, load_features_for, load_matcher
 from evenreel.checkpoint.architecture import encodings
+from evenreel.checkpoint.named import named_matcher, names_no_checkpoint
 from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
@@ -25,7 +26,7 @@ from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
 from evenreel.features.graphs import with_graphs
 from evenreel.features.pictures import ClipPictures
 from evenreel.features.settings import Words
-from evenreel.matchers import MATCHERS, Matcher
+from evenreel.matchers import Matcher
 from evenreel.papers.engine.material import CorpusPart, Looking, Model, part_of
 from evenreel.papers.engine.on_screen import on_screen_of
 from evenreel.papers.engine.sources import WORDS, ModelSources, OtherCorpus, StudySources, TextSources, TrainingSources
@@ -245,23 +246,15 @@ class StudyModels:
         return found
 
     def _model(self, name: str, place: str) -> Model:
-        features, device = self._opened.features, self._sources.device
-        ours = _is_ours(place)
-        return self._with_features(
-            name, untrained_matcher(place, features, device=device) if ours else load_matcher(place, device=device)
-        )
+        return self._with_features(name, named_matcher(place, self._opened.features, device=self._sources.device))
 
     def _adapting(self, name: str, place: str) -> Model:
-        features, device = self._opened.features, self._sources.device
-        if not _is_ours(place):
-            model = self._with_features(name, load_matcher(place, device=device))
-            prepared = load_prepared(checkpoint_folder(place))
-        else:
-            plain = untrained_matcher(place, features, device=device)
-            model = self._with_features(
-                name, zero_shot(plain.about.encoder, device=device) if place == ZERO_SHOT else plain
-            )
-            prepared = None
+        device, untrained = self._sources.device, names_no_checkpoint(place)
+        found = named_matcher(place, self._opened.features, device=device)
+        if untrained and place == ZERO_SHOT:
+            found = zero_shot(found.about.encoder, device=device)
+        model = self._with_features(name, found)
+        prepared = None if untrained else load_prepared(checkpoint_folder(place))
         return replace(model, prepared=prepared, read=self._caption_reader(model.matcher))
 
     def _with_features(self, name: str, pretrained: Pretrained) -> Model:
@@ -300,8 +293,3 @@ def words_read(found: FoundClips | StoredClips) -> list[str]:
     sets = [made for made in found.manifest.sets if made.rule == rule and made.windows is not None]
     others = [f"; there are {WORDS[made.words]} too (--words {made.words})" for made in sets if made.words != own]
     return [f"On-screen text is {WORDS[own]}{''.join(others)}."]
-
-
-def _is_ours(place: str) -> bool:
-    """Whether a matcher is named, and no folder is called so."""
-    return place in MATCHERS and not Path(place).exists()

@@ -10,6 +10,7 @@ from evenreel.papers.engine.findings import Findings
 from evenreel.papers.engine.inputs import StudyInputs
 from evenreel.papers.engine.needs import Needs
 from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.engine.words import study_words
 from evenreel.progress import Progress
 
 Given = TypeVar("Given", bound=StudyInputs)
@@ -18,23 +19,31 @@ Settings = TypeVar("Settings", bound=StudySettings)
 
 @dataclass(frozen=True)
 class Study(Generic[Given, Settings]):
-    """One table or figure; all that the command line says of it is here.
+    """One table or figure of a paper; what it is called stands in `papers/words`.
 
     Attributes:
-        title: what it asks, for a heading.
-        about: what it reproduces, for a list.
-        function: makes it.
+        name: name of the study, such as `ghost/t1`.
+        function: function that makes it.
         needs: what it works on.
-        settings: its options beside those of what it works on; their fields are options of the command line.
+        settings: class of its options beside those of what it works on; their fields are options of the command line.
         mirrors: whether it is about generated clips that mirror real ones.
-        recipe: the recipe of a study that trains, where the user names none, a file of `evenreel.papers`; of a study
-            that adapts, settings of test-time training by their name.
+        recipe: recipe of a study that trains, where the user names none, a file of `evenreel.papers`; of a study that
+            adapts, settings of test-time training by their name.
     """
 
-    title: str
-    about: str
+    name: str
     function: Callable[[Given, Settings, Progress], Findings]
     needs: Needs[Any, Given]
     settings: type[Settings]
     mirrors: bool = False
     recipe: str = "ghost/adapter.yaml"
+
+    @property
+    def title(self) -> str:
+        """Return the question that the study asks, for a heading."""
+        return study_words(self.name)[0]
+
+    @property
+    def about(self) -> str:
+        """Return what the study reproduces, for a list."""
+        return study_words(self.name)[1]

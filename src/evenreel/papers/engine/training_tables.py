@@ -17,6 +17,7 @@ from evenreel.papers.engine.seeds import changes_over_seeds, means_over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variants
+from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import Corpus, ScoreBlocks
@@ -26,13 +27,8 @@ if TYPE_CHECKING:
 
     from evenreel.report.result.figures import Line
 
-_PICKED = (
-    "The figure at the top is the largest of the changes, picked after all were seen, which its interval does not "
-    "count: look at the table of all of them."
-)
 _WIDE = 100
 """Times the least value of a sweep that its most is where the axis is logarithmic."""
-OVER_SEEDS = "Student's t over {seeds} seeds, so of what training leaves to chance and not of the captions."
 
 
 def _any_corpus(corpus: Corpus) -> None:
@@ -44,16 +40,17 @@ class Measures:
     """What the tables of a paper measure.
 
     Attributes:
+        paper: where `papers/words` says how they are calculated, below the heading Measures, and what else readers of
+            a table have to know.
         figures: from scores of every caption and clip of a corpus to the figures of these names.
         main: the one that the effect of a study is about.
-        about: how they are calculated, for the reader.
         ends: between which values a figure lies whatever is measured, where that is not 0 to 100.
         check: refuses a corpus that they say nothing of, before anything is trained.
     """
 
+    paper: str
     figures: Callable[[ScoreBlocks, Corpus, tuple[str, ...]], dict[str, float]]
     main: str
-    about: str
     ends: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     check: Callable[[Corpus], None] = _any_corpus
 
@@ -150,7 +147,7 @@ def compared_trainings(
     found = _compared(variants, comparison, each_outcome(variants, material, settings, progress))
     changes = found.changes(settings.audit.confidence)
     lead = comparison.lead or max(changes, key=lambda name: abs(changes[name][main].value))
-    picked = () if comparison.lead else (_PICKED,)
+    picked = () if comparison.lead else paragraphs("shared", "The largest change")
     return Findings(
         " ".join(_told(found, name, change[main], main) for name, change in changes.items()),
         effect_of(changes[lead][main], f"Change of {main}: {lead} less {variants[lead].against}"),
@@ -163,7 +160,12 @@ def compared_trainings(
             AuditFigure(f"Change of {main}", partial(change_bars, changes, main)),
         ),
         (*few_seeds(settings), *found.notices),
-        (measures.about, training_told(settings.recipe, material), *comparison.notes, *picked),
+        (
+            paragraph(measures.paper, "Measures"),
+            training_told(settings.recipe, material),
+            *paragraphs(measures.paper, *comparison.notes),
+            *picked,
+        ),
     )
 
 
@@ -204,7 +206,12 @@ def _changes(
         ((name, found.variants[name].against, found.cost(name).videos), figures) for name, figures in changes.items()
     )
     columns = ("training", "less", "clip encodings", "figure", "change", "low", "high")
-    return AuditTable("What each changes, seed by seed", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
+    return AuditTable(
+        "What each changes, seed by seed",
+        columns,
+        rows,
+        paragraph("shared", "Intervals over seeds", seeds=settings.seeds),
+    )
 
 
 def _intervals(found: ComparedTrainings, measures: Measures, settings: TrainingSettings) -> AuditTable:
@@ -214,7 +221,12 @@ def _intervals(found: ComparedTrainings, measures: Measures, settings: TrainingS
         ((name,), means_over_seeds(found.figures(name), confidence, measures.ends)) for name in found.runs
     )
     columns = ("training", "figure", "mean", "low", "high")
-    return AuditTable("Every figure with its interval", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
+    return AuditTable(
+        "Every figure with its interval",
+        columns,
+        rows,
+        paragraph("shared", "Intervals over seeds", seeds=settings.seeds),
+    )
 
 
 def _told(found: ComparedTrainings, name: str, change: Interval, main: str) -> str:

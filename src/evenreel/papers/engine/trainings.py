@@ -17,6 +17,7 @@ from evenreel.papers.engine.runs import TrainingRun, each_run
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.streams import with_streams
 from evenreel.papers.engine.variants import Variant
+from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import needs_relevance, pairs_of
@@ -31,11 +32,6 @@ from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import spec_of
 from evenreel.types import Corpus, ScoreBlocks
 
-_NOTHING_LEFT_OUT = (
-    "So this row learns what the baseline does: no class is further than the margin from the clips that it is compared "
-    "with, or has clips to spare. By default those are the clips to select on; with --set trim.target=test they are "
-    "those of the test split, as in the paper; trim.margin and trim.least say the rest."
-)
 SEEDS_APART = 1000
 """Between trainings of a row: the members of an ensemble take the seeds that follow, and rows that shared members with
 those of the next seed would not be independent, as the intervals over seeds take them to be."""
@@ -190,7 +186,7 @@ def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
         target = selected.corpus if named is None and selected else select(material.whole, split=named)
         trimmed = trimmed_corpus(learned.corpus, target, recipe.trim, recipe.loop.seed)
         learned = learned.only(trimmed.corpus)
-        idle = () if trimmed.clips else (_NOTHING_LEFT_OUT,)
+        idle = () if trimmed.clips else paragraphs("shared", "Nothing trimmed")
         notices += (trimmed.sentence, *idle, *(f"It uses {use}." for use in uses_of(recipe)))
     return Splits(learned, selected, notices)
 

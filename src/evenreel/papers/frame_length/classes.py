@@ -27,6 +27,7 @@ from evenreel.papers.engine.seeds import changes_over_seeds, over_seeds
 from evenreel.papers.engine.settings import StudySettings, TrainingSettings
 from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variant, Variants
+from evenreel.papers.engine.words import paragraph
 from evenreel.papers.frame_length.variants import plain
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditTable
@@ -115,18 +116,9 @@ def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progre
         effect_of(change, f"Change of the {RANK}: {row} less {NONE}"),
         (_table(runs, chosen, confidence),),
         (),
-        (_TRANSDUCTIVE, *few_seeds(settings)),
-        (_METHOD, training_told(settings.recipe, material)),
+        (paragraph("length", "Chosen by the test split"), *few_seeds(settings)),
+        (paragraph("length", "One class"), training_told(settings.recipe, material)),
     )
-
-
-_TRANSDUCTIVE = "The clips that are left out are chosen by the mean length of the class in the split that is searched."
-_METHOD = (
-    "RmvOne leaves clips out at the end that brings the mean length of the class in training nearer to that in test, "
-    "until one more would carry it past; in the other row as many are left out at the other end. The rank is the "
-    "median over the captions of the class, of the first clip that has its verb and noun; the length of first clips is "
-    "their mean over these captions. Both are means over seeds."
-)
 
 
 def picked_class(train: Corpus, test: Corpus, asked: str | None) -> OneClass:

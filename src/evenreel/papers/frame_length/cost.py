@@ -14,6 +14,7 @@ from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.engine.variants import BASELINE
+from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.frame_length.variants import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
 from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
@@ -22,18 +23,6 @@ from evenreel.training.cost import RecipeCost, Shape, recipe_cost
 from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.specs import learned_from
 from evenreel.training.timing import Times, measured_times
-
-_METHOD = (
-    "Multiply-adds are those of all products of matrices for one batch of captions or clips, as in the paper; a FLOP "
-    "count is twice as high. Tables of words and roles are no products and stand apart. An epoch's time is the median "
-    "of 20 steps times the steps of an epoch, without evaluation and writing; it is measured once for each seed. In "
-    "parallel the slowest member counts, on a device of its own."
-)
-_PAPER_NOTE = (
-    "The paper: 10.25 and 3.15 million parameters, 11.93 and 4.03 giga multiply-adds (it calls them FLOPs per clip; "
-    "the second is that of 64 clips of 20 frames), an epoch of 35 s against 18 and 10 s on YouCook2. It does not count "
-    "that a clip is then encoded twice and kept in two galleries."
-)
 
 
 def costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
@@ -63,7 +52,7 @@ def costs(material: LearningInputs, settings: TrainingSettings, progress: Progre
         (_cost_table(counted, shape), _time_table(times, settings.audit.confidence)),
         (),
         (),
-        (_METHOD, _PAPER_NOTE),
+        paragraphs("length", "Costs", "Table 5 in the paper"),
     )
 
 

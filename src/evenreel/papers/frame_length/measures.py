@@ -19,15 +19,6 @@ RANKS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
 ENDS = {"MedR": (1.0, np.inf), "MeanR": (1.0, np.inf), "Rsum": (0.0, 300.0)}
 """Between which values a figure lies whatever is measured, where that is not 0 to 100."""
 
-MEASURES = (
-    "nDCG and both mAP grade by the verb and noun classes of caption and clip, the mean of their intersections over "
-    "unions (equation 6 with the union that it means). nDCG counts as many places as a query has items above 0. "
-    "mAP-EPIC is the paper's mAP, that of the scripts of EPIC-KITCHENS-100: the mean over the items of degree 1 of a "
-    "precision that sums the degrees of all items up to there. mAP is the strict one, whose precision counts items of "
-    "degree 1 alone; it is lower, and is not to be set beside the paper's. AVG is the mean of both ways. Recall and "
-    "ranks are of the caption's own clip, text to video. Items with equal scores have their expected rank."
-)
-
 
 def length_figures(scores: ScoreBlocks, corpus: Corpus, names: tuple[str, ...]) -> dict[str, float]:
     """The figures of one system's scores that a table has.

@@ -34,6 +34,7 @@ from evenreel.evaluation.blocks import CheckedScores
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LengthInputs, LengthRankingInputs
 from evenreel.papers.engine.settings import QuerySettings, StudySettings
+from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.frame_length.classes import ClassSettings, picked_class
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
@@ -73,12 +74,6 @@ class ClassShown(NamedTuple):
         )
 
 
-_LENGTHS = (
-    "A class is a verb and a noun; a clip of several verbs gives each an equal part of its length (section A). Classes "
-    "that only one of the splits has are left out of the comparison."
-)
-
-
 _BARS_NOTE = "Point at a bar for its class."
 
 
@@ -102,7 +97,7 @@ def discrepancies(material: LengthInputs, settings: StudySettings, progress: Pro
         (discrepancy_table(data, held.common), chance, class_table(data, held)),
         (AuditFigure("How much longer each class is in test", partial(_bars, gap, names, unit), _BARS_NOTE),),
         (),
-        (_LENGTHS, "The interval is over samples of classes."),
+        (paragraph("length", "Lengths of classes"), "The interval is over samples of classes."),
     )
 
 
@@ -128,7 +123,7 @@ def spread(material: LengthInputs, settings: StudySettings, progress: Progress) 
             ),
         ),
         (),
-        (_LENGTHS,),
+        paragraphs("length", "Lengths of classes"),
     )
 
 

@@ -19,21 +19,13 @@ from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import BASELINE, Variant
+from evenreel.papers.engine.words import paragraph
 from evenreel.papers.frame_length.variants import RMV_ALL, RMV_RAND, plain, trimmed
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditTable
 
 MOST = 60
 """Captions that are drawn of those that are suspected."""
-
-_METHOD = (
-    "Suspected are captions whose answer stands behind rank 10, that have no rare verb or noun, whose class differs in "
-    "length between training and test by a second or more, and whose first 20 clips are nearer in length to its "
-    "training clips (section B). Up to 60 of them are drawn for each seed and ranked again after RmvAll. As they are "
-    "chosen for their bad ranks, any other training ranks many of them better: RmvRand, which leaves out as many clips "
-    "without a look at their length, says how many, and the effect is what RmvAll adds to that. The paper has no such "
-    "control. A sum of ranks is ruled by the few captions that move far."
-)
 
 
 class Moved(NamedTuple):
@@ -107,7 +99,7 @@ def samples(material: LearningInputs, settings: SampleSettings, progress: Progre
         (_table(moved),),
         (),
         (*few_seeds(settings), *notices),
-        (_METHOD, training_told(recipe, material)),
+        (paragraph("length", "Suspected captions"), training_told(recipe, material)),
     )
 
 

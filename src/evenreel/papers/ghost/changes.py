@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 AS_IT_IS = "as it is"
 """The variant that others are compared with; it comes first."""
 
-METHOD = "A change is from the first row of its model, with the same pairs exchanged in both."
 
 _FURTHEST = 800.0
 """How far a Normalized Δ can change."""

@@ -20,11 +20,10 @@ from evenreel.papers.engine.findings import (
 )
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import GroupSettings
+from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means, preference_change
 from evenreel.papers.ghost.measures import (
     MAIN,
-    MEASURES,
-    OVER_SEEDS,
     Figures,
     notices_of,
     paper_table,
@@ -41,12 +40,6 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 """Fine-tuning on the same real pairs without the term."""
-
-_TRAINED = (
-    "All kinds learn from the real clips of the training split and their captions, with the same seeds; the presets "
-    "also from the mirrors of these clips, by a term against the preference (section 5.1): 'paper' as printed, "
-    "'release' as the published code has it, 'neutral' with a penalty for a lead of either side."
-)
 
 
 def debiased_training(material: LearningInputs, settings: GroupSettings, progress: Progress) -> Findings:
@@ -73,7 +66,7 @@ def debiased_training(material: LearningInputs, settings: GroupSettings, progres
                 "What each training does",
                 ("generated clips", "training"),
                 rows,
-                OVER_SEEDS.format(seeds=settings.seeds),
+                paragraph("ghost", "Intervals over seeds", seeds=settings.seeds),
             ),
             _changes_table(changes),
             *(
@@ -83,7 +76,7 @@ def debiased_training(material: LearningInputs, settings: GroupSettings, progres
         ),
         (AuditFigure("Preference after each training", partial(_bars, means)),),
         notices_of(figures for _, figures in rows),
-        (MEASURES, _TRAINED),
+        paragraphs("ghost", "Measures", "Debiased training"),
         few=few_pairs(material.test, found),
     )
 

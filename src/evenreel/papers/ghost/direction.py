@@ -15,9 +15,9 @@ from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few
 from evenreel.papers.engine.inputs import DirectionInputs
 from evenreel.papers.engine.material import CorpusPart, Model, groups_in
 from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.ghost.changes import (
     AS_IT_IS,
-    METHOD,
     VariantFigures,
     bars,
     changes_table,
@@ -26,19 +26,12 @@ from evenreel.papers.ghost.changes import (
     left_out,
     paper_tables,
 )
-from evenreel.papers.ghost.measures import MAIN, MEASURES
+from evenreel.papers.ghost.measures import MAIN
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
 from evenreel.types import CAMERA, Corpus, ScoreBlocks
 
 OF_GALLERY, OF_TRAINING = "without that of the gallery", "without that of the training split"
-
-REMOVED = (
-    "Captions lose their part in the directions from real clips to each generator's, which are mean differences of the "
-    "model's own vectors (of pairs, where they are known); clips stay as they are. The directions of the gallery are "
-    "those of the very clips that are searched, without their captions, as in a library; those of the training split "
-    "are of other clips."
-)
 
 
 def removed_direction(material: DirectionInputs, settings: StudySettings, progress: Progress) -> Findings:
@@ -62,7 +55,7 @@ def removed_direction(material: DirectionInputs, settings: StudySettings, progre
         (changes_table(found, "captions"), *paper_tables(found, "captions")),
         (AuditFigure("Preference before and after", partial(bars, found)),),
         left_out(found),
-        (MEASURES, REMOVED, METHOD),
+        paragraphs("ghost", "Measures", "The source direction", "Changes"),
         few=few_pairs(material.test, groups),
     )
 

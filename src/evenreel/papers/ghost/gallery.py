@@ -22,6 +22,7 @@ from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable
 
@@ -74,12 +75,7 @@ def gallery_share(material: RankingInputs, settings: StudySettings, progress: Pr
         tuple(_table(key, sweep) for key, sweep in sweeps.items()),
         (AuditFigure("Galleries with a growing share of generated clips", lambda: _drawn(sweeps)),),
         tuple(notices),
-        (
-            "Each pair of a real clip and its mirror has one place in the gallery, held by the mirror with the share "
-            "given; which pairs are replaced is drawn anew for each seed, and nested in the share. Captions are "
-            "answered by whichever clip holds the place of their pair; of clips with equal scores each is first as "
-            f"often. Intervals are over {settings.seeds} seeds (Student's t), so of the draw, not of the captions.",
-        ),
+        (paragraph("ghost", "Growing galleries", seeds=settings.seeds),),
         few=few_pairs(material.test, groups),
     )
 

@@ -13,6 +13,7 @@ from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import PREFERENCE, interval_cells
 from evenreel.papers.engine.seeds import PERCENT, changes_over_seeds, means_over_seeds
+from evenreel.papers.engine.words import paragraph
 from evenreel.report.result.record import AuditTable
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -58,20 +59,8 @@ class Figures:
 Rows = Sequence[tuple[tuple[str, ...], Figures]]
 """Words that say whose figures they are, and the figures."""
 
-FORM_NOTE = (
-    "REAL and AI: real and generated clips, each searched alone; mixed: both in one gallery. A Δ above 0 favours real "
-    "clips, one below 0 generated ones; Normalized is Relative less Location, what the separate ranks alone would give."
-)
-MEASURES = (
-    "A caption of a real clip is answered by that clip and by its mirror. Relative, Location and Normalized Δ and MixR "
-    "are those of Generative Ghost (section 2.4); clips with equal scores have their expected rank, and Location is "
-    "the mean of both ways to interleave the separate ranks."
-)
-OVER_SEEDS = "Means over {seeds} seeds; intervals by Student's t, so of the training and not of the captions."
 _FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
 """How far from 0 a Δ can be."""
-
-_INTERVALS = "Intervals of deltas are over captions and clips (pairs change places), the others over captions by clip."
 
 
 def measured(scores: ScoreBlocks, corpus: Corpus, group: str, audit: AuditSettings) -> Figures:
@@ -123,7 +112,7 @@ def paper_table(title: str, labels: Sequence[str], rows: Rows) -> AuditTable:
         for label, figures in rows
         for row, name in ROWS.items()
     ]
-    return AuditTable(title, (*labels, "row", *columns), tuple(cells), FORM_NOTE)
+    return AuditTable(title, (*labels, "row", *columns), tuple(cells), paragraph("ghost", "The paper's form"))
 
 
 def _value(figure: Interval | None) -> float | None:
@@ -140,4 +129,4 @@ def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = 
     }
     columns = [column for name in shown.values() for column in (name, "low", "high")]
     cells = [(*label, *(cell for key in shown for cell in interval_cells(figures[key]))) for label, figures in rows]
-    return AuditTable(title, (*labels, *columns), tuple(cells), note or _INTERVALS)
+    return AuditTable(title, (*labels, *columns), tuple(cells), note or paragraph("ghost", "Intervals of one ranking"))

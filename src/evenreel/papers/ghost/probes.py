@@ -13,9 +13,9 @@ from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few
 from evenreel.papers.engine.inputs import ModelInputs
 from evenreel.papers.engine.material import Model, groups_in
 from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.ghost.changes import (
     AS_IT_IS,
-    METHOD,
     Found,
     VariantFigures,
     bars,
@@ -25,7 +25,7 @@ from evenreel.papers.ghost.changes import (
     left_out,
     paper_tables,
 )
-from evenreel.papers.ghost.measures import MAIN, MEASURES
+from evenreel.papers.ghost.measures import MAIN
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
 from evenreel.types import ScoreBlocks, VideoFeatures
@@ -126,6 +126,6 @@ def _findings(found: Found, what: str, material: ModelInputs, notices: Sequence[
         (changes_table(found, "frames"), *paper_tables(found, "frames")),
         (AuditFigure("Preference by what is shown", partial(bars, found)),),
         (*notices, *left_out(found)),
-        (MEASURES, METHOD),
+        paragraphs("ghost", "Measures", "Changes"),
         few=few_pairs(material.test, {group for group, _ in found}),
     )

@@ -15,6 +15,7 @@ from evenreel.edits.frame_order import FrameOrder
 from evenreel.papers.engine.findings import Findings, few_pairs
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.projection import draw_points, project, separation
+from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.ghost.vectors import (
     CONTROL,
     DEBIASED,
@@ -48,14 +49,6 @@ COMPARED = (
 )
 """Which sets the table compares; the picture shows the first six."""
 
-METHOD = (
-    "h: vectors of clips by the original model; h^d: by the debiased model, not h moved by the mean of p; p: the "
-    "difference for each clip; the control was fine-tuned on the same real pairs without the term. The pictures are "
-    "t-SNE, which may draw apart what is not; the table says how far groups are apart in the full space: of a vector's "
-    "nearest neighbours, how many are of its own group, beside what chance would give, and the mean silhouette. "
-    "Differences lie near zero and clips on the unit sphere, so p is a cluster of its own in any picture."
-)
-
 
 def projected(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
     """Vectors of the first seed, with frames in order and in random order."""
@@ -73,7 +66,7 @@ def projected(material: LearningInputs, settings: VectorSettings, progress: Prog
             AuditFigure(f"t-SNE, {words}", partial(_drawn, sets[order], paired, settings.audit.seed))
             for order, words in ORDERS.items()
         ),
-        method=(METHOD,),
+        method=paragraphs("ghost", "Pictures of vectors"),
         few=few_pairs(paired.part.corpus, [paired.group]),
     )
 

@@ -12,11 +12,10 @@ from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import GroupSettings
+from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means, preference_change
 from evenreel.papers.ghost.measures import (
     MAIN,
-    MEASURES,
-    OVER_SEEDS,
     Figures,
     notices_of,
     paper_table,
@@ -42,12 +41,6 @@ PANELS = {
     "normalized": ("Normalized Δ", DELTAS, "Normalized Δ, %"),
 }
 """The six panels of the figure: title, metrics and unit, by row."""
-
-METHOD = (
-    "A share of the real clips of the training split is replaced by their mirrors, which take their captions, so that "
-    "the number of clips and of captions stays the same; clips that are replaced at one share are replaced at a larger "
-    "one too (section 3.3). The test split always holds all real clips and all mirrors."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +81,7 @@ def training_share(material: LearningInputs, settings: ShareSettings, progress: 
             for group, kinds in means.items()
         ),
         notices_of(figures for kinds in means.values() for figures in kinds.values()),
-        (MEASURES, METHOD),
+        paragraphs("ghost", "Measures", "A share of generated clips"),
         few=few_pairs(material.test, found),
     )
 
@@ -111,7 +104,9 @@ def mixed(settings: ShareSettings, share: float) -> Recipe:
 def _tables(means: Mapping[str, Mapping[str, Figures]], seeds: int) -> list[AuditTable]:
     rows = [((group, kind), figures) for group, kinds in means.items() for kind, figures in kinds.items()]
     labels = ("tested with", "trained with")
-    short = preference_table("The preference by what was trained on", labels, rows, OVER_SEEDS.format(seeds=seeds))
+    short = preference_table(
+        "The preference by what was trained on", labels, rows, paragraph("ghost", "Intervals over seeds", seeds=seeds)
+    )
     return [
         short,
         *(

@@ -12,7 +12,8 @@ from evenreel.papers.engine.findings import PREFERENCE, UNIT, Findings, effect_o
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.settings import StudySettings
-from evenreel.papers.ghost.measures import MAIN, MEASURES, Figures, measured, notices_of, paper_table, preference_table
+from evenreel.papers.engine.words import paragraphs
+from evenreel.papers.ghost.measures import MAIN, Figures, measured, notices_of, paper_table, preference_table
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
 
@@ -76,7 +77,7 @@ def _by_setting(
             AuditFigure(f"Preference by setting: {metric}", partial(_bars, found, metric)) for metric in (MIX_R, "R@1")
         ),
         notices_of(found.values()),
-        (MEASURES,),
+        paragraphs("ghost", "Measures"),
         few=few_pairs(material.test, groups),
     )
 

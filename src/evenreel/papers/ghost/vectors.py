@@ -39,13 +39,12 @@ from evenreel.papers.engine.fine_tuning import before_training, each_trained
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, one_group
 from evenreel.papers.engine.settings import GroupSettings
+from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.ghost.changes import AS_IT_IS
 from evenreel.papers.ghost.comparing import kind_means
 from evenreel.papers.ghost.measures import (
     MAIN,
-    MEASURES,
     METRICS,
-    OVER_SEEDS,
     Figures,
     mean_change,
     measured,
@@ -64,14 +63,6 @@ ORIGINAL, DEBIASED, CONTROL = "original", "debiased", "control"
 SIDES: tuple[Source, Source] = ("real", "generated")
 NAMES: Mapping[FrameOrder, str] = {"original": "p", "random": "p-random"}
 """What the difference is called, by the order of the frames that the models see."""
-
-METHOD = (
-    "p is the mean of h^d - h, the vectors of a clip by the debiased and by the original model. 'paper': p of real "
-    "clips is added to real clips, the printed formula; 'release': p of generated clips is subtracted from them, as "
-    "the published code does. But for that, all clips and captions are the original model's. p-random: both models see "
-    "frames in random order. 'control': a model that was fine-tuned on the same real pairs without the term. 'cosine': "
-    "vectors are brought to unit length before and after."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +185,7 @@ def _study(
         ),
         (AuditFigure("Change of Normalized Δ by metric", partial(_bars, changes)),),
         (*notices, *notices_of(means.values())),
-        (MEASURES, METHOD),
+        paragraphs("ghost", "Measures", "The p-vector"),
         few=few_pairs(paired.part.corpus, [paired.group]),
     )
 
@@ -250,7 +241,12 @@ def _changes_table(means: Mapping[str, Figures], changes: Mapping[str, Figures],
         (name, *interval_cells(means[name][MAIN]), *interval_cells(change[MAIN])) for name, change in changes.items()
     ]
     columns = ("real clips", PREFERENCE, "low", "high", "change", "low", "high")
-    return AuditTable("The preference with real clips moved", columns, tuple(rows), OVER_SEEDS.format(seeds=seeds))
+    return AuditTable(
+        "The preference with real clips moved",
+        columns,
+        tuple(rows),
+        paragraph("ghost", "Intervals over seeds", seeds=seeds),
+    )
 
 
 def _likeness_table(likeness: Mapping[tuple[str, str, str], Sequence[Likeness]]) -> AuditTable:
@@ -266,12 +262,13 @@ def _likeness_table(likeness: Mapping[tuple[str, str, str], Sequence[Likeness]])
     rows: list[tuple[Cell, ...]] = [
         (*key, *(float(mean) for mean in np.mean(found, axis=0))) for key, found in likeness.items()
     ]
-    note = (
-        "Cosine of two clips: the mean over all. Share along the mean: of the squared lengths. Real to generated: the "
-        "cosine of the two means, near -1 where debiasing tells the sources apart, near 1 where all clips moved alike. "
-        "What the control has too is due to fine-tuning."
+    return AuditTable(
+        "How alike the moves of single clips are",
+        columns,
+        tuple(rows),
+        paragraph("ghost", "Likeness of moves"),
+        digits=3,
     )
-    return AuditTable("How alike the moves of single clips are", columns, tuple(rows), note, digits=3)
 
 
 def _bars(changes: Mapping[str, Figures]) -> go.Figure:

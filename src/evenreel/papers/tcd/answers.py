@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.matchers.shortlists import score_with_parts
-from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
+from evenreel.papers.engine.answers import alike, answer, asked, chosen, notices_of_shown, shares_first
 from evenreel.papers.engine.findings import Findings
 from evenreel.papers.engine.inputs import TextPictureInputs
 from evenreel.papers.engine.material import CorpusPart, Looking, Model, texts_of, videos_of
 from evenreel.papers.engine.on_screen import ClipText, words_said
 from evenreel.papers.engine.settings import QuerySettings
+from evenreel.papers.engine.words import paragraph
 from evenreel.papers.tcd.tokens import read_texts, searched_text
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -30,14 +31,6 @@ if TYPE_CHECKING:
 FIRST = 3
 PARTS = {"video": "S_TV", "ocr": "S_TO", "hybrid": "S_TH"}
 """What parts of a score are called, there and in the paper."""
-
-_METHOD = (
-    "A score is the mean of its parts (equation 12): the cosines of the caption with the refined frames (S_TV), with "
-    "the refined windows of on-screen text (S_TO) and with the clue of both (S_TH). Words are those of the windows "
-    "that the system was given, each once, in the order in which they appear; beside one that reads none, those of "
-    "the features."
-)
-_NOTE = "The middle frames, in a border in green where the caption describes the clip, else in red."
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +95,15 @@ def first_answers(material: TextPictureInputs, settings: QuerySettings, progress
         told,
         effect,
         (_table(answered),),
-        tuple(AuditFigure(f"{one.system}: {one.caption!r}", partial(_pictures, one), _NOTE) for one in answered),
-        (FEW, CHOSEN) if picked else (FEW,),
-        (_METHOD, *(f"{name} does not tell what its score is made of." for name in silent)),
+        tuple(
+            AuditFigure(f"{one.system}: {one.caption!r}", partial(_pictures, one), paragraph("tcd", "Middle frames"))
+            for one in answered
+        ),
+        notices_of_shown(chosen=picked),
+        (
+            paragraph("tcd", "Parts of a score"),
+            *(f"{name} does not tell what its score is made of." for name in silent),
+        ),
     )
 
 

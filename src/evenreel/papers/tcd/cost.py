@@ -23,6 +23,7 @@ from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import few_seeds, learning_of, splits_of
 from evenreel.papers.engine.variants import changed
+from evenreel.papers.engine.words import paragraph
 from evenreel.papers.tcd.tokens import pairs_of_tokens, token_counts
 from evenreel.papers.tcd.variants import BASES, TCD, WINDOWS, tcd_of, with_windows
 from evenreel.progress import Progress
@@ -42,18 +43,6 @@ ONE_BY_ONE = f"{TCD}, {WORDS} words one by one"
 BESIDE = WINDOWS.format(BASES[0])
 _PAIRS, _TIMED = 64, 5
 """Captions, and clips, whose pairs are scored at a time; how often."""
-
-_METHOD = (
-    "Multiply-adds are those of all products of matrices of the matcher and its adapter, on a caption and a clip as "
-    "long as the longest ones of the training split; the towers, which read each caption, frame and window once, "
-    f"come on top. {ONE_BY_ONE}: tcd as if each word were a window. A training step is the median of 20; the time of a "
-    f"pair is the median of {_TIMED} tables of up to {_PAIRS} captions and clips that are "
-    "encoded. Both are of this machine."
-)
-_PAPER = (
-    "The paper: 61.8 GFLOPs and 8.5 hours of training for TCD, 395.2 GFLOPs and 76.3 hours for StarVR, whose R@1 on "
-    "TextVR is 19.2 and not 60.4. It counts towers too and does not say on what."
-)
 
 
 @dataclass(frozen=True)
@@ -101,7 +90,7 @@ def reading_costs(material: LearningInputs, settings: TrainingSettings, progress
         effect_of(change, f"Time of a training step: {TCD} less {BESIDE}, % of {BESIDE}"),
         (_cost_table(costs, shape), _time_table(times, confidence), *tokens),
         notices=few_seeds(settings),
-        method=(_METHOD, _PAPER),
+        method=(paragraph("tcd", "Costs", timed=_TIMED, pairs=_PAIRS), paragraph("tcd", "Table 8 in the paper")),
     )
 
 

@@ -20,6 +20,7 @@ from evenreel.papers.engine.inputs import FeatureInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.on_screen import ClipText
 from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.tcd.variants import check_text
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -35,18 +36,6 @@ PAPER_TOKENS = {"StarVR": 201, "TCD": 24}
 """Table 8: N of attention over N tokens."""
 
 _EFFECT = "Words in frames for each window with text"
-_METHOD = (
-    f"{IN_FRAMES}: every word of every sign in every sampled frame in which it is shown; {ON_SIGNS}: of each sign "
-    f"once, however long it is shown; {DISTINCT}: each once in a clip, whatever its case. Words are what spaces "
-    "part: a sign in Chinese or Japanese counts as one, however long it is. A text tower reads a window "
-    "as one sentence and gives one token; words that do not fit into its sentence are left out there, and counted here."
-)
-_PAPER = (
-    "The paper counts 15 words in each of 12 frames, or 200 of a whole clip, beside 12 frames, and 12 windows instead; "
-    f"attention over all of them then takes {PAPER_TOKENS['StarVR']} x {PAPER_TOKENS['StarVR']} = "
-    f"{PAPER_TOKENS['StarVR'] ** 2:,} pairs of tokens, or {PAPER_TOKENS['TCD']} x {PAPER_TOKENS['TCD']} = "
-    f"{PAPER_TOKENS['TCD'] ** 2:,}."
-)
 
 Counts = Mapping[str, NDArray[np.int64]]
 """(V,) tokens of each clip, by their kind."""
@@ -72,7 +61,7 @@ def token_balance(material: FeatureInputs, settings: StudySettings, progress: Pr
         replace(effect_of(ratio, _EFFECT), neutral=1.0),
         (_table(counts), pairs_of_tokens(counts)),
         (AuditFigure("Tokens of a clip", partial(_spread, counts)),),
-        method=(_METHOD, _PAPER),
+        method=paragraphs("tcd", "Words and windows", "Figure 1 in the paper"),
     )
 
 

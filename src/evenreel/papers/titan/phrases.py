@@ -25,11 +25,12 @@ from evenreel.audits.statistics.means import mean_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.language.wording import content_phrases
-from evenreel.papers.engine.answers import CAPTIONS, FEW
+from evenreel.papers.engine.answers import CAPTIONS
 from evenreel.papers.engine.findings import Findings, beside, effect_of
 from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.material import texts_of
 from evenreel.papers.engine.settings import QuerySettings
+from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.titan.rows import AdaptationSettings, Row, by_labels
 from evenreel.papers.titan.streams import Target
 from evenreel.progress import Progress
@@ -41,16 +42,6 @@ if TYPE_CHECKING:
 
 WHOLE = "the whole caption"
 JUDGES = ("source model", "correction, from the source", "correction, on the target")
-METHOD = (
-    "Source model: its score of the phrase with the clip, on the scale that it ranks by. Correction: the probability "
-    "that both belong together, S of equations 10 and 12, as the checkpoint has it from the source, and after it has "
-    "learned from the pseudo-labels of the target. It is made for captions, and a phrase is asked as if it were one; "
-    "it chooses among the likeliest clips of a caption and ranks nothing beyond."
-)
-CHOSEN = (
-    "The captions shown are the first whose label the correction changed, right or wrong, as far as there are some: "
-    "name others with --query."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,8 +141,11 @@ def corrected_phrases(material: StreamInputs, settings: PhraseSettings, progress
             AuditFigure(f"{one.system}: {one.caption!r} with {one.clip} ({one.role})", partial(_bars, one))
             for one in examples
         ),
-        (FEW,) if settings.queries else (FEW, CHOSEN),
-        (METHOD,),
+        (
+            *paragraphs("shared", "A few captions"),
+            *(() if settings.queries else paragraphs("titan", "Captions that are shown")),
+        ),
+        paragraphs("titan", "Phrases"),
         few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
     )
 

@@ -16,6 +16,7 @@ from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import Findings, beside, change_bars, effect_of, figure_rows, may_be_chance
 from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.seeds import changes_over_seeds
+from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.titan.rows import SOURCE, AdaptationSettings, Row, Rows, RowsOf, name_of_whole
 from evenreel.papers.titan.streams import METRICS, Diagnosis, StreamOutcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
@@ -27,20 +28,6 @@ RECALLS = METRICS[:3]
 CHANGED = ("model", "row", "less", "figure", "change", "low", "high")
 FEW_ROWS = 3
 """Rows that all have a sentence; of more, those have one that differ for sure."""
-RANDOM = "Seeds order the queries anew and draw what learning leaves to chance; rows are compared with the same ones."
-ABOUT = (
-    "Recall is the share of captions whose own clip is among the first k; MedR (the paper's MdR) is the median rank. "
-    "Clips with equal scores have their expected rank. Labels measure, and nothing learns from them: the stream has no "
-    "room for them. Intervals over captions are Student's over clips, each with all its captions, of the same "
-    "captions' hits in both rows, their mean over the seeds."
-)
-DIAGNOSED = (
-    "Labels are the pseudo-labels of queries, the last of each, before any was left out; right are those that name the "
-    "query's own clip. Coverage is the share of the clips that are some query's label, Gini how unequally clips have "
-    "labels (0: as many each). Rank before and after: where the correction of bias puts a label among its candidates, "
-    "from 1, before its target stage trained on it and after, over all steps; where both are alike and above 1, it "
-    "learned nothing."
-)
 
 
 @dataclass(frozen=True)
@@ -147,7 +134,12 @@ def compared_streams(
         ),
         tuple(_figures(comparison, found, changes, settings)),
         (*_left_out(found), *no_crowd([one.target for one in found], settings.adapt), *_one_seed(settings)),
-        (ABOUT, DIAGNOSED, settings_told(settings), RANDOM, *comparison.notes),
+        (
+            *paragraphs("titan", "Measures", "Pseudo-labels"),
+            settings_told(settings),
+            paragraph("titan", "Seeds"),
+            *paragraphs("titan", *comparison.notes),
+        ),
         few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
     )
 

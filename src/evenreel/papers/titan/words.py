@@ -12,6 +12,7 @@ from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, co
 from evenreel.evaluation import Interval
 from evenreel.evaluation.concentration import balance
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.words import paragraph
 from evenreel.papers.titan.rows import AdaptationSettings, swept
 from evenreel.papers.titan.streams import METRICS, StreamOutcome, Target
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 
 WORDS = 5
 """Over-attended words of a clip that are listed."""
-WORD_NOTE = (
-    "First clips by the source model, of the whole split, before any learning. A word is listed that stands in more "
-    "than theta of the clip's queries; counterfactual captions lose it only where the clip is crowded, that is first "
-    "for more than beta queries."
-)
 RECALLS = METRICS[:3]
 
 
@@ -34,7 +30,9 @@ def hub_table(targets: Sequence[Target], settings: AdaptSettings) -> AuditTable:
     how = settings.counterfactuals or CounterfactualSettings()
     rows = tuple(row for target in targets for row in _hubs(target, how))
     columns = ("model", "clip", "queries", "own captions among them", "crowded", "words, with their queries")
-    return AuditTable("The clips that are first for most queries", columns, rows, WORD_NOTE)
+    return AuditTable(
+        "The clips that are first for most queries", columns, rows, paragraph("titan", "Words of crowded clips")
+    )
 
 
 def no_crowd(targets: Sequence[Target], settings: AdaptSettings) -> Iterator[str]:

@@ -1,0 +1,50 @@
+"""The words of studies, which are no code: what they ask and reproduce, and what their readers have to know.
+
+`papers/words` has a Markdown file for each paper: a table of its studies, and a paragraph below each heading.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def _text(paper: str) -> str:
+    return (files("evenreel.papers") / "words" / f"{paper}.md").read_text(encoding="utf-8")
+
+
+@cache
+def _paragraphs(paper: str) -> dict[str, str]:
+    sections = (section.partition("\n") for section in _text(paper).split("\n## ")[1:])
+    return {heading: " ".join(body.split()) for heading, _, body in sections}
+
+
+def paragraph(paper: str, heading: str, **values: object) -> str:
+    """Read a paragraph that the reader of a study has to know.
+
+    Args:
+        paper: name of a file in `papers/words`, without its ending.
+        heading: heading of the paragraph there.
+        values: what stands in its braces.
+
+    >>> paragraph("rerank", "Times", timed=20)[:42]
+    'Time is the median over 20 captions, one a'
+    """
+    return _paragraphs(paper)[heading].format(**values)
+
+
+def paragraphs(paper: str, *headings: str) -> tuple[str, ...]:
+    """Read several paragraphs of one paper, without any braces, by their headings."""
+    return tuple(paragraph(paper, heading) for heading in headings)
+
+
+def study_words(name: str) -> tuple[str, str]:
+    """Read what a study asks, and what it reproduces, by its name.
+
+    >>> study_words("ghost/f2")
+    ('How near are mirrors to real clips?', 'Figure 2: similarity of pairs')
+    """
+    rows = _text(name.partition("/")[0]).splitlines()
+    asks, reproduces = next(row for row in rows if row.startswith(f"| {name} |")).strip("| ").split(" | ")[1:]
+    return asks, reproduces
