@@ -23,7 +23,7 @@ NO_NOUN = -1
 
 
 class ActionLengths(NamedTuple):
-    """Classes and lengths of N actions.
+    """Class and length of each of N actions.
 
     Attributes:
         classes: (N,) class of each action.
@@ -36,14 +36,14 @@ class ActionLengths(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Actions:
-    """N actions; a clip of several stands there once for each.
+    """The N actions of a corpus's clips; a clip of several actions has a row for each.
 
     Attributes:
         clips: (N,) rows of the corpus's clips, ascending.
         classes: (N,) number of the pair of a verb and a noun, from 0.
-        lengths: (N,) of each action, NaN where the corpus does not say how long its clip is.
-        pairs: (verb class, noun class) of each number.
-        unit: of the lengths.
+        lengths: (N,) in `unit`; NaN where the length of the clip is not known.
+        pairs: (verb class, noun class) by class number.
+        unit: `frames` or `seconds`, of the lengths.
     """
 
     clips: NDArray[np.int64]
@@ -53,7 +53,7 @@ class Actions:
     unit: Unit
 
     def of(self, clips: NDArray[np.bool_]) -> ActionLengths:
-        """Return classes and lengths of the actions of clips (V,), True = counts."""
+        """Return classes and lengths of the actions of the clips that a mask (V,) selects."""
         kept = clips[self.clips]
         return ActionLengths(self.classes[kept], self.lengths[kept])
 

@@ -20,10 +20,10 @@ Sets = Sequence[Sequence[int]]
 def with_classes(
     corpus: Corpus, captions: tuple[Sets, Sets], clips: Mapping[str, tuple[Sequence[int], Sequence[int]]]
 ) -> Corpus:
-    """Return a corpus with other classes; the given one stays as it is.
+    """Return a copy of a corpus with other verb and noun classes.
 
     Args:
-        corpus: taken from.
+        corpus: that the copy is made of.
         captions: verb and noun classes of each caption, in the order of its table.
         clips: verb and noun classes by clip id; a clip that is not named has none.
     """
@@ -54,7 +54,9 @@ def drop_class_names(folder: Path) -> None:
 
 
 def copy_class_names(origin: Path, folder: Path) -> None:
-    """Give a corpus the names of the classes of the one that it was made of; without any, it has none.
+    """Copy the names of verb and noun classes from one corpus folder to another.
+
+    Remove those there if the first has none.
 
     Raises:
         CorpusError: the folder cannot be written.

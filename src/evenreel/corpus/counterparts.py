@@ -22,16 +22,12 @@ _NAMELESS = "generated"
 
 
 def is_generated() -> pl.Expr:
-    """Return the expression for generated clips: of another source than the camera, or of none and with a `pair_id`."""
+    """Return the polars condition for generated clips: not from the camera, or of no source but with a `pair_id`."""
     return _source() != CAMERA
 
 
 def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
-    """Return the pairs of a real clip and its mirror that are in the corpus, in the order of its clips.
-
-    Args:
-        corpus: looked through.
-        group: only generated clips of this group.
+    """Return the pairs of a real clip and its mirror, in the order of the corpus's clips; of one group if it is named.
 
     Returns:
         `clip_id`, the real clip; `generated_id`, its mirror; `group`, the generator and its setting. A real clip has as
@@ -50,7 +46,7 @@ def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
 
 
 def groups_of(corpus: Corpus) -> dict[str, str]:
-    """Return the group of every generated clip: its generator, and its setting where one is noted."""
+    """Return the group (generator, and setting where one is noted) by the id of each generated clip."""
     generated = corpus.clips.filter(is_generated())
     return dict(generated.select("clip_id", _group(corpus.clips)).iter_rows())
 
@@ -70,9 +66,9 @@ def with_generated(
     clips replaced at one share are also replaced at a larger one, with the same seed.
 
     Args:
-        corpus: taken from; one without counterparts comes back as it is where the share is 0.
-        share: 0 to 1, of the real clips that have a mirror and those that have none.
-        seed: of the choice.
+        corpus: with counterparts, unless the share is 0.
+        share: 0 to 1, of all real clips, with and without a mirror.
+        seed: draws which clips are replaced.
         group: replace by generated clips of this group; None: of the only one that there is.
         split: change this split alone, and leave all others as they are, with their mirrors; None: the whole corpus.
 
@@ -99,10 +95,7 @@ def with_generated(
 def only_paired(corpus: Corpus, group: str | None = None, *, split: str | None = None) -> Corpus:
     """Keep the real clips that have a mirror of one group, and these mirrors.
 
-    Args:
-        corpus: taken from.
-        group: of the mirrors; None: the only one that there is.
-        split: leave clips out of this split alone; None: of the whole corpus.
+    With a split, leave out clips of that alone.
 
     Raises:
         CorpusError: no clip has a mirror, several groups have some and none is named, or there is no such group or

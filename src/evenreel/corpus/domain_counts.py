@@ -24,8 +24,8 @@ class DomainCounts:
         source, target: clips and captions of each.
         shared_captions: captions of the target that the source has too, but for case and spaces.
         source_words, target_words, shared_words: different words, in small letters.
-        known_percent: of the target's different words, those that the source has; None without captions.
-        known_in_text_percent: of the words of the target's captions one after the other, those.
+        known_percent: share of the target's different words that the source has too; None without captions.
+        known_in_text_percent: the same share with each word counted as often as it occurs.
     """
 
     source: SplitCounts

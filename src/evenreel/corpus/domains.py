@@ -1,8 +1,8 @@
-"""Two corpora as one: a source to learn from, and a target that is met when learning is over.
+"""Two corpora as one: a source to train on, and a target to adapt to and test on.
 
-Clips of the source keep their splits, those of the target are the split `test`; so a recipe learns of the source alone,
-and what is scored and adapted to with `--split test` is the target. Paths stay as they are, so that the features of
-each corpus go on being found in their own folders, where the clips of the other are never asked for.
+Clips of the source keep their splits, those of the target are the split `test`: a recipe trains on the source alone,
+and `--split test` is the target. Paths stay as they are, so that the features of each corpus go on being found in their
+own folders, where the clips of the other are never asked for.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _CLASS_COLUMNS = ("verb_classes", "noun_classes")
 
 @dataclass(frozen=True, eq=False)
 class DomainSide:
-    """One of two corpora.
+    """The source or the target of a pair of domains: a corpus and which of its splits to take.
 
     Attributes:
         domain: `source` or `target`.
-        corpus: all of it.
-        splits: what is taken of it: the name of each split here by its name there.
-        videos: folder in which its paths begin, which they are to name from now on; None leaves them as they are.
-        texts: words on screen.
-        class_names: what its classes mean; None where nobody says.
-        folder: where it is from.
+        corpus: with all its splits.
+        splits: the splits to take: the name in the pair by the name in this corpus.
+        videos: folder to write before the paths of clips; None leaves the paths as they are.
+        texts: table of words on screen.
+        class_names: names of its verb and noun classes; None where they are not known.
+        folder: that it was loaded from.
     """
 
     domain: str
@@ -68,13 +68,13 @@ class DomainSide:
 
 @dataclass(frozen=True, eq=False)
 class DomainPair:
-    """Both in one.
+    """A source and a target joined to one corpus.
 
     Attributes:
         corpus: clips of the source, then those of the target.
         notices: what was renamed, left out, or should be known.
-        texts: words on screen; None where neither has any.
-        classes_of: folder of the corpus whose names its classes have; None for none.
+        texts: table of words on screen; None where neither has any.
+        classes_of: folder of the corpus whose class names hold here; None for no names.
     """
 
     corpus: Corpus
@@ -84,12 +84,12 @@ class DomainPair:
 
 
 def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = None) -> DomainSide:
-    """Load the corpus to learn from.
+    """Load the corpus to train on.
 
     Args:
-        folder: of the corpus.
+        folder: where the corpus is.
         splits: those that are taken; without any, `train`, and `val` where there is one. `test` is `source_test` here.
-        videos: see `DomainSide`.
+        videos: folder to write before the paths of clips.
 
     Raises:
         CorpusError: the corpus cannot be read.
@@ -104,13 +104,13 @@ def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = 
 def load_target(
     folder: Path, split: str = TEST, validation: str | None = None, videos: Path | None = None
 ) -> DomainSide:
-    """Load the corpus that is met afterwards.
+    """Load the corpus to adapt to and test on.
 
     Args:
-        folder: of the corpus.
+        folder: where the corpus is.
         split: what becomes the test split.
         validation: what becomes `target_val`; None for nothing.
-        videos: see `DomainSide`.
+        videos: folder to write before the paths of clips.
 
     Raises:
         CorpusError: the corpus cannot be read, or both are one split.
@@ -122,10 +122,10 @@ def load_target(
 
 
 def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
-    """Join two corpora to one.
+    """Join a source and a target to one corpus.
 
-    A clip or caption of the source that is called as one of the target is `source/ID`. What `domain` was is in the
-    column `subdomain`. Classes are kept where they mean the same in both, as far as anybody can tell.
+    A clip or caption of the source whose id the target has too becomes `source/ID`. The former column `domain` becomes
+    `subdomain`. Classes are kept where they are known to mean the same in both.
 
     Raises:
         CorpusError: a split is not there or is taken for both, or columns of one name cannot be in one table.
@@ -146,7 +146,7 @@ def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
 
 
 def save_pair(pair: DomainPair, out: Path) -> None:
-    """Write the corpus with its words on screen and the names of its classes.
+    """Write the joined corpus with its words on screen and the names of its classes.
 
     Raises:
         CorpusError: the folder cannot be written.
@@ -160,7 +160,7 @@ def save_pair(pair: DomainPair, out: Path) -> None:
 
 
 def beside_published(name: str, corpus: Corpus) -> Iterator[Notice]:
-    """Iterate over notices where a pair has other clips than the published one of that name.
+    """Iterate over notices on how a corpus differs in its clips from the published pair of domains of that name.
 
     Raises:
         CorpusError: no pair is known by the name.

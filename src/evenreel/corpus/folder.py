@@ -20,7 +20,7 @@ _CLIPS_DIGEST = "evenreel.clips_sha256"
 
 
 def save_corpus(corpus: Corpus, folder: str | Path) -> None:
-    """Write both tables, each whole or not at all.
+    """Write `clips.parquet` and `captions.parquet`, each whole or not at all.
 
     The captions carry the digest of their clips. Where a crash puts the new clips in their place and not the new
     captions, `load_corpus` finds these under the name that they were written with.
@@ -47,7 +47,7 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> None:
 
 
 def load_corpus(folder: str | Path) -> Corpus:
-    """Read and check both tables.
+    """Read and check the tables of clips and captions of a folder.
 
     Raises:
         CorpusError: there is no corpus in the folder, it cannot be read, or it breaks a rule.

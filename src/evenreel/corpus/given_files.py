@@ -1,4 +1,4 @@
-"""The files that a reader was given: found by their official names, read with the file and row in every complaint.
+"""The files a user gives to a benchmark's reader: found by official names, read with file and row in every complaint.
 
 Pickles are never opened, since opening one can run code.
 """
@@ -42,7 +42,7 @@ class ReleaseFiles:
     """Files and folders from the user, searched by the names that files have in the official release."""
 
     def __init__(self, benchmark: str, paths: Sequence[Path]) -> None:
-        """Walk the folders.
+        """List the files of all folders.
 
         Raises:
             CorpusError: a path does not exist.
@@ -57,20 +57,23 @@ class ReleaseFiles:
         self._beside: dict[Path, str] = {}
 
     def all(self, *patterns: str, folder: str | None = None) -> list[Path]:
-        """Return every file whose name fits a pattern, whatever its case; of a folder of that name, if one is named."""
+        """Return every file whose name fits a pattern, in upper or lower case.
+
+        Only of folders of a name, if one is given.
+        """
         found = [f for f in self._fitting(patterns) if folder in (None, f.absolute().parent.name)]
         self._read.update(found)
         return found
 
     def not_needed(self, beside: str, *patterns: str) -> None:
-        """Have `unread` say of the files whose name fits that another one makes them superfluous."""
+        """Note that the files whose name fits are superfluous beside another one; `unread` reports it."""
         self._beside |= dict.fromkeys(self._fitting(patterns), beside)
 
     def _fitting(self, patterns: Sequence[str]) -> list[Path]:
         return [f for f in self.files if any(fnmatch(f.name.lower(), p.lower()) for p in patterns)]
 
     def one(self, *patterns: str) -> Path | None:
-        """Return the file whose name fits, or None.
+        """Return the file whose name fits one of some patterns, or None.
 
         Raises:
             CorpusError: several fit.
@@ -81,7 +84,7 @@ class ReleaseFiles:
         return found[0] if found else None
 
     def need(self, *patterns: str) -> Path:
-        """Return the file whose name fits.
+        """Return the one file whose name fits one of some patterns.
 
         Raises:
             CorpusError: none or several fit.
@@ -92,7 +95,7 @@ class ReleaseFiles:
         return found
 
     def ambiguous(self, what: str, found: Sequence[Path]) -> str:
-        """A sentence for several files where one is needed."""
+        """Return a sentence for several files where one is needed."""
         listed = ", ".join(map(str, found[:4]))
         return (
             f"{self.benchmark} has one {what}, but {len(found)} files could be it ({listed}); give the one that is "
@@ -100,7 +103,7 @@ class ReleaseFiles:
         )
 
     def lacks(self, what: str) -> str:
-        """A sentence for a file that is not there."""
+        """Return a sentence for a file that is missing."""
         places = ", ".join(map(str, self.paths)) or "nothing"
         sentence = f"{self.benchmark} needs {what}, which is not in what was given ({places})."
         if pickles := [file.name for file in self.files if file.suffix.lower() in _PICKLES]:
@@ -141,7 +144,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read the value of a JSON file.
+    """Read a JSON file.
 
     Raises:
         CorpusError: it cannot be read, or is not JSON.
@@ -170,7 +173,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a list, without empty ones and spaces around.
+    """Read the lines of a text file, without empty ones and spaces around.
 
     Raises:
         CorpusError: it cannot be read.
@@ -218,10 +221,7 @@ def _header(path: Path, row: list[str], columns: Sequence[str]) -> list[str]:
 
 
 def other_separator(names: Sequence[str]) -> str:
-    r"""Name the likely separator of a table that was read as one column, and what to do about it.
-
-    Args:
-        names: heads of its columns.
+    r"""Name the likely separator of a table read as one column, by the names of its columns, and say what to do.
 
     Returns:
         The end of a sentence; nothing where there are several columns, or one that holds none of the usual separators.
@@ -264,7 +264,7 @@ def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
 
 
 def field(record: object, name: str, kind: type[T], where: str) -> T:
-    """Return a field of a JSON object, in its type.
+    """Return a field of a JSON object, checked to be of a type.
 
     Raises:
         CorpusError: the record is no object, lacks the field, or it has another type.
@@ -277,7 +277,7 @@ def field(record: object, name: str, kind: type[T], where: str) -> T:
 
 
 def optional(record: object, name: str, kind: type[T], where: str) -> T | None:
-    """Return a field of a JSON object that may be missing or null.
+    """Return a field of a JSON object, checked to be of a type; None where it is missing or null.
 
     Raises:
         CorpusError: it is there with another type.
@@ -288,7 +288,7 @@ def optional(record: object, name: str, kind: type[T], where: str) -> T | None:
 
 
 def typed(value: object, kind: type[T], where: str) -> T:
-    """Return a JSON value in its type; a whole number is a number too.
+    """Return a JSON value, checked to be of a type; a whole number is a float too.
 
     Raises:
         CorpusError: it has another type.
@@ -303,7 +303,7 @@ def typed(value: object, kind: type[T], where: str) -> T:
 
 
 def texts(value: object, where: str) -> list[str]:
-    """Return a JSON list of texts.
+    """Return a JSON value, checked to be a list of texts.
 
     Raises:
         CorpusError: it is something else.
@@ -312,10 +312,10 @@ def texts(value: object, where: str) -> list[str]:
 
 
 def number(text: str, where: str) -> float:
-    """Parse a number in a table.
+    """Parse a number in a cell of a table.
 
     Raises:
-        CorpusError: it is none.
+        CorpusError: the cell holds something else.
     """
     try:
         return float(text)
@@ -324,10 +324,10 @@ def number(text: str, where: str) -> float:
 
 
 def whole(text: str, where: str) -> int:
-    """Parse a whole number in a table.
+    """Parse a whole number in a cell of a table.
 
     Raises:
-        CorpusError: it is none.
+        CorpusError: the cell holds something else.
     """
     try:
         return typed(int(text), int, where)
@@ -336,7 +336,7 @@ def whole(text: str, where: str) -> int:
 
 
 def stem(name: str) -> str:
-    """Return a video's name without its folders and its extension; a dot inside the name stays.
+    """Return a video's file name without its folders and extension; a dot inside the name stays.
 
     >>> stem("all_videos/clip.MP4"), stem("1012_Unbreakable_00.05.16.065-00.05.21.941")
     ('clip', '1012_Unbreakable_00.05.16.065-00.05.21.941')
@@ -346,6 +346,6 @@ def stem(name: str) -> str:
 
 
 def brief(value: object) -> str:
-    """Return a value for a message, cut where it is long."""
+    """Return a value as text for a message, cut where it is long."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

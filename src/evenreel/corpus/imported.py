@@ -1,4 +1,4 @@
-"""What a reader of official files hands back, and the draft it writes while it reads."""
+"""Result of a reader of official files, and the draft that it fills while it reads."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Notice:
 
     Attributes:
         sentence: what, how many, where, and why.
-        left_out: the corpus lacks something that the official release has.
-        split: the one that this is about, None where it is about all.
+        left_out: whether the corpus lacks something that the official release has.
+        split: that the notice is about; None for all.
     """
 
     sentence: str
@@ -49,7 +49,7 @@ class Imported:
 
 @dataclass
 class Draft:
-    """Rows of a corpus in the making; `finish` checks them and says what had to be left out.
+    """Rows of a corpus while its files are read; `finish` checks them and notes what is left out.
 
     Attributes:
         benchmark: name that begins a message.
@@ -63,7 +63,7 @@ class Draft:
     _numbered: Counter[str] = field(default_factory=Counter)
 
     def clip(self, clip_id: str, columns: Columns, where: str) -> None:
-        """Add a clip.
+        """Add a row for a clip.
 
         Raises:
             CorpusError: it is there already, as when a video is in two splits.
@@ -77,23 +77,23 @@ class Draft:
         self._named[clip_id] = where
 
     def caption(self, clip_id: str, text: str, columns: Columns | None = None) -> None:
-        """Add a caption; without a `caption_id` among its columns it is `CLIP#0`, `CLIP#1` and so on."""
+        """Add a row for a caption; without a `caption_id` among its columns its id is `CLIP#0`, `CLIP#1` and so on."""
         number = self._numbered[clip_id]
         self._numbered[clip_id] += 1
         row = {"caption_id": f"{clip_id}#{number}", "clip_id": clip_id, "text": text.strip()}
         self.captions.append(row | dict(columns or {}))
 
     def note(self, sentence: str, *, left_out: bool = False, split: str | None = None) -> None:
-        """Say something about the files."""
+        """Add a notice about the files."""
         self.notices.append(Notice(sentence, left_out, split))
 
     def leave_out(self, what: str, names: Sequence[str], split: str | None = None) -> None:
-        """Say that things are left out: `what` after their number, and a few of their names."""
+        """Add a notice of left-out things: their number, `what` they are, and a few of their names."""
         if names:
             self.note(f"{len(names):,} {what} ({some(names)}).", left_out=True, split=split)
 
     def expect(self, official: Mapping[str, int]) -> None:
-        """Compare the number of clips of each split with the official one."""
+        """Add a notice for each split whose number of clips is not the official one."""
         there = Counter(row.get("split") for row in self.clips.values())
         for split, count in official.items():
             if not there[split]:
@@ -103,11 +103,11 @@ class Draft:
                 self.note(short, left_out=True, split=split)
 
     def finish(self, texts: pl.DataFrame | None = None, *, all_captioned: bool = True) -> Imported:
-        """Make the corpus.
+        """Make the corpus of the rows.
 
         Args:
-            texts: words on screen.
-            all_captioned: say which clips have no caption.
+            texts: table of words on screen.
+            all_captioned: whether to add a notice of the clips that have no caption.
 
         Raises:
             CorpusError: the rows break a rule of `make_corpus`.
@@ -138,7 +138,7 @@ class Draft:
 
 
 def repeated(corpus: Corpus) -> list[Notice]:
-    """A note for each split in which captions have the words of another one of their clip."""
+    """Return a notice for each split in which a clip has the same caption twice."""
     again = corpus.captions.filter(~pl.struct("clip_id", "text").is_first_distinct())
     counts = again.join(corpus.clips.select("clip_id", "split"), on="clip_id").group_by("split").len().sort("split")
     return [
@@ -152,7 +152,10 @@ def _of(split: str | None) -> str:
 
 
 def table(rows: Sequence[Columns], standard: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Rows with differing columns as one table; standard columns have their type also where all is empty."""
+    """Make a table of rows with differing columns.
+
+    Standard columns keep their type also where all values are missing.
+    """
     names = list(dict.fromkeys([*standard, *(name for row in rows for name in row)]))
     return pl.DataFrame(
         [pl.Series(name, [row.get(name) for row in rows], dtype=standard.get(name), strict=False) for name in names]
@@ -160,7 +163,7 @@ def table(rows: Sequence[Columns], standard: Mapping[str, pl.DataType]) -> pl.Da
 
 
 def some(names: Sequence[str], limit: int = 3) -> str:
-    """The first few names.
+    """Return the first few names for a message, and `...` where there are more.
 
     >>> some(["a", "b"]), some(["a", "b", "c", "d"])
     ('a, b', 'a, b, c, ...')

@@ -25,16 +25,12 @@ Fits = Callable[[str, str], bool]
 def dealt_lenders(
     borrowers: Sequence[str], lenders: Sequence[str], fits: Fits, random: np.random.Generator
 ) -> dict[str, str]:
-    """Assign each borrower a lender; where no pair is forbidden, all lend equally often but for one.
+    """Assign each clip (borrower) another one (lender) whose on-screen words it is to show, drawn at random.
 
-    Args:
-        borrowers: ids of clips.
-        lenders: ids of clips that have words to lend.
-        fits: who may take whose words.
-        random: shuffles the lenders.
+    Where `fits(borrower, lender)` allows every pair, all lend equally often, give or take one.
 
     Raises:
-        CorpusError: a borrower may take nobody's words.
+        CorpusError: a borrower fits no lender.
 
     >>> dealt_lenders(["a", "b"], ["a", "b"], str.__ne__, np.random.default_rng(0))
     {'a': 'b', 'b': 'a'}

@@ -35,12 +35,12 @@ with the sign, as the benchmark counts them. `box` is x0, y0, x1, y1 in pixels, 
 
 
 def make_texts(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Make the table of on-screen words."""
+    """Make the table of on-screen words of rows, with its standard columns and types."""
     return table(rows, TEXT_COLUMNS).select(*TEXT_COLUMNS)
 
 
 def save_texts(texts: pl.DataFrame | None, folder: str | Path) -> None:
-    """Write the words beside a corpus; without any, those of an earlier corpus there are removed.
+    """Write the table of on-screen words beside a corpus; None removes that of an earlier corpus.
 
     Raises:
         CorpusError: the folder cannot be written.
@@ -57,7 +57,7 @@ def save_texts(texts: pl.DataFrame | None, folder: str | Path) -> None:
 
 
 def load_texts(folder: str | Path) -> pl.DataFrame | None:
-    """Load the words beside a corpus; None where it has none.
+    """Load the table of on-screen words beside a corpus; None where it has none.
 
     Raises:
         CorpusError: the table cannot be read or lacks a column.
@@ -72,7 +72,7 @@ def load_texts(folder: str | Path) -> pl.DataFrame | None:
 
 
 def bounds(points: Sequence[float]) -> list[float]:
-    """The upright box around corners x, y, x, y, ...
+    """Return the upright box [left, top, right, bottom] around corners x, y, x, y, ...
 
     >>> bounds([3, 1, 9, 2, 8, 5, 2, 4])
     [2.0, 1.0, 9.0, 5.0]

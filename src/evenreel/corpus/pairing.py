@@ -27,11 +27,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Generator:
-    """Generator of clips.
+    """A generator of clips and what it was given.
 
     Attributes:
         source: the generator's name.
-        setting: what it was given, `text` for example; None where that is not noted.
+        setting: its kind of input, `text` for example; None where that is not noted.
     """
 
     source: str
@@ -50,19 +50,19 @@ class Generator:
 
     @property
     def group(self) -> str:
-        """Name of the group of its clips."""
+        """Name of the group that its clips form, of generator and setting."""
         return group_name(self.source, self.setting)
 
 
 @dataclass(frozen=True)
 class GeneratedClip:
-    """A video that mirrors a real clip.
+    """A generated video that mirrors a real clip.
 
     Attributes:
-        clip_id: the real clip.
-        path: the video, as the paths of the corpus's clips are written, or absolute.
-        generator: who made it.
-        generated_id: its own id; None for `CLIP@SOURCE-SETTING`.
+        clip_id: of the real clip.
+        path: of the generated video, absolute or as the corpus writes paths.
+        generator: that made it.
+        generated_id: clip id that it gets; None for `CLIP@SOURCE-SETTING`.
     """
 
     clip_id: str
@@ -72,7 +72,7 @@ class GeneratedClip:
 
     @property
     def own_id(self) -> str:
-        """Its id in a corpus."""
+        """Clip id that the generated video gets in a corpus."""
         return (
             self.generated_id
             or f"{self.clip_id}@{'-'.join(filter(None, (self.generator.source, self.generator.setting)))}"
@@ -84,7 +84,7 @@ class FoundVideos:
     """Generated videos that were found for a corpus.
 
     Attributes:
-        clips: those that mirror a clip of the corpus.
+        clips: videos that mirror a clip of the corpus.
         strangers: videos of a folder, or rows of a table, that fit no real clip.
         missing: videos that a table names and that are not there.
     """
@@ -180,14 +180,15 @@ def find_generated(corpus: Corpus, place: Path, videos: Path, generator: Generat
     may have `generated_id`, `source` and `setting`; a row without a path is a clip that has no counterpart.
 
     Args:
-        corpus: whose real clips are mirrored.
+        corpus: with the real clips.
         place: a folder, or a csv file.
         videos: folder in which the paths of the corpus's clips begin; a path inside it is written from there, another
             one is absolute.
         generator: who made the videos; a csv may say it row by row.
 
     Raises:
-        CorpusError: there is no such place, a video fits several clips, no generator is named, or the csv is none.
+        CorpusError: the place does not exist, a video fits several clips, no generator is named, or the csv is
+            malformed.
     """
     if place.is_dir():
         if generator is None:
@@ -199,7 +200,7 @@ def find_generated(corpus: Corpus, place: Path, videos: Path, generator: Generat
 
 
 def path_from(videos: Path, file: Path) -> str:
-    """Return a video's path as a corpus has it: from the folder of videos on, or absolute where it lies elsewhere."""
+    """Return a video's path as a corpus writes it: from the folder of videos on, or absolute if it lies elsewhere."""
     file, videos = (Path(os.path.abspath(path)) for path in (file, videos))
     return file.relative_to(videos).as_posix() if file.is_relative_to(videos) else str(file)
 

@@ -15,11 +15,11 @@ ID, TEXT = "caption_id", "paraphrase"
 
 
 def read_paraphrases(path: Path, corpus: Corpus) -> dict[str, str]:
-    """Read paraphrases by caption id; a caption that the table does not name has none.
+    """Read a table of paraphrases by caption id; captions that it does not name have none.
 
     Args:
         path: csv, tsv, jsonl, json or parquet with the columns `caption_id` and `paraphrase`.
-        corpus: whose captions they are.
+        corpus: with the captions.
 
     Raises:
         CorpusError: the table cannot be read, lacks a column or a value, or names a caption twice or one that is not in

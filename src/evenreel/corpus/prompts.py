@@ -32,15 +32,15 @@ _COLUMNS = ("clip_id", "setting", "prompt", "keyframe", "first_half")
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """Input of a generator for the counterpart of a real clip.
+    """Input of a video generator for the counterpart of a real clip.
 
     Attributes:
-        clip_id: the real clip.
+        clip_id: of the real clip.
         setting: `text`, `image` or `video`.
         prompt: its captions as one text.
-        keyframe: a PNG of it, with the setting `image`.
-        first_half: an mp4 of it, with the setting `video`.
-        target: where the video may be written, in an mp4; None where the generator runs elsewhere.
+        keyframe: PNG of the real clip, for the setting `image`.
+        first_half: mp4 of the real clip's first half, for the setting `video`.
+        target: mp4 to write the video to; None where the generator runs elsewhere.
     """
 
     clip_id: str
@@ -52,11 +52,7 @@ class GenerationRequest:
 
 
 def setting_of(word: str) -> Setting:
-    """Return the setting of this name.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return a word as a setting of generators; `UsageError` where it is none."""
     for setting in SETTINGS:
         if setting == word:
             return setting
@@ -64,14 +60,12 @@ def setting_of(word: str) -> Setting:
 
 
 def join_captions(captions: Sequence[str], most: int | None = None) -> str:
-    """Join captions to one text, a sentence each; equal ones but for case, spaces or the last full stop are said once.
+    """Join the captions of a clip to one text, a sentence each: the first `most` distinct ones, None for all.
+
+    Captions that differ only in case, spaces or the last full stop are the same.
 
     Stands in for the language model that writes one comprehensive description (Generative Ghost, section 2.2): it adds
     and drops nothing, and where captions contradict each other, so does it.
-
-    Args:
-        captions: of one clip.
-        most: distinct captions that are taken, the first ones; None for all.
 
     >>> join_captions(["a man  sings .", "A man sings", "is it a stage?"])
     'A man sings. Is it a stage?'
@@ -93,7 +87,7 @@ def _sentence(caption: str) -> str:
 
 
 def captions_of_real(corpus: Corpus) -> dict[str, list[str]]:
-    """Return the real clips, in the corpus's order, with their captions; with none, where a clip has no caption."""
+    """Return the captions by the id of each real clip, in the corpus's order; an empty list where a clip has none."""
     captions = dict(corpus.captions.group_by("clip_id").agg("text").iter_rows())
     return {clip_id: captions.get(clip_id, []) for clip_id in corpus.clips.filter(~is_generated())["clip_id"]}
 

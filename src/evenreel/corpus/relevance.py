@@ -1,4 +1,4 @@
-"""Relevance of videos to captions: the own clip, clips of equal captions, or degrees from verb and noun classes."""
+"""Relevance of videos to captions: a caption's own clip, clips with an equal caption, or degrees from classes."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ class Relevance(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Q and V."""
+        """Numbers of captions and videos, (Q, V)."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """Relevance of some rows and columns; both slices have a start and a stop."""
+        """Return the relevance of some rows and columns; both slices have a start and a stop."""
 
 
 @dataclass(frozen=True, eq=False)
 class RelevantPairs:
-    """Plain relevance, 1 or 0, kept as its pairs; it is a `Relevance`.
+    """Relevance of 1 or 0, stored as its pairs; implements `Relevance`.
 
     Attributes:
-        matrix: (Q, V) of booleans, each stored entry a relevant pair.
+        matrix: (Q, V) sparse booleans, each stored entry a relevant pair.
     """
 
     matrix: sparse.csr_array
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Q and V."""
+        """Numbers of captions and videos, (Q, V)."""
         rows, columns = self.matrix.shape
         return int(rows), int(columns)
 
@@ -54,7 +54,7 @@ class RelevantPairs:
 
 @dataclass(frozen=True, eq=False)
 class ClassRelevance:
-    """Half agreement of the verbs, half of the nouns; it is a `Relevance`.
+    """Relevance from classes: half the agreement of verbs, half that of nouns; implements `Relevance`.
 
     R(q, v) = (verbs(q, v) + IoU(nouns of q, nouns of v)) / 2, where `verbs` is the IoU of the verb classes too, or 1
     where they are equal and else 0. The IoU of two empty sets is 0. With one verb each both forms are the same.
@@ -62,8 +62,8 @@ class ClassRelevance:
 
     Attributes:
         caption_verbs, caption_nouns: (Q, C) sparse, 1 where a caption has the class.
-        video_verbs, video_nouns: (V, C) likewise.
-        verbs: form of the verbs' half.
+        video_verbs, video_nouns: (V, C) sparse, 1 where a video has the class.
+        verbs: `iou` or `equal`, how verbs are compared.
     """
 
     caption_verbs: sparse.csr_array
@@ -74,7 +74,7 @@ class ClassRelevance:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Q and V."""
+        """Numbers of captions and videos, (Q, V)."""
         return int(self.caption_verbs.shape[0]), int(self.video_verbs.shape[0])
 
     def block(self, captions: Rows, videos: Rows) -> NDArray[np.float64]:
@@ -82,7 +82,7 @@ class ClassRelevance:
         return np.asarray(self.above_zero(captions, videos).toarray(), dtype=np.float64)
 
     def above_zero(self, captions: Rows, videos: Rows) -> sparse.csr_array:
-        """Return a block with only the degrees above 0 stored: mostly a small part."""
+        """Return a block of degrees as a sparse array that stores only those above 0, mostly a small part."""
         verbs = _agreement(self.caption_verbs[captions], self.video_verbs[videos], self.verbs)
         total = verbs + _agreement(self.caption_nouns[captions], self.video_nouns[videos], "iou")
         degrees = sparse.csr_array(total / 2)
@@ -91,7 +91,7 @@ class ClassRelevance:
 
 
 def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
-    """Relate each caption to its own clip alone.
+    """Make the relevance of each caption to its own clip alone.
 
     Raises:
         CorpusError: an id is not in the corpus.
@@ -100,7 +100,7 @@ def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str
 
 
 def same_text(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
-    """Relate each caption to every clip that has a caption of the same text (MSR-VTT 1k-A: 995 of 1,000 differ).
+    """Make the relevance of captions to every clip with a caption of the same text (MSR-VTT 1k-A: 995 of 1,000 differ).
 
     Texts are the same letter by letter, but for spaces around them.
 
@@ -127,10 +127,10 @@ def class_relevance(
     """Compute degrees of relevance from the verb and noun classes of captions and clips; see `ClassRelevance`.
 
     Args:
-        corpus: whose classes they are.
+        corpus: with the classes.
         caption_ids: Q captions.
         video_ids: V clips.
-        verbs: form of the verbs' half.
+        verbs: `iou` or `equal`, how verbs are compared.
         unknown: `empty`: ids that are not in the corpus have no classes, instead of being refused; for tables of which
             the corpus is a part.
 
@@ -160,7 +160,7 @@ def _both_sets(first: _Sets, second: _Sets) -> tuple[sparse.csr_array, sparse.cs
 
 
 def sparse_sets(sets: _Sets, count: int) -> sparse.csr_array:
-    """N sets of numbers below `count` -> (N, count), 1 where a set has the number.
+    """Turn N sets of numbers below `count` into a sparse array (N, count), 1 where a set has the number.
 
     >>> sparse_sets([[0, 2], [], [2, 2]], 3).toarray().tolist()
     [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]

@@ -24,7 +24,7 @@ def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = 
     """Select the clips of a split, or for which a condition holds, with their captions.
 
     Args:
-        corpus: taken from; it stays as it is.
+        corpus: is not changed.
         split: value of the column `split`.
         where: condition on the columns of `clips`, such as `pl.col("source") == "camera"`.
 
@@ -53,7 +53,7 @@ def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = 
 
 
 def splits_of(corpus: Corpus, clip_ids: Sequence[str]) -> list[str]:
-    """Return the splits of some clips, in the order of the alphabet; clips without one are passed over."""
+    """Return the names of the splits of some clips, sorted; clips without one are passed over."""
     named = pl.col("clip_id").is_in(pl.Series(clip_ids, dtype=pl.String).implode())
     return corpus.clips.filter(named)["split"].drop_nulls().unique().sort().to_list()
 
@@ -61,17 +61,17 @@ def splits_of(corpus: Corpus, clip_ids: Sequence[str]) -> list[str]:
 def split_corpus(corpus: Corpus, shares: Mapping[str, float], seed: int) -> Corpus:
     """Deal the clips to splits at random.
 
-    Clips of one video (equal `path`) stay together, and so do a real clip and those generated after it (`pair_id`):
-    a model that was trained on one of them has seen the others.
+    Clips of one video (equal `path`) stay together, and so do a real clip and those generated after it (`pair_id`): a
+    model that was trained on one of them has seen the others.
 
     Args:
-        corpus: taken from; a split that it has is replaced.
-        shares: share of the videos, or groups of them, of each split, which sum to 1, for example
-            `{"train": 0.8, "test": 0.2}`.
-        seed: of the random order.
+        corpus: is copied; splits that it has are replaced.
+        shares: share of the videos, or groups of them, of each split, which sum to 1, for example `{"train": 0.8,
+            "test": 0.2}`.
+        seed: draws the order.
 
     Raises:
-        CorpusError: the shares are no shares.
+        CorpusError: the shares are not above 0, or do not sum to 1.
         UsageError: an argument is of the wrong kind.
     """
     check_corpus(corpus)

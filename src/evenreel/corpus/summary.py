@@ -17,7 +17,7 @@ UNASSIGNED = "(none)"
 
 @dataclass(frozen=True)
 class ValueRange:
-    """Least, median and greatest of the known values, and their number."""
+    """Least, median and greatest of the known values, and how many are known."""
 
     least: float
     median: float
@@ -27,7 +27,7 @@ class ValueRange:
 
 @dataclass(frozen=True)
 class SplitCounts:
-    """Rows of one split."""
+    """Numbers of clips and captions of a split."""
 
     clips: int
     captions: int
@@ -41,10 +41,10 @@ class CorpusSummary:
         clips, captions: rows of the two tables.
         splits, sources, domains: rows by split, clips by source and by domain; `(none)` where a clip has none.
         captions_a_clip: over all clips, those without one included.
-        length_s: seconds; `end_s - start_s`, else a column `duration_s`, else `frame_count / fps`.
-        frame_count: frames.
+        length_s: lengths of clips in seconds: `end_s - start_s`, else a column `duration_s`, else `frame_count / fps`.
+        frame_count: lengths of clips in frames.
         verb_classes, noun_classes: how many different ones clips and captions have.
-        own_columns: columns beside the standard ones, by table.
+        own_columns: names of columns beside the standard ones, by table.
         texts: signs on screen, None where the corpus has no table of them.
     """
 
@@ -62,16 +62,12 @@ class CorpusSummary:
     texts: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the summary as plain data, the form that `--json` prints."""
+        """Return the summary as plain data, as `--json` prints it."""
         return asdict(self)
 
 
 def summarise(corpus: Corpus, texts: pl.DataFrame | None = None) -> CorpusSummary:
-    """Count what a corpus holds.
-
-    Raises:
-        UsageError: it is no corpus.
-    """
+    """Count what a corpus holds, with its table of words on screen if there is one."""
     check_corpus(corpus)
     clips, captions = corpus.clips, corpus.captions
     return CorpusSummary(
@@ -100,7 +96,7 @@ def split_counts(corpus: Corpus) -> dict[str, SplitCounts]:
 
 
 def lengths_s(clips: pl.DataFrame) -> pl.Series:
-    """Return the length of each clip in seconds, null where it is not known; see `CorpusSummary.length_s`."""
+    """Return the length of each clip in seconds, null where it is not known: `end_s - start_s`, else other columns."""
     said = pl.col("duration_s").cast(pl.Float64, strict=False) if "duration_s" in clips.columns else pl.lit(None)
     by_frames = pl.col("frame_count") / pl.col("fps")
     return clips.select(pl.coalesce(pl.col("end_s") - pl.col("start_s"), said, by_frames).alias("length_s")).to_series()

@@ -78,7 +78,7 @@ def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
 
 
 def violations(clips: pl.DataFrame, captions: pl.DataFrame) -> Iterator[str]:
-    """Iterate over a sentence for each broken rule, with its table, row (from 1) and column."""
+    """Iterate over a sentence for each broken rule of a corpus's tables, with table, row (from 1) and column."""
     if clips.height == 0:
         yield "The table clips has no row; a corpus needs at least one clip."
     for table, name, required in ((clips, "clips", ("clip_id",)), (captions, "captions", tuple(captions.columns[:3]))):

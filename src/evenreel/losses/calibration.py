@@ -1,8 +1,8 @@
 """On-screen windows in step with frames: TCD's calibration by cycles (HSC, equations 3 to 5), and its rival.
 
-From a frame to the windows that are like it and back to the frames should lead to where one started: soft nearest
-neighbours both ways (TCC, arXiv 1904.07846, equations 1 to 5). Any consistent one-to-one mapping does that, a wrong one
-too, and windows that say the same thing have no place of their own; neither is fixed here.
+A step from a frame to the most similar windows and back to frames should end where it began: soft nearest neighbours
+both ways (TCC, arXiv 1904.07846, equations 1 to 5). Any consistent one-to-one mapping does that, a wrong one too, and
+windows that say the same thing have no place of their own; neither is fixed here.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Sequence(NamedTuple):
 
 
 class CycleIndices(NamedTuple):
-    """Places where cycles end, for each place that they begin at.
+    """Places where cycles end, for each place where one begins.
 
     Attributes:
         mean: (B, N) soft index mu, places being counted from 1.
-        variance: (B, N) of the soft index.
+        variance: (B, N) of the soft index, in squared places.
     """
 
     mean: Tensor
@@ -38,7 +38,7 @@ class CycleIndices(NamedTuple):
 
 @dataclass(frozen=True)
 class CycleSettings:
-    """Settings of a cycle; see `evenreel.matchers.tcd.settings.TcdSettings` for each."""
+    """Settings of the cycle loss; `evenreel.matchers.tcd.settings.TcdSettings` documents each."""
 
     form: CycleForm = "softmax"
     both_ways: bool = False
@@ -51,7 +51,7 @@ def cycle_indices(start: Sequence, over: Sequence, temperature: Tensor | float, 
 
     Args:
         start: where cycles begin and end, (B, N, D), at least one real a row.
-        over: what they lead over, (B, M, D), likewise.
+        over: the other sequence, (B, M, D), at least one real a row.
         temperature: of the softmax.
         form: `softmax` of cosines; of negative `squared_distance` of the unit vectors; or `printed`: cosines divided by
             their sum. That gives every place the same index, next to the middle, and may divide by nothing.
@@ -81,15 +81,14 @@ def _weights(alike: Tensor, mask: Tensor, temperature: Tensor | float, form: Cyc
 def cycle_loss(frames: Sequence, windows: Sequence, temperature: Tensor | float, settings: CycleSettings) -> Tensor:
     """Compute L_hsc (equation 5), the mean over the cycles of all videos; zero times tau where no video has any text.
 
-    A cycle begins at each frame that has text in a window of its own time. One that began elsewhere could only go over
-    some other window, and would teach that to be like the wrong frame. The paper has text in all windows, because empty
-    ones say so.
+    A cycle begins at each frame that has text in the window of its time; elsewhere it could only lead over a window of
+    another time. In the paper all windows have text, because empty ones say that they are.
 
     Args:
-        frames: of B videos, at least one real a row, real ones first.
-        windows: of the same videos, equal stretches of each, real where some text was read.
+        frames: (B, F, D), at least one real a row, real ones first.
+        windows: (B, O, D) equal stretches of the same videos, real where some text was read.
         temperature: of the softmax.
-        settings: the form of the cycle, its directions and its unit.
+        settings: form of the softmax, directions and unit.
 
     >>> steps = Sequence(torch.eye(3)[None], torch.ones(1, 3, dtype=torch.bool))
     >>> round(cycle_loss(steps, steps, 0.01, CycleSettings()).item(), 6)
@@ -121,14 +120,14 @@ def _off_by(
 
 
 def contrastive_synchrony(frames: Sequence, windows: Sequence, temperature: Tensor | float) -> Tensor:
-    """Compute figure 3's alternative: a frame and the window of its moment belong together, others of the video do not.
+    """Compute the contrastive alternative to cycles (TCD, figure 3): each frame picks the window of its time.
 
     InfoNCE in both directions, over frames whose window has text and over windows with text; where there are not as
     many windows as frames, the middle of a frame's share of the clip says which window is its own.
 
     Args:
-        frames: of B videos, as many real ones first.
-        windows: of the same videos, equal stretches of each.
+        frames: (B, F, D), real ones first.
+        windows: (B, O, D) equal stretches of the same videos, real where some text was read.
         temperature: of the softmax.
     """
     own = _own_windows(frames.mask, windows.mask.shape[1])

@@ -8,18 +8,14 @@ from torch.nn import functional as F
 
 
 def info_nce(scores: Tensor, same: Tensor, logit_scale: Tensor | float = 1.0) -> Tensor:
-    """Compute the symmetric InfoNCE: each caption picks its video out of the batch and each video its caption.
+    """Compute the symmetric InfoNCE, the mean over the batch and both directions: text to video, video to text.
 
-    A caption that also describes another video of the batch does not have it as a negative: such pairs take part in
-    no sum. Calculated in float32 whatever the scores are in.
+    A caption that also describes another video of the batch does not have it as a negative. Computed in float32.
 
     Args:
         scores: (B, B) similarities, the matching pairs on the diagonal.
         same: (B, B) True where caption i describes video j; the diagonal is taken as True.
         logit_scale: factor on the similarities, 1 over the temperature.
-
-    Returns:
-        The mean over both directions and the batch.
 
     >>> import torch
     >>> alike = torch.zeros(4, 4)

@@ -1,4 +1,4 @@
-"""Bounds from below on how much one vector tells of another, to be made larger (TITAN, MM 2023, equation 14).
+"""Lower bounds of the mutual information of two vectors, to be maximised (TITAN, MM 2023, equation 14).
 
 The paper names the estimator of variational information distillation (VID, Ahn et al., CVPR 2019, arXiv 1904.05835,
 equations 2 to 5): `I(t; c) = H(t) - H(t | c) >= H(t) + E log q(t | c)`, for any `q`; with a Gaussian `q` whose mean is
@@ -26,8 +26,8 @@ def gaussian_log_likelihood(values: Tensor, means: Tensor, raw_variances: Tensor
     means the same at every length of vectors. Times D, plus the entropy of `values`, it is the bound.
 
     Args:
-        values: (B, D), what is to be told.
-        means: (B, D), made of what tells it.
+        values: (B, D), the vectors `t`.
+        means: (B, D), predicted from the vectors `c`.
         raw_variances: (D,) of any sign; the variances are their softplus.
 
     Returns:
@@ -45,14 +45,14 @@ def gaussian_log_likelihood(values: Tensor, means: Tensor, raw_variances: Tensor
 
 
 def info_nce_bound(scores: Tensor, same: Tensor | None = None) -> Tensor:
-    """Compute `log B + mean_i log softmax_j(f_ij)_i`, in nats: how far each row finds its own column among all.
+    """Compute the InfoNCE bound `log B + mean_i log softmax_j(f_ij)_i`, in nats.
 
     It is at most `log B`, and at most the mutual information in the mean over batches, whatever the scores are.
 
     Args:
         scores: (B, B) logits `f(t_i, c_j)`, those of rows that belong together on the diagonal.
-        same: (B, B) bool, rows of one value: what belongs to one of them is not held against another, and `B` is the
-            number of the others and itself. None where all differ.
+        same: (B, B) True where rows i and j have one value; they are no negatives of each other, and `B` counts only
+            the others and the row itself. None where all differ.
 
     Returns:
         A number, in the type of the scores.

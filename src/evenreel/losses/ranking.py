@@ -1,8 +1,8 @@
 """The ranking loss of HGR (Chen et al., CVPR 2020), and which pairs of a batch take part in it.
 
-A matching pair has to lead every other pair of its row and its column by a margin, a negative that comes nearer costs
-what it lacks. Relevance-aware mining (Falcon et al., arXiv 2203.08688) looks at how far a pair is relevant first: RAN
-takes no relevant pair for a negative; RANP also has the worst placed relevant pair lead the negatives.
+A matching pair has to lead every other pair of its row and its column by a margin; the loss is what a lead lacks.
+Relevance-aware mining (Falcon et al., arXiv 2203.08688) looks at how far a pair is relevant first: RAN takes no
+relevant pair as a negative; RANP also has the lowest relevant pair lead the negatives.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RankingSettings:
     Attributes:
         margin: Delta, by how much a matching pair has to lead a negative, in the unit of the scores.
         mining: `hardest`: the negative with the highest score of each row and column; `all`: each of them; `ran`: the
-            hardest of those that are not relevant; `ranp`: likewise, and the relevant pair with the lowest score has to
+            hardest of those that are not relevant; `ranp`: as `ran`, and the relevant pair with the lowest score has to
             lead too.
         tau_neg: of `ran` and `ranp`: from this relevance on a pair is no negative.
         tau_pos: of `ranp`: from this relevance on a pair is one that has to lead.
@@ -87,15 +87,15 @@ def ranking_hinge(
     Args:
         scores: (B, B) similarities, a caption a row and a video a column, the matching pairs on the diagonal.
         same: (B, B) True where caption i describes video j; the diagonal is taken as True.
-        settings: the margins, and who takes part.
+        settings: the margins, and which pairs take part.
         relevance: (B, B) degrees, 0 to 1, to which video j answers caption i; only `ran` and `ranp` look at them.
 
     Returns:
-        The terms `text_to_video`, where a caption's own video leads, and `video_to_text`; of `ranp` also
-        `text_to_video_positive` and `video_to_text_positive`. The loss is their sum.
+        The terms `text_to_video` and `video_to_text`; of `ranp` also `text_to_video_positive` and
+        `video_to_text_positive`. The loss is their sum.
 
     Raises:
-        UsageError: the mining asks for degrees of relevance, and there are none.
+        UsageError: the mining needs degrees of relevance, and there are none.
 
     >>> import torch
     >>> scores = torch.tensor([[0.6, 0.5, 0.1], [0.2, 0.7, 0.3], [0.9, 0.0, 0.8]])
@@ -126,20 +126,20 @@ def ranking_hinge(
 
 
 def lead_hardest(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Compute `mean_i [margin + max_j scores_ij - leading_i]_+`, j the negatives of row i; 0 of a row that has none.
+    """Compute the hinge `mean_i [margin + max_j scores_ij - leading_i]_+`, j the negatives of row i.
 
-    Args:
-        leading: (B,) scores that have to lead; infinite where nothing has to.
-        scores: (B, B).
-        negatives: (B, B) True = takes part.
-        margin: by how much.
+    0 where it has none.
+
+    Shapes: leading (B,), infinite where nothing has to lead; scores and negatives (B, B), True = takes part.
     """
     hardest = scores.masked_fill(~negatives, -torch.inf).amax(dim=1)
     return (margin + hardest - leading).relu().mean()
 
 
 def lead_all(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Compute `mean_i mean_j [margin + scores_ij - leading_i]_+`, j the negatives of row i; see `lead_hardest`.
+    """Compute the hinge `mean_i mean_j [margin + scores_ij - leading_i]_+`, j the negatives of row i.
+
+    See `lead_hardest`.
 
     Where all other pairs are negatives that is the published sum over B(B - 1). A row with few of them counts as any.
     """
@@ -148,16 +148,10 @@ def lead_all(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) 
 
 
 def lowest_leads(scores: Tensor, negatives: Tensor, positives: Tensor, margin: float) -> Tensor:
-    """Compute `lead_hardest` for the lowest score among the positives of each row, RANP's second term.
+    """Compute the hinge of `lead_hardest` for the lowest score among the positives of each row, RANP's second term.
 
-    Where the two thresholds overlap, as they do as printed, a pair can be both; it is then no negative here, for no
-    pair can lead itself.
-
-    Args:
-        scores: (B, B).
-        negatives: (B, B) True = takes part.
-        positives: (B, B) likewise, without the diagonal.
-        margin: by how much.
+    Positives are (B, B), True = takes part, without the diagonal. A pair that is positive and negative, as the printed
+    thresholds allow, is no negative here, for no pair can lead itself.
     """
     lowest = scores.masked_fill(~positives, torch.inf).amin(dim=1)
     return lead_hardest(lowest, scores, negatives & ~positives, margin)

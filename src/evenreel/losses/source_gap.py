@@ -1,4 +1,4 @@
-"""What a preference for generated videos costs (Generative Ghost, arXiv 2502.07327, section 5.1).
+"""Losses against a preference for generated videos (Generative Ghost, arXiv 2502.07327, section 5.1).
 
 The gap of a pair is `r(G, C) - r(R, C)`: by how much the generated video G fits a caption C better than the real video
 R that G mirrors. Both answer the caption equally well, so whatever the gap is, it is not relevance.
@@ -18,13 +18,13 @@ def source_hinge(
 ) -> Tensor:
     """Compute `sum_i m_i [r(G_i, C_i) - r(R_i, C_i) + margin]_+`, the published term: generated videos may not lead.
 
-    It does not mind how far real videos lead, so that training with it can end in a preference for them.
+    It sets no limit to the lead of real videos, so training with it can end in a preference for them.
 
     Args:
         real: (B,) scores of captions and their real videos.
         generated: (B,) scores of the same captions and the mirrors of these videos.
         kept: (B,) True = takes part, the paper's `m`.
-        margin: by how much real videos have to lead for nothing to be paid.
+        margin: lead of real videos from which the loss is 0.
         reduction: `sum`, which grows with the batch, or `mean` over the pairs that take part.
 
     Returns:

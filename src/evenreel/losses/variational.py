@@ -1,4 +1,4 @@
-"""What a caption costs that is written word by word, and a Gaussian that is no standard one (BiMa, arXiv 2506.03589).
+"""Negative log likelihood of captions word by word, and the KL divergence of Gaussians (BiMa, arXiv 2506.03589).
 
 Both add up over the tokens of a caption. The paper takes these sums as they are; a sum grows with the caption, and so
 does what its weight means. The default is the mean over a caption's tokens; both take the mean over captions.
@@ -25,11 +25,11 @@ def gaussian_kl(
     """Compute `KL(N(mu, sigma^2) || N(0, I)) = 1/2 sum_d (mu_d^2 + sigma_d^2 - 1 - log sigma_d^2)` (equation 7).
 
     Args:
-        mu: (B, L, D).
+        mu: (B, L, D) means.
         log_variance: (B, L, D), log sigma^2.
         mask: (B, L) True = real, at least one a row.
         reduction: over the tokens of a row.
-        free_nats: what a token may have for nothing: it costs this much where its divergence is less.
+        free_nats: least cost of a token, also where its divergence is less.
 
     Returns:
         The mean over rows, in float32.
@@ -46,12 +46,12 @@ def gaussian_kl(
 
 
 def active_units(mu: Tensor, mask: Tensor, least: float = 0.01) -> Tensor:
-    """Count the numbers of a latent of D that say anything: their means vary by more than `least` over tokens.
+    """Count the dimensions of a latent (of D) in use: those whose means vary by more than `least` over tokens.
 
-    (Burda et al., Importance Weighted Autoencoders, arXiv 1509.00519.) None: the latent has collapsed to its prior.
+    (Burda et al., Importance Weighted Autoencoders, arXiv 1509.00519.) At 0 the latent has collapsed to its prior.
 
     Args:
-        mu: (B, L, D).
+        mu: (B, L, D) means.
         mask: (B, L) True = real.
         least: variance over all real tokens.
 
@@ -71,13 +71,13 @@ def active_units(mu: Tensor, mask: Tensor, least: float = 0.01) -> Tensor:
 def overlap(content: Tensor, bias: Tensor, mask: Tensor) -> Tensor:
     """Compute the mean squared cosine of the bias and the content of words, each less its mean over words.
 
-    It is no term of the paper. Where content and bias are added up before a caption is written from them, a bias that
-    repeats the content makes it louder against the noise of the draw, and so it does. A loss that keeps two parts of a
-    representation apart is that of domain separation networks (arXiv 1608.06019, equation 5).
+    It is no term of the paper. A caption is written from the sum of content and bias, and a bias that repeats the
+    content makes it louder against the noise of the draw. (After the difference loss of domain separation networks,
+    arXiv 1608.06019, equation 5.)
 
     Args:
-        content: (B, L, D); nothing is learned through it.
-        bias: (B, L, D), the mean of each word's.
+        content: (B, L, D); gets no gradient.
+        bias: (B, L, D), mean of the latent of each word.
         mask: (B, L) True = real.
 
     Returns:
@@ -93,14 +93,15 @@ def overlap(content: Tensor, bias: Tensor, mask: Tensor) -> Tensor:
 
 
 def token_nll(states: Tensor, words: Tensor, targets: Tensor, mask: Tensor, reduction: Reduction = "mean") -> Tensor:
-    """Compute `-sum_l log p(T_l | ...)`, `p` the softmax of the products with the vectors of words (equations 6, 8).
+    """Compute the negative log likelihood of captions, `-sum_l log p(T_l | ...)` (equations 6, 8).
 
-    The products with all words of a vocabulary are made in chunks, and again for their gradient where there is more
-    than one: at 128 captions of 32 words and 10,000 words of a vocabulary they would take 164 MB, several times over.
+    `p` is the softmax of products with the word vectors. The products with all words of a vocabulary are made in
+    chunks, and again for their gradient where there is more than one: at 128 captions of 32 words and 10,000 words of a
+    vocabulary they would take 164 MB, several times over.
 
     Args:
-        states: (B, L, D), what is known before each word.
-        words: (C, D).
+        states: (B, L, D) of the decoder before each word.
+        words: (C, D) vectors of the vocabulary.
         targets: (B, L) numbers of the words that follow, from 0 to C - 1.
         mask: (B, L) True = real, at least one a row.
         reduction: over the words of a caption.

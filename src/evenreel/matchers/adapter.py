@@ -1,7 +1,7 @@
-"""A trainable map in front of a matcher, so that one with few parameters of its own can learn on frozen features.
+"""A trainable map in front of a matcher, so that one with few parameters of its own can be trained on frozen features.
 
-The map is residual and its last layer starts as zero (as in Houlsby et al., arXiv 1902.00751, and CLIP-Adapter,
-arXiv 2110.04544), so that training starts at the wrapped matcher.
+The map is residual and its last layer starts as zero (as in Houlsby et al., arXiv 1902.00751, and CLIP-Adapter, arXiv
+2110.04544), so that training starts at the wrapped matcher.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from evenreel.settings_checks import SHARE, check_settings, one_of
 
 @dataclass(frozen=True)
 class AdapterSettings:
-    """Maps of an adapted matcher.
+    """Settings of the residual maps in front of a matcher.
 
     Attributes:
         kind: `linear`, or `mlp` with one hidden layer of D units and GELU; `none` for no map, which leaves the windows.
         shared: one map for both sides, instead of one for text features (words, sentences, on-screen windows) and one
             for frames.
         dropout: share of the hidden units of `mlp` that are dropped while training.
-        windows: let on-screen windows stand beside the frames, for matchers that know nothing of windows.
+        windows: add on-screen windows to the frames, for matchers that do not read windows themselves.
     """
 
     kind: Literal["linear", "mlp", "none"] = "linear"
@@ -61,15 +61,7 @@ class ResidualMap(nn.Module):
         self.change = nn.Sequential(*before, last)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Map the real vectors.
-
-        Args:
-            vectors: (..., D) of any length.
-            mask: (...) True = real.
-
-        Returns:
-            (..., D), rows of unit length, zero where nothing is real.
-        """
+        """Map real vectors (..., D) of any length to unit length; zero where the mask (...) is False."""
         unit = self.scale * F.normalize(vectors, dim=-1)
         return F.normalize(unit + self.change(unit), dim=-1).masked_fill(~mask[..., None], 0.0)
 

@@ -23,15 +23,15 @@ VectorMap = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class TextBatch:
-    """Captions.
+    """Features of Q captions as tensors.
 
     Attributes:
-        ids: Q ids of captions.
+        ids: of Q captions.
         words: (Q, W, D) of any length, zero where there is no word.
         word_mask: (Q, W) True = real, at least one a row.
         sentence: (Q, D), rows of unit length.
         graphs: Q role graphs, for matchers that read these; None for all others.
-        vector_map: what these matchers are to change the vectors with that they make of captions; None for no change.
+        vector_map: applied by such matchers to the vectors that they make of captions; None for no change.
     """
 
     ids: tuple[str, ...]
@@ -44,16 +44,16 @@ class TextBatch:
 
 @dataclass(frozen=True, eq=False)
 class VideoBatch:
-    """Videos.
+    """Features of V videos as tensors.
 
     Attributes:
-        ids: V ids of clips.
+        ids: of V clips.
         frames: (V, T, D), rows of unit length, zero where there is no frame.
         frame_mask: (V, T) True = real, at least one a row.
         times_s: (V, T) time of each frame in its clip.
-        on_screen: their on-screen text; None where nobody read it.
-        pretrained_mean: (V, D) mean of the frames as a tower saw them that learns nothing, where `frames` are changed
-            since: by an adapter, or by learning. None where they are as it saw them, see `pretrained_mean_of`.
+        on_screen: vectors of on-screen text; None where it was not read.
+        pretrained_mean: (V, D) mean of the frames as the frozen tower encodes them, where an adapter or training has
+            changed `frames`; None where `frames` are these, see `pretrained_mean_of`.
     """
 
     ids: tuple[str, ...]
@@ -81,18 +81,18 @@ class Counterparts:
 
 @dataclass(frozen=True, eq=False)
 class PairBatch:
-    """B captions, each with the video at the same place.
+    """B captions and the video of each, at the same place.
 
     Attributes:
-        text: the captions.
-        video: the videos; one that several captions describe stands there several times.
+        text: B captions.
+        video: B videos; one that several captions describe is there several times.
         same: (B, B) True where caption i describes video j, as it does on the diagonal.
-        counterpart: the other videos, for losses that compare the two (`evenreel.debias.source.contrast`); None for all
-            others. They are negatives of nothing.
+        counterpart: real or generated mirrors of the videos, for losses that compare the two
+            (`evenreel.debias.source.contrast`), never negatives; None for other losses.
         relevance: (B, B) degrees, 0 to 1, to which video j answers caption i, from verb and noun classes; None where
-            training does not ask for them.
-        strata: (B,) number of the stratum of each video's length, from 0; None where training does not divide.
-        texts: B captions as they are written; None where nobody says.
+            training does not use them.
+        strata: (B,) number of the stratum of each video's length, from 0; None where training has no strata.
+        texts: B captions as written; None where not known.
     """
 
     text: TextBatch
@@ -105,7 +105,7 @@ class PairBatch:
 
 
 def pretrained_mean_of(video: VideoBatch) -> Tensor:
-    """(V, D) the mean of each video's real frames as a tower saw them that learns nothing, of any length."""
+    """Return the mean (V, D) of each video's real frames as the frozen tower encodes them, of any length."""
     if video.pretrained_mean is not None:
         return video.pretrained_mean
     return masked_mean(video.frames, video.frame_mask)
@@ -154,7 +154,7 @@ def to_device(batch: Batch, device: torch.device | str) -> Batch:
 
 
 def with_tensors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
-    """Change every tensor of a batch, in the order of its fields; what is no tensor stays as it is."""
+    """Apply a function to every tensor of a batch, in the order of its fields."""
     changed: dict[str, Any] = {}
     for field in fields(batch):
         value = getattr(batch, field.name)

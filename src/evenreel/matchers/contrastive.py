@@ -1,4 +1,4 @@
-"""The loss of most matchers: InfoNCE of the scores of a batch, at a temperature that is learned."""
+"""The loss of most matchers: InfoNCE of the scores of a batch, with a trained temperature."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenreel.matchers.matcher import Matcher
 
 
 def logit_scale_at(temperature: float) -> nn.Parameter:
-    """Return a `Matcher.logit_scale` for training to start from.
+    """Make the parameter `Matcher.logit_scale`, the logarithm of 1 / temperature, for training to start from.
 
     >>> round(logit_scale_at(0.01).exp().item())
     100

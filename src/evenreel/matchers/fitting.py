@@ -9,7 +9,7 @@ from evenreel.types import RoleGraph
 
 
 class LearnedFrom(NamedTuple):
-    """Training data of a run, as far as settings may depend on it.
+    """Training data of a run that settings may depend on.
 
     Attributes:
         graphs: role graphs of the captions; empty where no matcher reads them (`Limits.graphs`).

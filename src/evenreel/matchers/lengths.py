@@ -20,8 +20,8 @@ def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str], counted
         items: (N, L, D).
         mask: (N, L) True = real.
         limit: number of places that there are parameters for.
-        names: name of a row, and of the setting of the limit: `("clip", "frames")`.
-        counted: name of the items, where it is another one.
+        names: for the message, of a row and of the setting of the limit: `("clip", "frames")`.
+        counted: for the message, name of the items where it is not that of the setting.
 
     Raises:
         UsageError: there is a real item past the limit.
@@ -35,8 +35,8 @@ def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) 
     """Refuse captions and videos that are too long for a matcher, before any of them is encoded.
 
     Raises:
-        UsageError: one is too long (the sentence has the length of the longest of all), or captions have not what the
-            matcher reads: features of a text tower, or role graphs.
+        UsageError: one is too long (the message has the longest of all), or captions lack what the matcher reads:
+            features of a text tower, or role graphs.
     """
     _check_read(matcher, texts)
     check_words(matcher, texts.word_mask)
@@ -70,8 +70,8 @@ def check_texts(matcher: Matcher, texts: TextBatch) -> None:
     Where the matcher reads their role graphs, features of words and sentences are not looked at.
 
     Raises:
-        UsageError: a caption has no word, a feature is no number, features have another length than the matcher's, or
-            captions have not what it reads: features of a text tower, or role graphs.
+        UsageError: a caption has no word, a feature is not finite, features have another length than the matcher's, or
+            captions lack what it reads: features of a text tower, or role graphs.
     """
     _check_read(matcher, texts)
     if matcher.limits.graphs:
@@ -87,7 +87,7 @@ def check_videos(matcher: Matcher, videos: VideoBatch) -> None:
     """Refuse videos that no matcher can score.
 
     Raises:
-        UsageError: a video has no frame, a feature is no number, or features have another length than the matcher's.
+        UsageError: a video has no frame, a feature is not finite, or features have another length than the matcher's.
     """
     _check_dimension(matcher, videos.frames, "frames")
     _check_rows(videos.frame_mask.any(1), videos.ids, "The video {} has no frame; leave it out.")

@@ -15,12 +15,12 @@ class Limits(NamedTuple):
     Attributes:
         dimension: D, the length of the features.
         words: most words of a caption; None for any number.
-        frames: most frames of a video, likewise.
-        windows: whether on-screen windows stand among the frames and count as such.
+        frames: most frames of a video; None for any number.
+        windows: whether on-screen windows are among the frames and count as such.
         own_windows: most on-screen windows of a video, where the matcher reads them itself; None for any number.
         graphs: whether it reads the role graphs of captions, and no features of them.
-        captions: where it does, the length of the vectors that it makes of captions; `TextBatch.vector_map` sees these.
-        seen: whether it asks how a tower that never learned saw the frames (`VideoBatch.pretrained_mean`).
+        captions: of such a matcher, length of the vectors that it makes of captions, which `TextBatch.vector_map` maps.
+        seen: whether it uses the frames as the frozen tower encodes them (`VideoBatch.pretrained_mean`).
     """
 
     dimension: int
@@ -64,10 +64,10 @@ class Matcher(Protocol):
 
 @runtime_checkable
 class StartsFromFile(Protocol):
-    """A matcher, or a part of one, that loads some first weights from a file that its settings name."""
+    """A matcher, or a part of one, that loads initial weights from a file that its settings name."""
 
     def read_start(self) -> None:
-        """Load the weights, once, when training begins; not where a checkpoint has all weights.
+        """Load the weights once, when training begins; not when a checkpoint is loaded, which has all weights.
 
         Raises:
             UsageError: the file cannot be read, or its weights do not fit.
@@ -76,7 +76,7 @@ class StartsFromFile(Protocol):
 
 @runtime_checkable
 class LearnsMore(Protocol):
-    """A matcher with parts that only its loss needs: checkpoints leave them out, and training begins them anew."""
+    """A matcher with parts that only its loss needs: checkpoints leave them out, and training starts them anew."""
 
     training_only: tuple[str, ...]
     """Names of these parts, as attributes of the module; each is None where it is left out, as after loading."""
@@ -103,7 +103,7 @@ class TellsParts(Protocol):
 
 @runtime_checkable
 class Coarse(Protocol):
-    """A matcher with a cheap score of the same states, to find the pairs that are worth `score`."""
+    """A matcher with a cheap score of the same states, to choose the pairs that get the full score."""
 
     def coarse(self, text: Any, video: Any) -> Tensor:
         """Score states of captions and videos, (Q, V), at the cost of one product of vectors a pair."""

@@ -20,7 +20,7 @@ class MeanPoolSettings:
     """Settings of the mean of frames.
 
     Attributes:
-        temperature: at the start of training; CLIP ends its own at 0.01.
+        temperature: of the loss at the start of training; CLIP's ends at 0.01.
     """
 
     temperature: float = 0.01
@@ -36,7 +36,7 @@ class PooledVectors(NamedTuple):
 
 
 class MeanPool(nn.Module):
-    """Scores by the cosine of the sentence and the mean frame."""
+    """Matcher that scores by the cosine of the sentence and the mean frame."""
 
     def __init__(self, dimension: int, settings: MeanPoolSettings) -> None:
         super().__init__()

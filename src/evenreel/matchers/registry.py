@@ -22,17 +22,16 @@ from evenreel.matchers.x_pool import XPool, XPoolSettings
 
 
 class Entry(NamedTuple):
-    """A matcher by its name.
+    """A matcher in the registry: its class, settings, and what training does before it is built.
 
     Attributes:
         matcher: a class that is built from the dimension D and its settings.
         settings: the class of these settings.
-        graphs: whether it reads the role graphs of captions, as its limits say.
-        fit: what completes the settings before training; None where they are complete as they are.
-        uses: what a matcher of some settings knows of other splits than the one it learns from, in words; None for
-            nothing.
-        windows: whether a matcher of some settings reads on-screen windows itself, and not only where they stand among
-            the frames; None for never.
+        graphs: whether it reads the role graphs of captions.
+        fit: function that completes the settings before training; None where they need no training data.
+        uses: function that names, in words, what the settings use of other splits than the training split; None for
+            none.
+        windows: function that returns whether settings have on-screen windows read apart from frames; None for never.
     """
 
     matcher: type[Any]

@@ -1,4 +1,4 @@
-"""Scores of a caption and its shortlist: of chosen pairs, with their parts where a matcher has some.
+"""Scores of chosen pairs only: a caption and the clips of its shortlist, with their parts where a matcher has some.
 
 Some matchers are too expensive for every pair, so a cheap score chooses the clips they score.
 """
@@ -31,13 +31,13 @@ class PartedScores(NamedTuple):
 def score_with_parts(
     matcher: Matcher, text: Encoded, videos: Encoded, budget_bytes: int = DEFAULT_BUDGET_BYTES
 ) -> PartedScores:
-    """Score one caption and some videos, each pair once: where the matcher has parts the score is their mean.
+    """Score one caption and V videos, each pair once; where the matcher has parts, return them too.
 
     Args:
         matcher: on the device where the work is to be done.
         text: one caption, encoded by the matcher.
         videos: V videos, encoded by the matcher.
-        budget_bytes: as in `MatcherScores`.
+        budget_bytes: most memory that scoring takes, as in `MatcherScores`.
 
     Raises:
         UsageError: there is not one caption, or no video.
@@ -66,10 +66,10 @@ def score_shortlists(
         texts: Q captions, encoded by the matcher.
         videos: V videos, encoded by the matcher.
         places: (Q, K) rows in `videos`.
-        budget_bytes: as in `MatcherScores`.
+        budget_bytes: most memory that scoring takes, as in `MatcherScores`.
 
     Returns:
-        (Q, K), as the matcher scores these pairs among all.
+        Scores (Q, K), equal to those of the full table.
 
     Raises:
         UsageError: there is no caption or no place in a shortlist, or not a shortlist for each caption.

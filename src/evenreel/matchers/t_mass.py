@@ -1,7 +1,7 @@
-"""A caption as a cloud instead of a point: T-MASS (CVPR 2024, arXiv 2403.17998, section 3).
+"""T-MASS (CVPR 2024, arXiv 2403.17998, section 3): a caption as a cloud of vectors instead of a point.
 
-Text is `t + radius * noise`, where the radius comes from the similarities of the caption and the frames. Training
-draws once; evaluation draws several times and keeps the draw that fits best. Videos are pooled as in X-Pool.
+Text is `t + radius * noise`, where the radius comes from the similarities of the caption and the frames. Training draws
+once; evaluation draws several times and keeps the draw that fits best. Videos are pooled as in X-Pool.
 
 Evaluation here compares, for each pair, draws of this caption for this video with this video pooled by this caption.
 The public evaluation pools a video by the caption that describes it, whatever caption is asked about.
@@ -33,19 +33,19 @@ CHUNK_NUMBERS = 2**21
 
 @dataclass(frozen=True)
 class TMassSettings:
-    """The cloud and the pooling.
+    """Settings of T-MASS: the noise and radius of a caption's cloud, and the pooling of frames.
 
     Attributes:
         max_frames: most frames a clip may have; the radius has weights for each.
-        prior: of the noise: `uniform` from 0 to 1, or `normal` around 0.
+        prior: distribution of the noise: `uniform` from 0 to 1, or `normal` around 0.
         prior_std: standard deviation of `normal`; the paper's for LSMDC is the default.
-        radius: at the start of training, where entries of the text are of size one. CLIP's text vectors are about 10
-            long, so 2.3 starts where the public code does with ViT-B/32.
-        trials: draws of evaluation.
-        noise_seed: of the draws of evaluation, which are the same for every pair.
-        support_weight: weight of the loss at the rim of the cloud that faces the video.
-        dropout: of the pooling, while training.
-        temperature: at the start of training.
+        radius: of the cloud at the start of training, where entries of the text are of size one. CLIP's text vectors
+            are about 10 long, so 2.3 starts where the public code does with ViT-B/32.
+        trials: number of draws in evaluation.
+        noise_seed: seed of the draws in evaluation, which are the same for every pair.
+        support_weight: weight of the loss at the point of the cloud's rim that is nearest to the video.
+        dropout: share of values dropped in the pooling while training.
+        temperature: of the loss at the start of training.
     """
 
     max_frames: int = 12
@@ -92,7 +92,7 @@ class TMassVideo(NamedTuple):
 
 
 class TMass(nn.Module):
-    """Stochastic text against text-conditioned video."""
+    """T-MASS matcher: stochastic text against text-conditioned video."""
 
     noise: Tensor
 
@@ -110,7 +110,7 @@ class TMass(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> TMassText:
-        """Encode sentences and their queries."""
+        """Encode sentences and attention queries, (Q, D) each."""
         sentence = F.normalize(text.sentence, dim=-1)
         return TMassText(sentence, self.pooling.queries(sentence))
 
@@ -132,9 +132,9 @@ class TMass(nn.Module):
         return torch.cat([torch.cat([self._score(some, others) for others in videos], dim=1) for some in texts])
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE of one draw of each caption, and of the point of its cloud that faces its video.
+        """Compute the InfoNCE of one draw of each caption, and of the point of the cloud's rim nearest to the video.
 
-        A caption's radius is that of its own video; the noise is of the global random state.
+        A caption's radius is that of its own video; noise is drawn with the global random state.
         """
         sentence, (frames, mask) = F.normalize(batch.text.sentence, dim=-1), self._frames(batch.video)
         pooled = self.pooling(sentence, frames, mask)
@@ -172,19 +172,12 @@ class TMass(nn.Module):
 
 
 def best_draw(centre: Tensor, radius: Tensor, pooled: Tensor, noise: Tensor) -> Tensor:
-    """Compute the cosine of each pair's video and the draw `centre + radius * noise[n]` that is most like it.
+    """Compute the cosine (Q, V) of each pair's video and the most similar draw `centre + radius * noise[n]`.
 
-    Draws are not written down: their products with the video and their lengths are sums over D of products of the
-    noise and the pair's vectors.
+    Draws are not written down: their products with the video and their lengths are sums over D of products of the noise
+    and the pair's vectors.
 
-    Args:
-        centre: (Q, D).
-        radius: (Q, V, D).
-        pooled: (Q, V, D), rows of unit length.
-        noise: (N, D), the same for every pair.
-
-    Returns:
-        (Q, V).
+    Shapes: centre (Q, D); radius and pooled (Q, V, D), pooled of unit length; noise (N, D), the same for every pair.
 
     >>> up, video = torch.tensor([[0.0, 1.0]]), torch.tensor([[[1.0, 0.0]]])
     >>> noise = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])  # to the right, where the video is, and to the left

@@ -25,14 +25,14 @@ from evenreel.similarity.pooling import masked_mean
 
 @dataclass(frozen=True)
 class TemporalSettings:
-    """The transformer over the frames of a clip.
+    """Settings of the transformer over the frames of a clip.
 
     Attributes:
         layers: transformer blocks.
         heads: attention heads; a divisor of D.
         max_frames: most frames a clip may have: one learned position each.
         dropout: share of values dropped after attention and in the feed-forward part, while training.
-        temperature: at the start of training.
+        temperature: of the loss at the start of training.
     """
 
     layers: int = 4
@@ -69,14 +69,9 @@ class TemporalTransformer(nn.Module):
         self.blocks = nn.ModuleList(_block(dimension, settings) for _ in range(settings.layers))
 
     def forward(self, frames: Tensor, frame_mask: Tensor) -> Tensor:
-        """Apply the blocks to frames.
+        """Apply the blocks to unit frames (V, T, D), mask (V, T), True = real.
 
-        Args:
-            frames: (V, T, D), rows of unit length.
-            frame_mask: (V, T) True = real.
-
-        Returns:
-            (V, T, D), rows of unit length, zero where there is no frame.
+        Return unit rows, zero where there is no frame.
 
         Raises:
             UsageError: a clip has more frames than there are positions.
@@ -123,7 +118,7 @@ def _block(dimension: int, settings: TemporalSettings) -> nn.TransformerEncoderL
 
 
 class Temporal(nn.Module):
-    """Scores by the cosine of the sentence and the mean of the frames after the transformer."""
+    """Matcher that scores by the cosine of the sentence and the mean of the frames after the transformer."""
 
     def __init__(self, dimension: int, settings: TemporalSettings) -> None:
         super().__init__()

@@ -33,8 +33,8 @@ class WtiSettings:
         temporal_layers: blocks of CLIP4Clip's temporal transformer over the frames; 0 for none.
         heads: attention heads of these blocks.
         max_frames: most frames a clip may have where there are such blocks.
-        dropout: dropout of these blocks.
-        temperature: at the start of training.
+        dropout: share of values dropped in these blocks while training.
+        temperature: of the loss at the start of training.
     """
 
     kind: Literal["ti", "wti"] = "wti"
@@ -59,7 +59,7 @@ class WtiSettings:
 
 
 class Wti(nn.Module):
-    """Scores by the mean of each word's best frame and each frame's best word, weighted.
+    """Matcher that scores by the weighted means of each word's best frame and each frame's best word.
 
     Raises:
         UsageError: D is no multiple of the number of heads of temporal blocks.
@@ -83,11 +83,11 @@ class Wti(nn.Module):
         return weighted_tokens(self.frames_of(video), video.frame_mask, self.frame_weights)
 
     def words_of(self, text: TextBatch) -> Tensor:
-        """Return words as they are compared, (Q, W, D), rows of unit length."""
+        """Return words as they are compared with frames, (Q, W, D), rows of unit length."""
         return F.normalize(text.words, dim=-1)
 
     def frames_of(self, video: VideoBatch) -> Tensor:
-        """Return frames as they are compared, after temporal blocks if any, (V, T, D), rows of unit length."""
+        """Return frames as compared with words, after temporal blocks if any, (V, T, D), rows of unit length."""
         frames = F.normalize(video.frames, dim=-1)
         if self.temporal is not None:
             frames = self.temporal(frames, video.frame_mask)

@@ -32,13 +32,13 @@ class XClipSettings:
 
     Attributes:
         max_words: most words a caption may have; the mixes of words are of this size.
-        max_frames: most frames a clip may have, likewise.
-        attention_temperature: of the softmax that weights words and frames.
-        temporal_layers: transformer blocks over the frames before their mean; the frames that are compared one by
-            one do not go through them. 0 for none.
+        max_frames: most frames a clip may have; the mixes of frames are of this size.
+        attention_temperature: temperature of the softmax that weights words and frames.
+        temporal_layers: transformer blocks over the frames before their mean; the frames that are compared one by one
+            do not go through them. 0 for none.
         heads: attention heads of these blocks.
-        dropout: of these blocks.
-        temperature: at the start of training.
+        dropout: share of values dropped in these blocks while training.
+        temperature: of the loss at the start of training.
     """
 
     max_words: int = 32
@@ -85,7 +85,7 @@ class XClipVideo(NamedTuple):
 
 
 class XClip(nn.Module):
-    """Multi-grained contrast; every learned matrix starts as the identity."""
+    """X-CLIP matcher: multi-grained contrast; every learned matrix starts as the identity."""
 
     def __init__(self, dimension: int, settings: XClipSettings) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class XClip(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> XClipText:
-        """Encode sentences and words.
+        """Encode sentences (Q, D) and words (Q, W, D).
 
         Raises:
             UsageError: a caption has more words than the mixes.
@@ -112,7 +112,7 @@ class XClip(nn.Module):
         return XClipText(F.normalize(text.sentence, dim=-1), words, mask)
 
     def encode_video(self, video: VideoBatch) -> XClipVideo:
-        """Encode videos and frames.
+        """Encode videos (V, D) and frames (V, F, D).
 
         Raises:
             UsageError: a clip has more frames than the mixes.

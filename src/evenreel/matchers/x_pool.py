@@ -1,4 +1,4 @@
-"""Videos pooled by each caption for itself: X-Pool (arXiv 2203.15086, 3.3 and 3.4).
+"""X-Pool (arXiv 2203.15086, 3.3 and 3.4): videos pooled by each caption for itself.
 
 A caption attends to the frames of a video and is compared with what it gets. A video thus looks different to each
 caption, also to the wrong ones: every entry of the table has the video pooled by the caption of that entry.
@@ -23,11 +23,11 @@ from evenreel.similarity.conditioned import AskingTexts, AttendedVideos, PooledV
 
 @dataclass(frozen=True)
 class XPoolSettings:
-    """Settings of training; all sizes are those of the features.
+    """Settings of X-Pool; all sizes are those of the features.
 
     Attributes:
         dropout: share of the linear map's output that is dropped while training.
-        temperature: at the start of training.
+        temperature: of the loss at the start of training.
     """
 
     dropout: float = 0.3
@@ -42,10 +42,6 @@ class TextConditionedPooling(nn.Module):
 
     Every map starts as the identity. Inside, entries are of size one (unit vectors times the square root of D), so that
     what a normalisation adds to variances is small beside them.
-
-    Args:
-        dimension: D.
-        dropout: on the output of the linear map.
     """
 
     def __init__(self, dimension: int, dropout: float = 0.0) -> None:
@@ -59,15 +55,12 @@ class TextConditionedPooling(nn.Module):
         self.norm_output = nn.LayerNorm(dimension)
 
     def forward(self, sentence: Tensor, frames: Tensor, frame_mask: Tensor) -> Tensor:
-        """Pool videos by each caption, not to unit length.
+        """Pool the frames of each video by each caption: vectors (Q, V, D), not of unit length.
 
         Args:
             sentence: (Q, D), rows of unit length.
             frames: (V, T, D), rows of unit length.
             frame_mask: (V, T) True = real, at least one a row.
-
-        Returns:
-            (Q, V, D).
         """
         return self.pool(self.queries(sentence), *self.keys_and_values(frames), frame_mask)
 
@@ -85,7 +78,7 @@ class TextConditionedPooling(nn.Module):
         return self.to_key(frames), self.to_output(self.to_value(frames))
 
     def pool(self, queries: Tensor, keys: Tensor, values: Tensor, frame_mask: Tensor) -> Tensor:
-        """Pool all pairs as written in the paper, with D numbers each, (Q, V, D)."""
+        """Pool all pairs as written in the paper, with D numbers each: (Q, V, D)."""
         logits = torch.einsum("qd,vtd->qvt", queries, keys).masked_fill(~frame_mask, float("-inf"))
         pooled = self.norm_pooled(torch.einsum("qvt,vtd->qvd", logits.softmax(-1), values))
         output: Tensor = self.norm_output(pooled + self.dropout(self.linear(pooled)))
@@ -124,7 +117,7 @@ class TextConditionedPooling(nn.Module):
 
 
 class XPool(nn.Module):
-    """Scores by the cosine of the sentence and the video pooled for it."""
+    """X-Pool matcher: the cosine of the sentence and the video pooled for it."""
 
     def __init__(self, dimension: int, settings: XPoolSettings) -> None:
         super().__init__()

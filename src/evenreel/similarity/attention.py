@@ -7,13 +7,13 @@ from torch import Tensor
 
 
 def attend(alike: Tensor, mix: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """Combine the similarities to the L parts of something to one, for n things at once.
+    """Attend over the similarities of n things to L parts, and sum them with the weights.
 
     The parts are the last axis but one: with the n things last, every step runs along contiguous memory.
 
     Args:
         alike: (..., L, n) similarities, zero where a part is not real.
-        mix: (M, M) with M >= L; row i says where the weight of part i goes.
+        mix: (M, M) with M >= L; row i redistributes the weight of part i.
         mask: True = real, of a shape that broadcasts with `alike`.
         temperature: of the softmax.
 

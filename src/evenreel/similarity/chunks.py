@@ -14,12 +14,12 @@ from torch import Tensor
 
 
 class TableSide(NamedTuple):
-    """The captions or the videos of a table.
+    """The captions or the videos of a table of pairs.
 
     Attributes:
         state: named tuple of tensors, one row for each of them.
         mask: (N, L) True = real word or frame, at least one a row.
-        cut: what makes a chunk of some rows of the state and the length that holds all their real items.
+        cut: function that makes a chunk of some rows of the state, cut to a length.
     """
 
     state: tuple[Tensor, ...]
@@ -28,16 +28,7 @@ class TableSide(NamedTuple):
 
 
 def in_chunks(score: Callable[[Any, Any], Tensor], texts: TableSide, videos: TableSide) -> Tensor:
-    """Compute the table of all pairs, chunk by chunk.
-
-    Args:
-        score: chunks of q captions and v videos -> (q, v).
-        texts: Q captions.
-        videos: V videos.
-
-    Returns:
-        (Q, V).
-    """
+    """Compute scores (Q, V) of Q captions and V videos by a function that scores chunks: (q, v) of q and v."""
     text_order, video_order = (lengths(side.mask).argsort(stable=True) for side in (texts, videos))
     columns = list(_chunks(videos, video_order))
     rows = [torch.cat([score(chunk, other) for other in columns], dim=1) for chunk in _chunks(texts, text_order)]
@@ -45,7 +36,7 @@ def in_chunks(score: Callable[[Any, Any], Tensor], texts: TableSide, videos: Tab
 
 
 def lengths(mask: Tensor) -> Tensor:
-    """Return the lengths (N,) of rows (N, L): one more than the place of the last real item.
+    """Return the length of each row of a mask (N, L) as (N,): one more than the place of the last real item.
 
     >>> lengths(torch.tensor([[True, True, False], [True, False, True]]))
     tensor([2, 3])
@@ -55,7 +46,7 @@ def lengths(mask: Tensor) -> Tensor:
 
 
 def chunk_tokens(device: torch.device) -> int:
-    """Return the words or frames of a chunk: products of two take 4 MiB, as a processor's cache; a GPU takes 16."""
+    """Return how many words or frames make a chunk: products of two take 4 MiB on a CPU (its cache), 16 on a GPU."""
     return 1024 if device.type == "cpu" else 2048
 
 

@@ -1,4 +1,4 @@
-"""Rows of a video that a caption weighs: the arithmetic behind TCD's pairs (Zhao et al., AAAI 2026).
+"""Rows of a video weighted by a caption: the arithmetic behind TCD's scores of pairs (Zhao et al., AAAI 2026).
 
 All of TCD depends on the pair, since a caption weighs frames and windows before anything else happens to them. But a
 weight only scales a vector, and maps of vectors are linear: what attention, keys and values make of frames and windows
@@ -19,11 +19,11 @@ from evenreel.similarity.pooling import masked_softmax
 
 
 class RowTerms(NamedTuple):
-    """Terms of rows that are sums, behind a map; see `RowWeights`.
+    """Vectors of rows before they are weighted, behind a linear map; `RowWeights` says how they are summed.
 
     Attributes:
         own: (v, l, D) of each row itself, or (v, 0, D).
-        other: (v, k, D) of what rows take of the other modality.
+        other: (v, k, D) of the other modality, which rows take from.
     """
 
     own: Tensor
@@ -33,10 +33,8 @@ class RowTerms(NamedTuple):
 class RowWeights(NamedTuple):
     """Weights of the rows of videos by captions: row l is `own_l own[l] + sum_k mix_lk other_k other[k]`.
 
-    Where rows are what they take alone, there are no own vectors, and `own` has no place for any row.
-
     Attributes:
-        own: (v, q, l) weights of rows, or (v, q, 0).
+        own: (v, q, l) weights of rows; (v, q, 0) where rows are only what they take.
         other: (v, q, k) weights of what they take.
         mix: (v, l, k), or (v, q, l, k) where captions change it: how much of each they take.
         mask: (v, l) True = real.
@@ -49,14 +47,14 @@ class RowWeights(NamedTuple):
 
 
 def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certainty: Tensor | None = None) -> Tensor:
-    """Weigh frames or windows by their similarity to the caption (equation 2), adding up to 1.
+    """Compute weights of frames or windows by their similarity to captions (equation 2), summing to 1.
 
     Args:
         sentence: (q, D) of unit length.
-        rows: (v, l, D) likewise.
+        rows: (v, l, D) of unit length.
         mask: (v, l) True = real.
         tau: temperature.
-        certainty: (v, l) logarithm of what else they count by; None for nothing.
+        certainty: (v, l) logarithms of further weights of rows; None for none.
 
     Returns:
         (v, q, l).
@@ -68,19 +66,19 @@ def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certai
 
 
 def taken(shares: Tensor, weighing: RowWeights) -> tuple[Tensor, Tensor]:
-    """Return weights of own (v, q, h, l) and other vectors (v, q, h, k) in sums of rows by `shares` (v, q, h, l)."""
+    """Turn weights of rows (v, q, h, l) into weights of own vectors (v, q, h, l) and of other vectors (v, q, h, k)."""
     own = shares[..., : weighing.own.shape[-1]] * weighing.own[:, :, None]
     return own, mixed(shares, weighing.mix) * weighing.other[:, :, None]
 
 
 def row_logits(own: Tensor, other: Tensor, weighing: RowWeights) -> Tensor:
-    """Compute products with rows from products (v, q, h, l) with own and (v, q, h, k) with other vectors."""
+    """Compute products with weighted rows, (v, q, h, l), from products with own and other vectors."""
     of_other = mixed(other * weighing.other[:, :, None], weighing.mix.mT)
     return own * weighing.own[:, :, None] + of_other if weighing.own.shape[-1] else of_other
 
 
 def mixed(shares: Tensor, mix: Tensor) -> Tensor:
-    """Multiply (v, q, h, l) by (v, l, k) or (v, q, l, k): (v, q, h, k)."""
+    """Multiply weights of rows (v, q, h, l) by what they take, (v, l, k) or (v, q, l, k): (v, q, h, k)."""
     if mix.dim() == shares.dim():
         return shares @ mix
     videos, captions, heads, length = shares.shape
@@ -88,29 +86,29 @@ def mixed(shares: Tensor, mix: Tensor) -> Tensor:
 
 
 def summed(shares: tuple[Tensor, Tensor], rows: RowTerms) -> Tensor:
-    """Sum own and other vectors by head, side by side: (v, q, D), of which head h has its D / h numbers."""
+    """Sum own and other vectors with weights by head: (v, q, D), of which each of h heads has D / h numbers."""
     return _summed(shares[0], rows.own) + _summed(shares[1], rows.other)
 
 
 def products(query: Tensor, rows: Tensor, heads: int) -> Tensor:
-    """Compute products by head of (v, q, D) and (v, l, D): (v, q, h, l)."""
+    """Compute dot products by head of queries (v, q, D) and rows (v, l, D): (v, q, h, l)."""
     return torch.einsum("vqhd,vlhd->vqhl", by_head(query, heads), by_head(rows, heads))
 
 
 def by_head(rows: Tensor, heads: int) -> Tensor:
-    """Split (..., D) by head: (..., h, D / h)."""
+    """Split vectors (..., D) by head: (..., h, D / h)."""
     return rows.view(*rows.shape[:-1], heads, rows.shape[-1] // heads)
 
 
 def mean_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
-    """Compute the mean of the real rows, (v, q, D)."""
+    """Compute the mean of the real weighted rows, (v, q, D)."""
     count = weighing.mask.sum(1).to(weighing.own.dtype)[:, None, None, None]
     shares = (weighing.mask[:, None, None] / count).expand(-1, weighing.own.shape[1], -1, -1)
     return summed(taken(shares, weighing), rows)
 
 
 def every_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
-    """Compute the rows themselves, (v, q, l, D): for what cannot do with sums of them."""
+    """Compute the weighted rows themselves, (v, q, l, D), for what needs more than sums of them."""
     of_other = weighing.mix[:, None] if weighing.mix.dim() == 3 else weighing.mix
     others = (of_other * weighing.other[:, :, None]) @ rows.other[:, None]
     return weighing.own[..., None] * rows.own[:, None] + others if weighing.own.shape[-1] else others

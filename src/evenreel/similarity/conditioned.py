@@ -1,9 +1,9 @@
 """Cosines with videos pooled for each caption, without pooling them: the arithmetic behind X-Pool's evaluation.
 
-The pooled video of a pair is layer-normalised, mapped and normalised again, which takes 2 D^2 products if done as
-written. But all of it is a weighted sum of a few rows that belong to the video alone, and a normalisation needs only
-the length of such a sum, `|sum_i w_i x_i|^2 = w' G w` with the Gram matrix G of the rows. What is left for the pair are
-two products with the frames, to attend and to compare, and three forms of size F.
+The pooled video of a pair is layer-normalised, mapped and normalised again, 2 D^2 products if done as written. But it
+is a weighted sum of a few rows that belong to the video alone, and a normalisation needs only the length of such a sum,
+`|sum_i w_i x_i|^2 = w' G w` with the Gram matrix G of the rows. What is left for the pair are two products with the
+frames, to attend and to compare, and three forms of size F.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ CHUNK_NUMBERS = 2**19
 
 
 class AskingTexts(NamedTuple):
-    """Captions.
+    """Captions that frames are pooled for.
 
     Attributes:
-        query: (Q, D) what they look for in frames, divided by the temperature of attention.
-        target: (Q, D) what they are compared with, of unit length.
+        query: (Q, D) attention queries, divided by the temperature.
+        target: (Q, D) unit vectors that pooled videos are compared with.
         constants: (Q, 2) products of `target` with the two rows that all videos have in common (see `pooled_cosines`).
     """
 
@@ -35,14 +35,14 @@ class AskingTexts(NamedTuple):
 
 
 class AttendedVideos(NamedTuple):
-    """Videos; the Gram matrices are in double precision, for nothing is left of a small difference in single.
+    """Videos whose frames captions attend to; Gram matrices in double precision, for single loses small differences.
 
     Attributes:
-        keys: (V, F, D) what queries meet.
+        keys: (V, F, D) of attention.
         values: (V, F, D) the rows x_f.
         mask: (V, F) True = real.
         first: (V, F, F) Gram matrices for the variance of the first normalisation.
-        second: (V, 1 + F, 1 + F) for that of the second; the row in common comes first.
+        second: (V, 1 + F, 1 + F) for that of the second; the row that all videos share comes first.
     """
 
     keys: Tensor
@@ -53,10 +53,10 @@ class AttendedVideos(NamedTuple):
 
 
 class PooledVideos(NamedTuple):
-    """Videos of which only cosines are needed: the fields of `AttendedVideos`, and one more.
+    """Videos that only cosines are needed of: the fields of `AttendedVideos`, and one more.
 
     Attributes:
-        length: (V, 2 + F, 2 + F) Gram matrices for the length of what comes out; the two rows in common come first.
+        length: (V, 2 + F, 2 + F) Gram matrices for the length of the pooled vector; the two shared rows come first.
     """
 
     keys: Tensor
@@ -68,7 +68,7 @@ class PooledVideos(NamedTuple):
 
 
 def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
-    """Compute the cosines of the targets and `b + s (x_0 + r sum_f a_f x_f)`.
+    """Compute cosines (Q, V) of captions and the videos pooled for each, `b + s (x_0 + r sum_f a_f x_f)`.
 
     Here `a` is the softmax of the queries and keys over real frames, `r` and `s` are one over the roots of the
     variances that the first two Gram matrices give, and `x_0` and `b` are rows that all videos have in common.
@@ -77,9 +77,6 @@ def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> 
         texts: Q captions.
         videos: V videos.
         epsilon: what a layer normalisation adds to a variance.
-
-    Returns:
-        (Q, V).
     """
     frames = videos.keys.shape[1]
     some_texts = list(_pieces(texts, CHUNK_NUMBERS // frames))
@@ -89,16 +86,13 @@ def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> 
 
 
 def pooled_vectors(query: Tensor, videos: AttendedVideos, common: Tensor, epsilon: float) -> Tensor:
-    """Compute the vectors `b + s (x_0 + r sum_f a_f x_f)`.
+    """Compute the videos pooled for each caption, vectors (Q, V, D): `b + s (x_0 + r sum_f a_f x_f)`.
 
     Args:
         query: (Q, D) of captions, see `AskingTexts`.
         videos: V videos.
         common: (2, D), the rows `x_0` and `b`.
         epsilon: what a layer normalisation adds to a variance.
-
-    Returns:
-        (Q, V, D).
     """
     weights = _weights(query, videos, epsilon).to(videos.values.dtype)
     rows = torch.cat([common[:1].expand(row_count(videos), 1, -1), videos.values], dim=1)
@@ -143,7 +137,7 @@ def _after_one(weights: Tensor) -> Tensor:
 
 
 def gram(rows: Tensor) -> Tensor:
-    """Compute Gram matrices (V, n, n) of (V, n, D), in double precision where the device has it.
+    """Compute Gram matrices (V, n, n) of rows (V, n, D), in double precision where the device has it.
 
     >>> gram(torch.tensor([[[1.0, 2.0], [0.0, 3.0]]]))
     tensor([[[5., 6.],
@@ -154,5 +148,5 @@ def gram(rows: Tensor) -> Tensor:
 
 
 def centred(rows: Tensor) -> Tensor:
-    """Subtract their mean from rows, which is what a layer normalisation begins with."""
+    """Subtract from each vector (..., D) its mean, as a layer normalisation does first."""
     return rows - rows.mean(-1, keepdim=True)

@@ -15,7 +15,7 @@ from evenreel.similarity.chunks import TableSide, in_chunks
 
 
 class TokenVectors(NamedTuple):
-    """Words of captions or frames of videos.
+    """Vectors and weights of the words of captions or the frames of videos.
 
     Attributes:
         vectors: (N, L, D), rows of unit length.
@@ -29,16 +29,9 @@ class TokenVectors(NamedTuple):
 
 
 def token_interaction(words: TokenVectors, frames: TokenVectors) -> Tensor:
-    """Average both directions: `sum_w a_w max_f <w, f>` and `sum_f b_f max_w <w, f>`, over real tokens only.
+    """Compute similarities (Q, V): the mean of `sum_w a_w max_f <w, f>` and `sum_f b_f max_w <w, f>` over real tokens.
 
     Differentiable; where several tokens are best they share the gradient.
-
-    Args:
-        words: of Q captions.
-        frames: of V videos.
-
-    Returns:
-        (Q, V).
 
     >>> here, gone = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 0.0]])
     >>> word = TokenVectors(here[None], torch.tensor([[True]]), torch.tensor([[1.0]]))
@@ -50,15 +43,7 @@ def token_interaction(words: TokenVectors, frames: TokenVectors) -> Tensor:
 
 
 def token_products(words: Tensor, frames: Tensor) -> Tensor:
-    """Compute the products of all words and frames; videos come last, so that memory is read in order.
-
-    Args:
-        words: (Q, W, D).
-        frames: (V, F, D).
-
-    Returns:
-        (Q, W, F, V).
-    """
+    """Compute dot products of words (Q, W, D) and frames (V, F, D): (Q, W, F, V), videos last for memory in order."""
     (q, w, d), (v, f, _) = words.shape, frames.shape
     columns = frames.transpose(0, 1).reshape(f * v, d)
     return (words.reshape(q * w, d) @ columns.T).view(q, w, f, v)

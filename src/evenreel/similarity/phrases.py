@@ -19,14 +19,14 @@ from evenreel.similarity.chunks import TableSide, in_chunks
 
 
 class PhraseTexts(NamedTuple):
-    """Captions. All vectors are of unit length, zero where there is no phrase.
+    """Captions as a sentence, verb phrases and noun phrases; vectors of unit length, zero where there is no phrase.
 
     Attributes:
         sentence: (Q, D) the event as a whole.
         verbs: (Q, A, D) actions.
         verb_mask: (Q, A) True = real, in any place, none in some rows.
         nouns: (Q, N, D) things.
-        noun_mask: (Q, N) likewise.
+        noun_mask: (Q, N) True = real, in any place, none in some rows.
     """
 
     sentence: Tensor
@@ -37,11 +37,11 @@ class PhraseTexts(NamedTuple):
 
 
 class Frames(NamedTuple):
-    """Frames of videos behind the map of one level; zero where there is no frame.
+    """Frames of videos, mapped for one level (verbs or nouns); zero where there is no frame.
 
     Attributes:
         unit: (V, T, D) their directions.
-        lengths: (V, T) of the vectors.
+        lengths: (V, T) norms of the vectors.
         gram: (V, T, T) products of the vectors.
     """
 
@@ -51,17 +51,17 @@ class Frames(NamedTuple):
 
 
 class PhraseVideos(NamedTuple):
-    """Videos.
+    """Videos as one vector, and as frames mapped for verbs and for nouns.
 
     Attributes:
         video: (V, D) of unit length, what the event is compared with.
         frame_mask: (V, T) True = real, at least one a row.
-        verb_frames: (V, T, D), see `Frames`; what verbs attend to, and next its lengths and Gram matrices.
-        verb_lengths: (V, T).
-        verb_gram: (V, T, T).
-        noun_frames: (V, T, D) what nouns attend to, likewise.
-        noun_lengths: (V, T).
-        noun_gram: (V, T, T).
+        verb_frames: (V, T, D) unit vectors that verbs attend to.
+        verb_lengths: (V, T) norms of these frames.
+        verb_gram: (V, T, T) products of these frames.
+        noun_frames: (V, T, D) unit vectors that nouns attend to.
+        noun_lengths: (V, T) norms of these frames.
+        noun_gram: (V, T, T) products of these frames.
     """
 
     video: Tensor
@@ -90,28 +90,15 @@ class _Texts(NamedTuple):
 
 
 def frames_of(vectors: Tensor, frame_mask: Tensor) -> Frames:
-    """Compute the tensors of frames that the pairs of a level need.
-
-    Args:
-        vectors: (V, T, D) of any length.
-        frame_mask: (V, T) True = real.
-    """
+    """Compute unit vectors, lengths and Gram matrices of frames (V, T, D); frame_mask (V, T), True = real."""
     real = vectors.masked_fill(~frame_mask[..., None], 0.0)
     return Frames(F.normalize(real, dim=-1), real.norm(dim=-1), real @ real.mT)
 
 
 def phrase_similarity(texts: PhraseTexts, videos: PhraseVideos, sharpness: float) -> Tensor:
-    """Average the cosines of three levels: sentence and video, and a caption's verbs, and nouns, with their frames.
+    """Compute similarities (Q, V), the mean of three cosines: sentence and video, verbs and frames, nouns and frames.
 
-    A level of which a caption has no phrase counts as 0, as in the published code.
-
-    Args:
-        texts: Q captions.
-        videos: V videos.
-        sharpness: of attention, see `attended_cosines`.
-
-    Returns:
-        (Q, V).
+    A level of which a caption has no phrase counts as 0, as in the published code. `attended_cosines` has `sharpness`.
     """
     score = partial(_three_levels, sharpness)
     return in_chunks(
@@ -120,7 +107,7 @@ def phrase_similarity(texts: PhraseTexts, videos: PhraseVideos, sharpness: float
 
 
 def attended_cosines(phrases: Tensor, frames: Frames, frame_mask: Tensor, sharpness: float) -> Tensor:
-    """Compute the cosine of every phrase and the frames it attends to in every video.
+    """Compute cosines (V, n) of n phrases and the frames that each attends to in every video.
 
     Attention is the softmax over the real frames of `sharpness` times their cosines with the phrase, negative ones
     taken for 0, and all of them divided by their norm over the frames.
@@ -130,9 +117,6 @@ def attended_cosines(phrases: Tensor, frames: Frames, frame_mask: Tensor, sharpn
         frames: of V videos.
         frame_mask: (V, T) True = real, at least one a row.
         sharpness: 0 for the mean of the frames; the larger, the nearer to the best frame.
-
-    Returns:
-        (V, n).
 
     >>> vectors, real = torch.tensor([[[2.0, 0.0], [0.0, 2.0], [9.0, 9.0]]]), torch.tensor([[True, True, False]])
     >>> phrase = torch.tensor([[1.0, 0.0]])

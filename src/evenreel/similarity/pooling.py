@@ -1,4 +1,4 @@
-"""Averages and weights over the words, frames or windows that are there."""
+"""Means and softmax weights over real words, frames or windows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from torch import Tensor
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Compute the mean over the real items.
-
-    Args:
-        values: (N, L, D).
-        mask: (N, L) True = real; a row without any gives zeros.
-
-    Returns:
-        (N, D).
+    """Compute the mean (N, D) over the real items of (N, L, D); mask (N, L), True = real; zeros for a row without any.
 
     >>> import torch
     >>> masked_mean(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([[True, True, False]]))
@@ -24,11 +17,9 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
-    """Compute weights of the real items, summing to one; exactly zero for the others.
+    """Compute softmax weights (..., L) of the real items, exactly 0 for others.
 
-    Args:
-        logits: (..., L).
-        mask: (..., L) True = real, at least one a row.
+    Mask of one shape, one True a row at least.
 
     >>> import torch
     >>> masked_softmax(torch.tensor([-5.0, -5.0, 0.0]), torch.tensor([True, True, False]))

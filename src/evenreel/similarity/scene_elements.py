@@ -13,13 +13,13 @@ from torch.nn import functional as F
 
 
 class Selected(NamedTuple):
-    """Phrases that each video is most like, the most like first.
+    """Dictionary phrases most similar to each video, the most similar first.
 
     Attributes:
         entities: (V, k, D), rows of unit length; k is 0 where the dictionary has none.
-        activities: likewise.
-        entity_places: (V, k) rows of the dictionary.
-        activity_places: likewise.
+        activities: (V, k, D), rows of unit length; k is 0 where the dictionary has none.
+        entity_places: (V, k) rows of the entities in the dictionary.
+        activity_places: (V, k) rows of the activities in the dictionary.
     """
 
     entities: Tensor
@@ -29,16 +29,18 @@ class Selected(NamedTuple):
 
 
 def select(seen: Tensor, entities: Tensor, activities: Tensor, kappa: int) -> Selected:
-    """The kappa entities and activities of greatest cosine; among equals those that stand first in the dictionary.
+    """Select the kappa entities and activities of greatest cosine with each video.
 
-    As many of the one as of the other, for equation 5 adds them up in pairs: no more than the smaller list has, where
-    neither is empty. It is frozen: nothing learns through it, and autocast does not make its products coarser.
+    Among equals the first in the dictionary.
+
+    Equation 5 adds entities and activities in pairs, so no more of each than the smaller list has, where neither is
+    empty. Without gradients, and in full precision under autocast.
 
     Args:
         seen: (V, D) mean frame of each video, of any length.
         entities: (N_e, D), rows of unit length.
-        activities: (N_a, D), likewise.
-        kappa: of each.
+        activities: (N_a, D), rows of unit length.
+        kappa: number of each.
     """
     count = min([kappa, *(len(phrases) for phrases in (entities, activities) if len(phrases))])
     with torch.no_grad(), torch.autocast(seen.device.type, enabled=False):
@@ -48,14 +50,9 @@ def select(seen: Tensor, entities: Tensor, activities: Tensor, kappa: int) -> Se
 
 
 def balance(entities: Tensor, activities: Tensor) -> Tensor:
-    """How much of the entities the activities lack: `g = 1 - 1/k sum_l max_j cos(a_l, e_j)` (equation 4).
+    """Compute how much of the entities (V, k, D) the activities (V, k, D) lack: (V,) from 0 to 2.
 
-    Args:
-        entities: (V, k, D) of any length.
-        activities: likewise.
-
-    Returns:
-        (V,), from 0 to 2.
+    `g = 1 - 1/k sum_l max_j cos(a_l, e_j)` (equation 4).
 
     >>> up, right = torch.tensor([[[0.0, 1.0]]]), torch.tensor([[[1.0, 0.0]]])
     >>> [balance(up, other).item() for other in (up, right, -up)]
@@ -66,14 +63,11 @@ def balance(entities: Tensor, activities: Tensor) -> Tensor:
 
 
 def aggregate(selected: Selected, g: float | None = None) -> Tensor:
-    """`c_l = a_l + g e_l` (equation 5), or the one kind that was selected where there is but one.
+    """Combine selected phrases (V, k, D): `c_l = a_l + g e_l` (equation 5), or the one kind that was selected.
 
     Args:
-        selected: entities and activities.
-        g: the same for all videos; None for each video's own, that of equation 4.
-
-    Returns:
-        (V, k, D).
+        selected: entities and activities of V videos.
+        g: one weight for all videos; None for each video's own, that of equation 4.
     """
     entities, activities = selected.entities, selected.activities
     if not entities.shape[1]:

@@ -1,4 +1,4 @@
-"""What a matcher keeps of captions or videos: tuples of tensors with one row for each of them.
+"""States of captions or videos that a matcher keeps: tuples of tensors with one row for each of them.
 
 A matcher's own states are named tuples; that of a matcher around several is a tuple of theirs, to any depth.
 """
@@ -17,18 +17,18 @@ State = TypeVar("State", bound="tuple[Any, ...]")
 
 
 class Scorer(Protocol):
-    """The part of a matcher that needs the pair."""
+    """Scores pairs of encoded captions and videos, as every matcher does."""
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """States of q captions and v videos -> (q, v) similarities, without the logit scale."""
+        """Compute similarities (q, v) of the states of q captions and v videos, without the logit scale."""
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Captions or videos as a matcher keeps them.
+    """Captions or videos as a matcher encodes them.
 
     Attributes:
-        ids: of the rows.
+        ids: of captions or videos, in the order of rows.
         state: what the matcher's `encode_text` or `encode_video` gives, a row for each id.
     """
 
@@ -37,7 +37,7 @@ class Encoded:
 
 
 def tensors_of(state: tuple[Any, ...]) -> Iterator[Tensor]:
-    """Return the tensors of a state, those of nested states in their places."""
+    """Iterate over the tensors of a state, nested ones included."""
     for part in state:
         if isinstance(part, Tensor):
             yield part
@@ -46,7 +46,7 @@ def tensors_of(state: tuple[Any, ...]) -> Iterator[Tensor]:
 
 
 def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
-    """Return the state with every tensor changed.
+    """Apply a function to every tensor of a state.
 
     >>> mapped((torch.ones(2), (torch.zeros(1),)), lambda tensor: tensor + 1)
     (tensor([2., 2.]), (tensor([1.]),))
@@ -76,7 +76,7 @@ def move(state: State, device: torch.device | str) -> State:
 
 
 def gather_rows(count: int, parts: Iterable[tuple[slice, tuple[Any, ...]]]) -> Any:
-    """Join the parts of a state in main memory, holding no more than one part at a time.
+    """Join parts of a state in main memory, holding no more than one part at a time.
 
     What a part leaves free is zero (False in a mask), so a dimension that differs between parts has to be one whose
     padding a mask in the state describes. Where the largest part comes first, nothing has to make room for another.

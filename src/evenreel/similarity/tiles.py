@@ -1,4 +1,4 @@
-"""Scores of a matcher for all pairs, had in tiles of bounded memory; the same on a CPU and on a GPU."""
+"""Scores of a matcher for all pairs, computed in tiles of bounded memory; the same on a CPU and on a GPU."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MatcherScores:
     Args:
         scorer: a matcher, on the device where the work is to be done; it scores in evaluation mode.
         texts: Q captions, encoded by the same matcher.
-        videos: V videos, likewise.
+        videos: V videos, encoded by the same matcher.
         budget_bytes: most memory that scoring takes beside the states and the scores it gives: `CHUNK_BYTES` for the
             chunks in which a matcher works a tile off, the rest for the tile and for what is kept. What the allocator
             of the system holds back of memory that was freed is not counted.
@@ -80,7 +80,10 @@ class MatcherScores:
         self._tile = tile_shape(size, self._costs(), budget_bytes - CHUNK_BYTES - keeps * table_bytes)
 
     def block(self, captions: slice, videos: slice) -> FloatArray:
-        """See `ScoreBlocks.block`; ends past the last row or column mean the last, as in numpy."""
+        """Return the scores of some captions and videos as float32 (q, v).
+
+        Ends past the last mean the last, as in numpy.
+        """
         rows, columns = _within(captions, len(self.caption_ids)), _within(videos, len(self.video_ids))
         if self._kept is None:
             return self._scored(rows, columns)
@@ -89,7 +92,7 @@ class MatcherScores:
         return self._kept.values[rows, columns].copy()
 
     def score_all(self) -> Scores:
-        """The whole matrix, of 4 x Q x V bytes."""
+        """Compute the whole matrix of scores, which takes 4 x Q x V bytes."""
         return Scores(self.block(slice(None), slice(None)), self.caption_ids, self.video_ids, self.about)
 
     def _scored(self, captions: slice, videos: slice) -> FloatArray:
@@ -129,7 +132,7 @@ class _ScoreCache(NamedTuple):
 
 
 def tile_shape(size: tuple[int, int], costs: Costs, budget_bytes: int) -> tuple[int, int]:
-    """Return captions and videos of the largest tile that the budget allows, as square as the table permits.
+    """Return how many captions and videos the largest tile within a budget has, as square as the table permits.
 
     At least one of each, whatever the budget.
 
@@ -155,7 +158,7 @@ def _others(rows: int, row_cost: int, column_cost: int, budget_bytes: int) -> in
 
 @contextmanager
 def evaluating(scorer: object) -> Iterator[None]:
-    """Put a module into evaluation mode for a while; afterwards each part is again in the mode that it was in."""
+    """Put a module into evaluation mode within a `with`; afterwards each part is again in the mode that it was in."""
     parts = list(scorer.modules()) if isinstance(scorer, nn.Module) else []
     modes = [part.training for part in parts]
     for part in parts:

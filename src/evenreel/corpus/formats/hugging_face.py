@@ -36,13 +36,14 @@ _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def read_hugging_face(paths: Sequence[Path]) -> Imported:
-    """Read one data set.
+    """Read one data set of the Hugging Face hub.
 
     Args:
         paths: one folder, one table, or one hub id such as `owner/name`; an id is downloaded.
 
     Raises:
-        CorpusError: it is neither, it cannot be downloaded, it has several configurations, or it holds no captions.
+        CorpusError: the path is none of these, the data set cannot be downloaded, it has several configurations, or it
+            holds no captions.
     """
     if len(paths) != 1:
         raise CorpusError(f"A Hugging Face data set is one folder or one id; {len(paths)} were given.")

@@ -9,7 +9,7 @@ _MOVIE = re.compile(r".*_(\d\d)\.(\d\d)\.(\d\d)\.(\d{3})-(\d\d)\.(\d\d)\.(\d\d)\
 
 
 def cut_length_s(name: str) -> float | None:
-    """Seconds between the two times of `ID_FROM_TO` (MSVD, VATEX); None where the name has no such form.
+    """Return the seconds between the two times in a clip name `ID_FROM_TO` (MSVD, VATEX); None for other names.
 
     >>> cut_length_s("-4wsuPCjDBc_5_15"), cut_length_s("Ptf_2VRj-V0_000122_000132"), cut_length_s("video7")
     (10.0, 10.0, None)
@@ -20,7 +20,9 @@ def cut_length_s(name: str) -> float | None:
 
 
 def movie_length_s(name: str) -> float | None:
-    """Seconds between the two times of `MOVIE_HH.MM.SS.mmm-HH.MM.SS.mmm` (LSMDC); None without such a form.
+    """Return the seconds between the times in a clip name `MOVIE_HH.MM.SS.mmm-HH.MM.SS.mmm` (LSMDC).
+
+    None for other names.
 
     >>> movie_length_s("1012_Unbreakable_00.05.16.065-00.05.21.941")
     5.876

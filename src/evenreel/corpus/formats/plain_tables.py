@@ -36,7 +36,7 @@ _SPLIT_NAMES = {"training": "train", "validation": "val", "valid": "val", "dev":
 
 
 def read_tables(paths: Sequence[Path]) -> Imported:
-    """Read a user's own tables.
+    """Read a user's own tables of clips and captions.
 
     Raises:
         CorpusError: no table is there, a column is missing, a table is there in two forms, or a file is malformed.
@@ -53,7 +53,7 @@ def read_tables(paths: Sequence[Path]) -> Imported:
 
 
 def tables_among(files: Iterable[Path]) -> list[Path]:
-    """Those of a folder's files that are tables; json lists where there is nothing else."""
+    """Return those of a folder's files that are tables; json lists only where there is nothing else."""
     files = list(files)
     return [path for path in files if path.suffix.lower() in SUFFIXES] or [
         path for path in files if path.suffix.lower() == ".json" and isinstance(read_json(path), list)
@@ -61,7 +61,7 @@ def tables_among(files: Iterable[Path]) -> list[Path]:
 
 
 def with_splits(given: ReleaseFiles, files: Sequence[Path]) -> dict[str, pl.DataFrame]:
-    """Tables by file name, each with the split that its file is called after.
+    """Read tables by file name, each with the split that its file is named after.
 
     Raises:
         CorpusError: a folder has a table in two forms, or one cannot be read.
@@ -90,7 +90,7 @@ def _read_pair(given: ReleaseFiles, pair: Mapping[str, Sequence[Path]], files: S
 
 
 def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
-    """Make a corpus of tables, by their file names, with a row a caption.
+    """Make a corpus of tables (by file name) with a row a caption.
 
     Raises:
         CorpusError: the columns of clip or text are missing, a row has no clip, the words are no text, or rows of one
@@ -111,7 +111,7 @@ def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """One table, whatever its kind; values of csv and tsv are text.
+    """Read one table of any supported kind; values of csv and tsv stay text.
 
     Raises:
         CorpusError: it cannot be read, or a row is malformed.
@@ -190,7 +190,7 @@ _READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
 
 
 def select_light(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Columns without binary ones; of a stored video {bytes, path} its path."""
+    """Drop binary columns; of stored videos {bytes, path} keep the path."""
     kept = []
     for name, kind in frame.collect_schema().items():
         if isinstance(kind, pl.Struct) and "path" in [one.name for one in kind.fields]:
@@ -201,7 +201,7 @@ def select_light(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def split_of(name: str) -> str | None:
-    """The split that a file or folder is called after.
+    """Return the split that a file or folder is named after; None where there is none.
 
     >>> split_of("test-00000-of-00002.parquet"), split_of("msvd_validation.csv"), split_of("captions.csv")
     ('test', 'val', None)
@@ -211,12 +211,12 @@ def split_of(name: str) -> str | None:
 
 
 def is_split(name: str) -> bool:
-    """Whether a folder is called after a split and nothing else, as against `train_9k`, which may be a choice of it."""
+    """Return whether a folder's name is that of a split and no more, unlike `train_9k`, which may be part of one."""
     return _SPLIT.fullmatch(name) is not None
 
 
 def with_split(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
-    """The table with a split in every row, unless it has its own."""
+    """Add a split to every row of a table, unless it has a column `split`."""
     return frame if split is None or "split" in frame.columns else frame.with_columns(pl.lit(split).alias("split"))
 
 

@@ -1,1 +1,1 @@
-"""BiMa (arXiv 2506.03589): scene elements guide the video side, and content is kept apart from bias in captions."""
+"""BiMa (arXiv 2506.03589): frames attend to scene elements, and captions are split into content and bias."""

@@ -24,10 +24,10 @@ class DecoderSettings:
 
     Attributes:
         words: C, size of the vocabulary with its special words.
-        most_words: most words of a caption: one learned position each.
+        most_words: most words of a caption, with a learned position each.
         layers: transformer blocks.
         heads: attention heads; a divisor of D.
-        dropout: dropout of the blocks.
+        dropout: share of values dropped in the blocks while training.
     """
 
     words: int
@@ -39,10 +39,6 @@ class DecoderSettings:
 
 class CaptionDecoder(nn.Module):
     """Predicts each word of a caption from the words before it and from all source vectors.
-
-    Args:
-        dimension: D.
-        settings: sizes.
 
     Raises:
         UsageError: D is no multiple of the number of heads.
@@ -71,15 +67,12 @@ class CaptionDecoder(nn.Module):
         self.last = nn.Sequential(nn.LayerNorm(dimension), nn.Linear(dimension, dimension))
 
     def forward(self, before: Tensor, source: Tensor, source_mask: Tensor) -> Tensor:
-        """Compute the hidden state before each word.
+        """Compute the hidden states (B, L, D) before each word.
 
         Args:
             before: (B, L) numbers of the words before.
             source: (B, M, D) vectors that the caption is written from, entries of size one.
             source_mask: (B, M) True = real, at least one a row.
-
-        Returns:
-            (B, L, D).
         """
         length = before.shape[1]
         later = torch.ones(length, length, dtype=torch.bool, device=before.device).triu(1)

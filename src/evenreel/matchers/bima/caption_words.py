@@ -1,4 +1,4 @@
-"""Captions as numbers of words, for decoders that learn to write them."""
+"""Captions as numbers of words, for decoders that are trained to write them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class WrittenCaptions(NamedTuple):
     """B captions as input and target of a decoder.
 
     Attributes:
-        before: (B, L) the word before each target: the beginning, and then the words.
-        words: (B, L) targets: the words, and then the end.
+        before: (B, L) the word before each target: the begin mark, then the words.
+        words: (B, L) targets: the words, then the end mark.
         mask: (B, L) True = real.
     """
 
@@ -46,12 +46,7 @@ def words_in(caption: str) -> list[str]:
 
 
 def vocabulary_of(captions: Iterable[str], most: int, least: int = 1) -> tuple[str, ...]:
-    """Return the words of some captions, the most frequent first, equally frequent ones by the alphabet.
-
-    Args:
-        captions: texts.
-        most: largest number of words.
-        least: how often a word has to occur in them.
+    """Return the `most` frequent words of some captions that occur `least` times or more; ties by the alphabet.
 
     >>> vocabulary_of(["a dog", "a cat and a dog", "two"], most=3)
     ('a', 'dog', 'and')
@@ -62,11 +57,7 @@ def vocabulary_of(captions: Iterable[str], most: int, least: int = 1) -> tuple[s
 
 
 class CaptionWords:
-    """A vocabulary.
-
-    Args:
-        vocabulary: distinct words in small letters.
-    """
+    """A vocabulary of distinct words in small letters, and the special words of a decoder."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self._numbers = {word: number for number, word in enumerate(vocabulary, start=SPECIAL)}

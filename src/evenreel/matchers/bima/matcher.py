@@ -1,8 +1,8 @@
-"""Scene elements against what a picture is full of, and content apart from wording: BiMa (arXiv 2506.03589).
+"""BiMa (arXiv 2506.03589): attention to scene elements against visual bias, content apart from bias in captions.
 
-Weighted token interaction (`evenreel.matchers.wti`) of words and frames that were changed before. Frames look at the
-entities and activities that their video is most like. Words are split in content, which is compared, and bias, which
-only helps to write the caption again. Two decoders that write captions take part in training alone.
+Weighted token interaction (`evenreel.matchers.wti`) of changed words and frames. Frames attend to the entities and
+activities most similar to their video. Words are split into content, which is compared, and bias, which only helps to
+write the caption again. Two decoders that write captions take part in training alone.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ from evenreel.similarity.pooling import masked_mean
 
 @dataclass(frozen=True)
 class Reading:
-    """Parts that stand for a caption: its content, which is what the paper retrieves with, or others, to be measured.
+    """Choice of which parts of a caption its state is made of.
+
+    Content, as the paper retrieves, or others to be measured.
 
     Attributes:
         source: `content` or `bias` (table 5).
         alpha: share of the bias that is added to the content (figure 4), entries of both being of size one.
-        draws: of the bias, whose mean is taken; 0 for `mu`.
-        seed: of these draws.
+        draws: number of draws of the bias to average; 0 for its mean `mu`.
+        seed: seed of these draws.
     """
 
     source: Literal["content", "bias"] = "content"
@@ -61,10 +63,10 @@ class Reading:
 
 
 class Bima(Wti):
-    """Token interaction of content and of frames that looked at scene elements.
+    """BiMa matcher: token interaction of caption content and of frames that attended to scene elements.
 
-    A part for which there is nothing (a dictionary without phrases, a vocabulary without words) is left out.
-    `reading` says what stands for a caption wherever one is encoded, but in the loss; `captions_read` changes it.
+    A part without data (a dictionary without phrases, a vocabulary without words) is left out. `reading` says which
+    parts captions are encoded by, except in the loss; `captions_read` changes it.
 
     Raises:
         UsageError: D is no multiple of the number of heads of temporal blocks or decoders.
@@ -92,7 +94,7 @@ class Bima(Wti):
         """Load the vectors of the dictionary's phrases from the file of the settings.
 
         Raises:
-            UsageError: there is no such file, it is of another dictionary or encoder, or there are no words to write.
+            UsageError: the file is missing or of another dictionary or encoder, or the vocabulary is empty.
         """
         settings = self.settings
         if settings.writes_captions and not settings.vocabulary:
@@ -110,14 +112,14 @@ class Bima(Wti):
         self.scene.read(Path(settings.embeddings))
 
     def encode_text(self, text: TextBatch) -> TokenVectors:
-        """Content of the words with its weights, (Q, W, D) and (Q, W); or what `reading` says."""
+        """Encode captions as weighted token vectors, (Q, W, D) and (Q, W): their content, or the parts of `reading`."""
         return self.text_state(text, self.reading)
 
     def text_state(self, text: TextBatch, reading: Reading) -> TokenVectors:
-        """Captions for `score`, read in any way.
+        """Encode captions for `score` by the parts that a `Reading` chooses.
 
         Raises:
-            UsageError: the bias is asked for, and this matcher was built without it.
+            UsageError: the reading has the bias, and this matcher was built without it.
         """
         words = self.words_of(text)
         if reading.with_bias:
@@ -142,10 +144,10 @@ class Bima(Wti):
         return looked
 
     def attention(self, video: VideoBatch) -> ElementAttention:
-        """Weights (V, T, k) with which frames look at elements; rows of the dictionary are places in the settings.
+        """Compute the weights (V, T, k) with which frames attend to scene elements, and the elements' dictionary rows.
 
         Raises:
-            UsageError: they look at none.
+            UsageError: the matcher has no scene elements.
         """
         if self.scene is None:
             raise UsageError("This matcher was built without scene elements, so its frames attend to none.")
@@ -157,7 +159,7 @@ class Bima(Wti):
         `figures` then describes the bias, see `bias_figures`.
 
         Raises:
-            UsageError: captions are to be written, and the batch has none.
+            UsageError: captions are to be written, and the batch has no texts.
         """
         text, video = self.text_state(batch.text, Reading()), self.encode_video(batch.video)
         terms = {"nce": info_nce(self.score(text, video), batch.same, self.logit_scale.exp())}
@@ -217,15 +219,15 @@ class Bima(Wti):
 
 @torch.no_grad()
 def bias_figures(bias: Gaussian, mask: Tensor) -> dict[str, Tensor]:
-    """Measure whether the bias of words says anything: nothing keeps a decoder from doing without it.
+    """Measure whether the bias of words carries information, since a decoder may do without it.
 
     Args:
-        bias: bias of the words of Q captions, (Q, W, D).
+        bias: distribution of the words of Q captions, (Q, W, D).
         mask: (Q, W) True = real.
 
     Returns:
-        `bias/kl`, nats that a word has beyond the prior, whatever they weigh; `bias/active_units`, numbers of D whose
-        means vary over words, see `evenreel.losses.variational.active_units`; `bias/sigma`, the mean deviation.
+        `bias/kl`, divergence of a word from the prior in nats, unweighted; `bias/active_units`, dimensions whose means
+        vary over words (`evenreel.losses.variational.active_units`); `bias/sigma`, mean standard deviation.
     """
     return {
         "bias/kl": gaussian_kl(bias.mu, bias.log_variance, mask),
@@ -236,7 +238,7 @@ def bias_figures(bias: Gaussian, mask: Tensor) -> dict[str, Tensor]:
 
 @contextmanager
 def captions_read(matcher: nn.Module, reading: Reading) -> Iterator[None]:
-    """Have every `Bima` in a matcher, adapters and ensembles included, read captions in some way for a while."""
+    """Have every `Bima` in a matcher, adapters and ensembles included, encode captions by a `Reading` in a `with`."""
     inside = [module for module in matcher.modules() if isinstance(module, Bima)]
     before = [module.reading for module in inside]
     try:

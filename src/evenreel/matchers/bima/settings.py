@@ -33,36 +33,37 @@ _BALANCE = Allowed("adaptive, none or a number", lambda value: value in ("adapti
 
 @dataclass(frozen=True)
 class BimaSettings(WtiSettings):
-    """Each part with its switch; all of them off is `wti`.
+    """Settings of BiMa, each part with its switch; with all of them off it is `wti`.
 
     Attributes:
         elements: folder that `evenreel elements` wrote, for training to take the dictionary from; null where neither
             entities nor activities are used.
         entities: phrases of the dictionary; empty for what training finds there.
-        activities: likewise.
-        embeddings: file of their vectors, read when training begins, and not after; null likewise.
-        kappa: phrases of each kind that a video has.
-        g: weight of its entities beside its activities: `adaptive` is equation 4, `none` the plain sum of both, which
-            is a fixed 1; or another number.
-        use_entities: whether frames look at entities.
-        use_activities: whether they look at activities.
-        residual: frames add what they find there to what they are; else they become it, as the paper prints it.
-        captioning: whether frames have to be good for writing the caption.
-        disentangle: whether words are split in content and bias.
+        activities: phrases of the dictionary; empty for what training finds there.
+        embeddings: file of the phrases' vectors, read when training begins, and not after; null for what training
+            finds.
+        kappa: number of phrases of each kind for a video.
+        g: weight of entities added to activities: `adaptive` is equation 4, `none` the plain sum of both, which is a
+            fixed 1; or another number.
+        use_entities: whether frames attend to entities.
+        use_activities: whether frames attend to activities.
+        residual: add what frames attend to to the frames; else replace the frames by it, as the paper prints it.
+        captioning: whether the loss has captions that are written from frames.
+        disentangle: whether words are split into content and bias.
         lambda_cap: weight of the loss of captions that are written from frames.
-        lambda_rec: of captions that are written from content and bias.
-        lambda_kl: of the divergence of the bias from a standard normal distribution.
-        lambda_orth: of what the bias says of the content (`evenreel.losses.variational.overlap`), which is not in the
-            paper; with 1 the bias finds no more clips than chance would, and content finds as many as without.
-        kl_on: `bias`, or `z`, the sum of content and bias, as equation 7 prints it.
-        reduction: of these three over the words of a caption: `mean`, or `sum`, as the paper has it.
-        samples: K, draws of the bias for each caption.
+        lambda_rec: weight of the loss of captions that are written from content and bias.
+        lambda_kl: weight of the divergence of the bias from a standard normal distribution.
+        lambda_orth: weight of the overlap of bias and content (`evenreel.losses.variational.overlap`), not in the
+            paper; with 1 the bias retrieves clips no better than chance, and content as well as without.
+        kl_on: what `lambda_kl` weighs: the divergence of `bias`, or of `z`, content plus bias, as equation 7 prints it.
+        reduction: of `cap`, `rec` and `kl` over the words of a caption: `mean`, or `sum`, as the paper has it.
+        samples: K, number of draws of the bias for each caption.
         free_nats: divergence of a word that costs nothing more to lower.
         decoder_layers: transformer blocks of each decoder; its heads and dropout are those of the temporal blocks.
-        max_words: of a caption that are written; the rest is cut off.
-        words_at_least: how often a word has to stand in the training captions to be written; all others are one.
-        vocabulary_size: most words that are written.
-        vocabulary: those words; empty for what training finds.
+        max_words: most words of a caption that are written; the rest is cut off.
+        words_at_least: least frequency in the training captions of a word that is written; others are the unknown word.
+        vocabulary_size: most words of the vocabulary.
+        vocabulary: words that can be written; empty for those that training finds.
     """
 
     elements: str | None = None
@@ -112,19 +113,19 @@ class BimaSettings(WtiSettings):
 
     @property
     def uses_elements(self) -> bool:
-        """Whether frames look at scene elements."""
+        """Whether frames attend to scene elements."""
         return self.use_entities or self.use_activities
 
     @property
     def fixed_g(self) -> float | None:
-        """The weight of entities, the same for all videos; None where each has its own."""
+        """Weight of entities, the same for all videos; None where each has its own."""
         if isinstance(self.g, str):
             return 1.0 if self.g == "none" else None
         return self.g
 
     @property
     def writes_captions(self) -> bool:
-        """Whether the loss has a term of captions that are written."""
+        """Whether the loss has captions that are written."""
         return bool((self.captioning and self.lambda_cap) or (self.disentangle and self.lambda_rec))
 
 
@@ -142,7 +143,7 @@ def with_dictionary_and_words(settings: Mapping[str, Any], learned: LearnedFrom)
 
 
 def dictionary_uses(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the splits other than the training split that the dictionary is mined from, in words; mostly none.
+    """Return the splits other than the training split that the dictionary was mined from, in words; mostly none.
 
     Raises:
         EvenreelError: its folder is none of `evenreel elements`.

@@ -36,11 +36,9 @@ class Gaussian(NamedTuple):
 
 
 class BiasHead(nn.Module):
-    """Maps words, entries of size one, to the distribution of their bias (equation 9); at the start it is the prior.
+    """Maps words (..., D), entries of size one, to the distribution of their bias (equation 9).
 
-    Args:
-        dimension: D.
-        dropout: dropout of the hidden units.
+    At the start the prior.
     """
 
     def __init__(self, dimension: int, dropout: float) -> None:
@@ -59,16 +57,9 @@ class BiasHead(nn.Module):
 
 
 def mean_draw(bias: Gaussian, ids: Sequence[str], draws: int, seed: int) -> Tensor:
-    """Compute the mean of several draws of the bias; each caption has its own, whatever captions stand beside it.
+    """Compute the mean (Q, W, D) of a number of draws of the bias of Q captions; 0 draws for its mean `mu`.
 
-    Args:
-        bias: bias of Q captions, (Q, W, D).
-        ids: ids of the captions.
-        draws: number of draws; 0 for `mu`, their mean in the end.
-        seed: seed of the draws.
-
-    Returns:
-        (Q, W, D).
+    Each caption (by its id) has draws of its own, whatever other captions are in the batch.
     """
     if not draws:
         return bias.mu

@@ -20,15 +20,15 @@ KINDS = ("entities", "activities")
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """Sizes of the attention to scene elements.
+    """Sizes and switches of the attention to scene elements.
 
     Attributes:
-        entities: N_e, phrases of the dictionary.
-        activities: N_a, phrases of the dictionary.
-        kappa: phrases of each kind that a video has.
+        entities: N_e, number of entities in the dictionary.
+        activities: N_a, number of activities in the dictionary.
+        kappa: number of phrases of each kind for a video.
         g: weight of entities; None for that of equation 4.
-        residual: frames keep their values and add what they attend to, both normalised before; else they become what
-            they attend to, which is how the paper prints it.
+        residual: add what frames attend to to the frames, both normalised before; else replace the frames by it, as the
+            paper prints it.
     """
 
     entities: int
@@ -43,8 +43,8 @@ class ElementAttention(NamedTuple):
 
     Attributes:
         weights: (V, T, k), summing to one over the elements of a video; those of padding mean nothing.
-        entity_places: (V, k) rows of the dictionary that make element l, with ...
-        activity_places: ... (V, k) these; of width 0 where there are none of a kind.
+        entity_places: (V, k) row of the entity in each element; width 0 where there are none.
+        activity_places: (V, k) row of the activity in each element; width 0 where there are none.
     """
 
     weights: Tensor
@@ -55,13 +55,8 @@ class ElementAttention(NamedTuple):
 class SceneElements(nn.Module):
     """Attention of frames to scene elements, one head of width D.
 
-    Queries and keys start as the identity, so that frames attend at first to what their tower finds them most like.
-    Values start at zero where what they give is added to the frames (training starts at the frames), else as the
-    identity. The elements themselves never learn.
-
-    Args:
-        dimension: D.
-        settings: the sizes.
+    Queries and keys start as the identity, so that frames first attend to what the tower finds most similar. Values
+    start at zero where they are added to the frames, else as the identity. The elements are not trained.
     """
 
     entities: Tensor
@@ -82,7 +77,7 @@ class SceneElements(nn.Module):
             self.register_buffer(kind, F.normalize(phrases, dim=-1))
 
     def forward(self, frames: Tensor, frame_mask: Tensor, seen: Tensor) -> Tensor:
-        """Frames after one look at the elements of their video (section 3.2, the equation without a number).
+        """Compute frames after attention to the elements of their video (section 3.2, the equation without a number).
 
         Args:
             frames: (V, T, D), rows of unit length.
@@ -98,13 +93,13 @@ class SceneElements(nn.Module):
         return F.normalize(mixed, dim=-1).masked_fill(~frame_mask[..., None], 0.0)
 
     def attention(self, frames: Tensor, seen: Tensor) -> ElementAttention:
-        """The weights of `forward`, and whose they are; arguments as there."""
+        """Compute the attention weights of `forward`, of the same arguments, and the dictionary rows of elements."""
         selected = self.selected(seen)
         weights = self._weights(self.frame_norm(self.scale * frames), self._elements(selected))
         return ElementAttention(weights, selected.entity_places, selected.activity_places)
 
     def selected(self, seen: Tensor) -> Selected:
-        """The phrases that each video is most like."""
+        """Select the phrases most similar to each video's mean frame (V, D)."""
         return select(seen, self.entities, self.activities, self.settings.kappa)
 
     @torch.no_grad()
@@ -112,7 +107,7 @@ class SceneElements(nn.Module):
         """Load the vectors of the phrases from a file that `evenreel elements` wrote.
 
         Raises:
-            UsageError: it cannot be read, or is of another dictionary or encoder.
+            UsageError: the file cannot be read, or is of another dictionary or encoder.
         """
         try:
             arrays, _ = unseal(path.read_bytes())

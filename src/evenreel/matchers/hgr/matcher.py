@@ -44,22 +44,21 @@ _MARGIN = number("of 0 to 2", lambda value: 0 <= value <= 2)  # two cosines diff
 
 @dataclass(frozen=True)
 class HgrSettings(RankingSettings):
-    """Sizes, and the loss (`evenreel.losses.ranking.RankingSettings`); the defaults are those of the published code.
+    """Settings of HGR and its ranking loss; defaults are those of the published code.
 
     Attributes:
-        size: E, of the vectors that are compared.
-        word_size: of word vectors.
+        size: E, length of the vectors that are compared.
+        word_size: length of word vectors.
         vectors: a file of word vectors to begin with, in GloVe's form; null to begin with random ones. It is read when
             training begins, and not after.
-        words_at_least: how often a word has to stand in the captions that are learned from to have a vector of its own;
-            all others share one.
-        vocabulary: those words; empty for what training finds.
-        max_words: of a caption that are read; those after them are not.
-        max_verbs: likewise.
-        max_nouns: likewise.
-        sharpness: of the attention of phrases to frames.
+        words_at_least: least frequency in the training captions of a word with a vector of its own; others share one.
+        vocabulary: words with a vector of their own; empty for those that training finds.
+        max_words: most words of a caption; the rest is cut off.
+        max_verbs: most verbs of a caption; the rest is cut off.
+        max_nouns: most nouns of a caption; the rest is cut off.
+        sharpness: factor on the cosines in the attention of phrases to frames.
         dropout: share of the values of word vectors, and of mapped frames, that is dropped while training.
-        graph_dropout: share of what the nodes of a graph take from each other.
+        graph_dropout: share of the values that nodes of a graph take from each other that is dropped while training.
     """
 
     size: int = 1024
@@ -95,7 +94,7 @@ class HgrSettings(RankingSettings):
 
 
 def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[str, Any]:
-    """Complete the settings with the words of some captions, the most frequent first, unless they have a vocabulary.
+    """Complete HGR's settings with the words of the training captions, the most frequent first, if they have none.
 
     >>> from evenreel.types import RoleGraph
     >>> with_vocabulary({"size": 8}, LearnedFrom([RoleGraph(("cut", "tomato")), RoleGraph(("cut", "it"))]))
@@ -110,13 +109,7 @@ def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[s
 
 
 class LevelVideos(nn.Module):
-    """Maps frames for each of the three levels (2003.00392, 3.2).
-
-    Args:
-        dimension: D of the frames.
-        size: E.
-        dropout: dropout on the mapped frames.
-    """
+    """Maps frames of length D to length E for each of three levels: event, actions, things (arXiv 2003.00392, 3.2)."""
 
     def __init__(self, dimension: int, size: int, dropout: float) -> None:
         super().__init__()
@@ -135,7 +128,7 @@ class LevelVideos(nn.Module):
 
 
 class Hgr(nn.Module):
-    """Mean of the cosines of sentence and video, of verbs and frames, and of nouns and frames."""
+    """HGR matcher: the mean of the cosines of sentence and video, of verbs and frames, and of nouns and frames."""
 
     logit_scale: Tensor
 
@@ -178,7 +171,7 @@ class Hgr(nn.Module):
         """Encode sentences, verbs and nouns to unit length, (Q, E), (Q, A, E) and (Q, N, E).
 
         Raises:
-            UsageError: the captions are no graphs.
+            UsageError: the captions have no role graphs.
         """
         if text.graphs is None:
             raise UsageError(

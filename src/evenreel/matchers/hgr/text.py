@@ -24,7 +24,7 @@ _ROLE_NUMBERS = {role: number for number, role in enumerate(ROLES)}
 
 
 class Most(NamedTuple):
-    """Largest numbers of words, verbs and nouns of a caption; those after them are cut off."""
+    """Largest numbers of words, verbs and nouns of a caption; the rest is cut off."""
 
     words: int
     verbs: int
@@ -39,8 +39,8 @@ class Numbers(NamedTuple):
         lengths: (Q,) words of each caption.
         members: (Q, P, W) True = the word belongs to the phrase.
         roles: (Q, P) numbers in `ROLES`.
-        edges: (Q, 1 + P, 1 + P) True = the first looks at the second; the event comes before the phrases.
-        verbs: A, which is P where no caption has a noun.
+        edges: (Q, 1 + P, 1 + P) True = the first attends to the second; the event comes before the phrases.
+        verbs: A, number of places for verbs.
     """
 
     words: Tensor
@@ -106,11 +106,11 @@ class _CutGraph:
 
 
 class GraphAttention(nn.Module):
-    """Each node takes from those that it looks at, weighted by attention; one that looks at none stays as it is.
+    """Adds to each node what it attends to in its graph; a node that attends to none stays unchanged.
 
     Args:
-        size: of nodes; queries and keys have half of it.
-        dropout: on what is taken.
+        size: E, length of nodes; queries and keys have half of it.
+        dropout: share dropped of what is added, while training.
     """
 
     def __init__(self, size: int, dropout: float) -> None:
@@ -121,14 +121,9 @@ class GraphAttention(nn.Module):
         self.norm = nn.LayerNorm(size)
 
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
-        """Apply one attention among the nodes of each graph.
+        """Apply one attention among the nodes (Q, n, E) of each graph.
 
-        Args:
-            nodes: (Q, n, E).
-            edges: (Q, n, n) True = the first attends to the second.
-
-        Returns:
-            (Q, n, E).
+        Edges (Q, n, n), True = the first attends to the second.
         """
         logits = self.query(nodes) @ self.key(nodes).mT / math.sqrt(self.query.out_features)
         lowest = torch.finfo(logits.dtype).min  # a row without an edge is no NaN on its way to zeros
@@ -141,9 +136,9 @@ class GraphTexts(nn.Module):
     """Encodes role graphs to sentences, verbs and nouns: words by a recurrent network, phrases by one attention.
 
     Args:
-        words: size of the vocabulary, the unknown word not among them.
-        sizes: of a word, and of everything after.
-        dropouts: on words, and in the graph.
+        words: size of the vocabulary without the unknown word.
+        sizes: length of word vectors, and of everything after.
+        dropouts: share dropped of word vectors, and in the graph.
     """
 
     def __init__(self, words: int, sizes: tuple[int, int], dropouts: tuple[float, float]) -> None:

@@ -1,4 +1,4 @@
-"""The modules of TCD that learn: co-attention, the clue of each modality, and other forms of their hybrid.
+"""Trained modules of TCD: co-attention, the clue of each modality, and other ways to fuse both.
 
 `hoisted` computes once for a video what captions only weigh; `forward` is called for a chunk of pairs with the weights.
 Maps have no bias and start as the identity, as X-Pool's do: training starts at cosines of features as they are.
@@ -36,8 +36,8 @@ class CoAttention(nn.Module):
 
     Args:
         dimension: D.
-        norm: layer normalisation of both sides first. Behind it a caption's weights change nothing, since they only
-            scale, so that the attention is the same for all captions.
+        norm: layer normalisation of both sides first. It undoes a caption's weights, since they only scale, so that the
+            attention is the same for all captions.
     """
 
     def __init__(self, dimension: int, *, norm: bool) -> None:
@@ -78,7 +78,7 @@ class AttentionMaps(nn.Module):
 
 
 class TypedRows(NamedTuple):
-    """Rows of a modality, and type embeddings behind the same map, (1, D) or (l, D), which captions do not weigh."""
+    """Rows of a modality, and their type embeddings (1, D) or (l, D) behind the same map, not weighed by captions."""
 
     rows: RowTerms
     types: Tensor
@@ -90,7 +90,7 @@ class SelfAttended(NamedTuple):
     Attributes:
         own_logits: (V, h, l) products of the token, which is the same for all, with rows.
         other_logits: (V, h, k) products with vectors of the other modality.
-        values: values of both.
+        values: attention values of rows and of the other modality.
     """
 
     own_logits: Tensor
@@ -113,7 +113,7 @@ class ClueRows(NamedTuple):
 
 
 class ClueWeights(NamedTuple):
-    """Row weights and type embeddings (l, D) of a chunk, for a clue's own modality and for the other."""
+    """Row weights and type embeddings (l, D) of a chunk of pairs, for a clue's own modality and for the other."""
 
     own: RowWeights
     other: RowWeights
@@ -122,10 +122,10 @@ class ClueWeights(NamedTuple):
 
 
 class Clue(nn.Module):
-    """A token that attends to one modality knowing the other: its hybrid clue (equations 8 to 10).
+    """Hybrid clue: a learned token that attends to one modality with knowledge of the other (equations 8 to 10).
 
-    As printed, the token is put before the rows of its modality as one more query. Rows of queries do not attend to
-    each other, so it learns nothing of them that way; `intra` says what it does instead.
+    As printed, the token is one more query before the rows of its modality. Queries do not attend to each other, so it
+    gets nothing of them that way; `intra` says what it does instead.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Clue(nn.Module):
         self.residual = residual
 
     def hoisted(self, own: RowTerms, other: RowTerms, clue_type: Tensor) -> ClueRows:
-        """Compute the tensors that are the same for all captions."""
+        """Compute the tensors of a clue that are the same for all captions."""
         seen = KeyValues(through(self.cross.key, other), through(self.cross.value, other))
         if self.inner is not None:
             query = by_head(self.inner.query(self.token + clue_type), self.inner.heads)
@@ -197,13 +197,13 @@ class CrossAttention(nn.Module):
         )
 
     def forward(self, queries: RowTerms, seen: KeyValues, sides: ClueWeights, mean: Tensor) -> Tensor:
-        """Compute the hybrid of each pair, (v, q, D).
+        """Compute the fused vector of each pair, (v, q, D).
 
         Args:
-            queries: of the windows, made by `hoisted`.
+            queries: queries of the windows, made by `hoisted`.
             seen: keys and values of the frames, made by `hoisted`.
-            sides: windows and frames.
-            mean: (v, q, D) of the windows.
+            sides: weights of windows and frames.
+            mean: (v, q, D) mean of the windows.
         """
         cross, real = self.cross, sides.own.mask[:, None, :, None]
         query = every_row(sides.own, queries) + cross.query(sides.own_types)
@@ -218,7 +218,7 @@ class CrossAttention(nn.Module):
 
 
 def looked(attention: AttentionMaps, query: Tensor, parts: list[tuple[KeyValues, RowWeights, Tensor]]) -> Tensor:
-    """Attend with queries (v, q, D) to rows of one or two modalities, before the map of the output: (v, q, D)."""
+    """Attend with queries (v, q, D) to rows of one or two modalities, before the output map: (v, q, D)."""
     heads = attention.heads
     logits, masks = [], []
     for seen, weighing, types in parts:

@@ -1,17 +1,16 @@
 """Frames and on-screen text, calibrated to each other and distilled to clues: TCD (Zhao et al., AAAI 2026).
 
-A caption weighs frames V and on-screen windows O (equation 2), both look at each other (6, 7), a clue token of each
-looks at what the other found (8 to 11), and the caption is compared with the mean of the frames, of the windows, and
-with the clue (12, 13). A loss keeps windows in step with frames (3 to 5). `TcdSettings` names each of these, and where
-the formulas as printed do something else than they are meant to. `evenreel.matchers.tcd.reference` writes them down for
-one pair, as the paper does.
+A caption weighs frames V and on-screen windows O (equation 2), both attend to each other (6, 7), a clue token of each
+attends to the result of the other (8 to 11), and the caption is compared with the mean of the frames, of the windows,
+and with the clue (12, 13). A loss keeps windows in step with frames (3 to 5). `TcdSettings` names each of these, and
+where the formulas as printed do something else than they are meant to. `evenreel.matchers.tcd.reference` writes them
+down for one pair, as the paper does.
 
-Names follow the paper: what comes out of frames that look at windows, a row for each frame, are its refined windows
-(`ocr`); what comes out of windows that look at frames, a row for each window, its refined frames (`video`). There need
-not be as many of both.
+Names follow the paper: the result of frames that attend to windows, a row for each frame, are refined windows (`ocr`);
+of windows that attend to frames, a row for each window, refined frames (`video`).
 
-A window without text takes no part, and no cycle of the calibration begins at a frame of its time. A clip of which no
-window has any has one that says so, a vector that is learned.
+A window without text takes no part, and no cycle of the calibration begins at a frame of its time. A clip without any
+text has one window with a learned vector.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ LEAST_CONFIDENCE = 1e-3
 class CoAttended(NamedTuple):
     """Co-attention of refined frames and refined windows, the same for all captions.
 
-    With co-attention refined frames have a row for each window, which takes of frames (l = O, k = T), and refined
-    windows one for each frame (l = T, k = O); without, each is what it was, and k is 0.
+    Refined frames have a row for each window (l = O, k = T), refined windows a row for each frame (l = T, k = O).
+    Without co-attention rows are the modality's own, and k is 0.
 
     Attributes:
         video_mix: (V, l, k) attention of refined frames; logits where captions change it.
@@ -71,8 +70,8 @@ class TcdVideo(NamedTuple):
         windows: (V, O, D) of unit length; the first one of a clip without text is the learned one.
         window_mask: (V, O) True = attended to, at least one a row.
         certainty: (V, O) logarithm of the confidence of windows, 0 where it does not count.
-        streams: co-attention; empty where only one modality is used.
-        hybrids: tensors of their fusion, (`ClueRows`, ...) as settings have it; empty where only one modality is used.
+        streams: tensors of co-attention; empty where only one modality is used.
+        hybrids: tensors of the fusion, such as `ClueRows`; empty where only one modality is used.
     """
 
     frames: Tensor
@@ -85,7 +84,7 @@ class TcdVideo(NamedTuple):
 
 
 class Calibration(nn.Module):
-    """L_hsc, or its contrastive rival, with the temperature of its nearest neighbours."""
+    """The calibration loss L_hsc, or its contrastive alternative, with a learned temperature."""
 
     def __init__(self, settings: TcdSettings) -> None:
         super().__init__()
@@ -111,7 +110,7 @@ class Calibration(nn.Module):
 
 
 class Tcd(nn.Module):
-    """Scores by the mean of the cosines of a caption with refined frames, refined windows and their clue.
+    """TCD matcher: the mean of the cosines of a caption with refined frames, refined windows and their clue.
 
     Raises:
         UsageError: D is no multiple of the heads.
@@ -174,15 +173,15 @@ class Tcd(nn.Module):
         return plain._replace(streams=streams, hybrids=self._hybrids(video_rows, ocr_rows))
 
     def score(self, text: Sentences, video: TcdVideo) -> Tensor:
-        """Compute the mean of the parts (equation 12), (Q, V)."""
+        """Compute the mean of the parts' cosines (equation 12), (Q, V)."""
         return self._tables(text, video).mean(0)
 
     def part_scores(self, text: Sentences, video: TcdVideo) -> dict[str, Tensor]:
-        """Compute S_TV, S_TO and S_TH (equation 13), those that are compared, (Q, V) each."""
+        """Compute S_TV, S_TO and S_TH (equation 13), those that the settings compare, (Q, V) each."""
         return dict(zip(self.settings.parts, self._tables(text, video), strict=True))
 
     def coarse(self, text: Sentences, video: TcdVideo) -> Tensor:
-        """Compute cosines with the mean frame and the mean window, averaged, (Q, V): no caption weighs anything."""
+        """Compute a cheap score (Q, V): the mean of the cosines with the mean frame and the mean window, unweighted."""
         means = {
             "video": masked_mean(video.frames, video.frame_mask),
             "ocr": masked_mean(video.windows, video.window_mask),

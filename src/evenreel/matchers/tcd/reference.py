@@ -23,7 +23,7 @@ def pair_parts(
     """Compute S_TV, S_TO and S_TH of one pair (equations 2 and 6 to 13), those that the settings compare.
 
     Args:
-        matcher: its weights and settings.
+        matcher: with the weights and settings.
         sentence: (D,) of unit length.
         frames: (T, D) of unit length, real ones alone.
         windows: (O, D) of unit length, those with text alone; none where the clip has no text.
@@ -63,9 +63,9 @@ def co_attention(module: Any, queries: tuple[Tensor, Tensor], keys: tuple[Tensor
 
     Args:
         module: a `CoAttention`.
-        queries: (l, D) rows that look, weighed by the caption and as they were, which is what normalisation sees.
-        keys: (k, D) rows that are looked at, in both forms.
-        residual: add the outcome to the rows that look.
+        queries: (l, D) rows that attend, weighed by the caption, and unweighed, which normalisation takes.
+        keys: (k, D) rows that are attended to, in both forms.
+        residual: add the result to the rows that attend.
 
     Returns:
         (l, D).
@@ -108,7 +108,7 @@ def hybrid(matcher: Tcd, v: Tensor, o: Tensor) -> Tensor:
 
 
 def with_types(rows: Tensor, types: Tensor) -> Tensor:
-    """Add to each row (l, D) the type embedding of its position, or the one that all share."""
+    """Add to each row (l, D) its type embedding, of its position or shared by all."""
     return torch.stack([row + types[min(place, len(types) - 1)] for place, row in enumerate(rows)])
 
 
@@ -116,7 +116,7 @@ def hybrid_clue(matcher: Tcd, side: str, own: Tensor, other: Tensor) -> Tensor:
     """Compute the clue (D,) of a modality (equations 8 to 10).
 
     Args:
-        matcher: its weights and settings.
+        matcher: with the weights and settings.
         side: `video` or `ocr`.
         own: (l, D) rows of the modality, with types.
         other: (k, D) rows of the other one, with types.

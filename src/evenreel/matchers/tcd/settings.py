@@ -46,7 +46,7 @@ _MATCHES = Allowed(
 
 @dataclass(frozen=True)
 class TcdSettings:
-    """TCD (Zhao et al., AAAI 2026) with the switches of its ablations.
+    """Settings of TCD (Zhao et al., AAAI 2026), with the switches of its ablations.
 
     Attributes:
         text_condition: whether a caption weighs frames and windows (equation 2, table 10); else all count alike.
@@ -54,34 +54,32 @@ class TcdSettings:
             towers, which are about 10 long: 5 / (10 x 10) is 0.05.
         preserve_mean: weights of frames and windows are 1 in the mean instead of adding up to 1, so that no logit of
             the attention behind shrinks by the square of their number.
-        confidence: windows count by the confidence with which their words were read too, also where captions weigh
-            nothing. Not in the paper.
-        modalities: `both`, or what is looked at alone (table 10); then co-attention, clues and calibration have no
-            part.
-        co_attention: whether frames and windows look at each other (equations 6 and 7, table 2).
-        attention_norm: layer normalisation of what looks and of what is looked at there, so that who looks at whom
-            does not depend on the caption.
-        co_residual: what co-attention finds is added to what looks, as in ViLBERT; else it replaces it, as printed.
+        confidence: weigh windows also by the confidence with which their words were read. Not in the paper.
+        modalities: `both`, or the only one that is used (table 10), without co-attention, clues and calibration.
+        co_attention: whether frames and windows attend to each other (equations 6 and 7, table 2).
+        attention_norm: layer normalisation of queries and keys of co-attention, which then does not depend on the
+            caption.
+        co_residual: add the result of co-attention to the queries, as in ViLBERT; else it replaces them, as printed.
             Added, refined frames and refined windows are both of frames and windows, and hardly differ.
-        residual: what a clue's attention finds is added to the token; else it replaces it, as printed.
+        residual: add the result of a clue's attention to the token; else it replaces it, as printed.
         fusion: the hybrid of both (equation 11, table 6): `clues`, the mean of the two; `video_clue`; `cross_attention`
             of windows on frames; `concat` and an MLP; `product`, A x B + A; `addition`.
-        intra: how a clue token knows the rows of its own modality: by `self_attention` before it looks at the other
-            one, as `keys` beside the other's, or not at all (`none`): concatenated to the query alone, as equation 9
-            prints it, they change nothing.
-        heads: of the attention of clues.
+        intra: how a clue token gets the rows of its own modality: by `self_attention` before it attends to the other,
+            as `keys` beside the other's, or not at all (`none`): concatenated to the query alone, as equation 9 prints
+            it, they change nothing.
+        heads: attention heads of clues.
         types: type embeddings are learned for each of the `positions`, or one is `shared` by all.
         max_frames: most frames, and most windows, of a clip that may have types of their own.
-        matches: which of `video`, `ocr` and `hybrid` are compared (table 7); the score is their mean.
+        matches: which of `video`, `ocr` and `hybrid` are compared with the caption (table 7); the score is their mean.
         lambda_hsc: weight of the calibration of windows with frames (table 9); 0 for none.
         calibration: `cycle` (section HSC), or `contrastive`: windows and frames of one moment belong together (fig. 3).
-        cycle: see `evenreel.losses.calibration.cycle_indices`.
-        both_ways: also from windows to frames and back.
-        normalise_index: places are counted as shares of the clip, not in frames; lambda then weighs (N - 1)^2 less.
-        variance_weight: of the logarithm of the deviation in TCC's regularised form (arXiv 1904.07846, equation 5);
-            null for equation 5 of the paper.
+        cycle: form of the softmax of cycles, see `evenreel.losses.calibration.cycle_indices`.
+        both_ways: whether cycles also lead from windows to frames and back.
+        normalise_index: count places as shares of the clip, not in frames; the loss is then (N - 1)^2 times smaller.
+        variance_weight: weight of the logarithm of the deviation in TCC's regularised form (arXiv 1904.07846, equation
+            5); null for equation 5 of the paper.
         cycle_tau: temperature of the nearest neighbours of calibration at the start of training; learned.
-        temperature: at the start of training.
+        temperature: of the loss at the start of training.
     """
 
     text_condition: bool = True
@@ -131,12 +129,12 @@ class TcdSettings:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Parts that are compared; one modality alone has no other part."""
+        """Parts of the score that are compared with the caption; one modality alone has no other part."""
         return self.matches if self.modalities == "both" else (self.modalities,)
 
     @property
     def distils(self) -> bool:
-        """Whether there are clue tokens."""
+        """Whether the matcher has clue tokens."""
         return self.modalities == "both" and "hybrid" in self.matches and self.fusion in ("clues", "video_clue")
 
     @property
@@ -146,5 +144,5 @@ class TcdSettings:
 
 
 def reads_on_screen(settings: Mapping[str, Any]) -> bool:
-    """Check that a matcher of these settings uses on-screen windows."""
+    """Return whether a matcher of these settings uses on-screen windows."""
     return TcdSettings(**settings).modalities != "video"
