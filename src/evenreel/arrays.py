@@ -1,9 +1,14 @@
-"""Names of the kinds of arrays that are columns of a table or rows of a matrix."""
+"""Names of the kinds of arrays that are columns of a table or rows of a matrix, and rows a few at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from evenreel.types import ScoreBlocks
 
 Column = NDArray[np.float64]
 """(N,) A number for each of N things."""
@@ -13,3 +18,36 @@ Indices = NDArray[np.int64]
 
 Flags = NDArray[np.bool_]
 """(N,) True or False for each of N things."""
+
+SCORE_BYTES = 8
+"""Bytes of a score, at most, as far as memory is planned."""
+
+CACHED_BYTES = 8 * 2**20
+"""Scores that are looked at several times over should stay in the processor's cache."""
+
+
+def slices(stop: int, most: int, start: int = 0) -> Iterator[slice]:
+    """Split rows into slices of at most `most` of them, and of one at the least.
+
+    >>> list(slices(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, most)
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))
+
+
+def row_bands(
+    scores: ScoreBlocks, band_bytes: int, wanted: Indices | None = None
+) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Read scores band by band: yield rows, and the (b, V) scores of as many captions as fit into so many bytes.
+
+    Args:
+        scores: scores of Q captions and V videos.
+        band_bytes: most bytes of a band, which has a row at the least.
+        wanted: ascending rows; bands without one of them are not read. None to read all.
+    """
+    videos = slice(0, len(scores.video_ids))
+    for rows in slices(len(scores.caption_ids), band_bytes // (SCORE_BYTES * max(1, videos.stop))):
+        if wanted is None or np.searchsorted(wanted, rows.start) < np.searchsorted(wanted, rows.stop):
+            yield rows, scores.block(rows, videos)

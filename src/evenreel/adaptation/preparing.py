@@ -19,6 +19,7 @@ from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings
 from evenreel.adaptation.titan.causal_training import correction_recall, fit_source, new_correction, pair_accuracy
 from evenreel.adaptation.titan.confounders import COUNT, frame_confounders, phrase_confounders
 from evenreel.adaptation.vectors import text_vectors, video_vectors
+from evenreel.arrays import slices
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.matchers.batches import text_batch, to_device, video_batch
 from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
@@ -173,13 +174,13 @@ def vectors_of(matcher: Matcher, part: SourceSplit, bar: Bar = _silent) -> UnitV
     stages = ("vectors of captions", "vectors of clips")
     with torch.no_grad(), evaluating(matcher):
         with bar(stages[0]) as progress:
-            for rows in _slices(len(texts.ids)):
+            for rows in slices(len(texts.ids), AT_ONCE):
                 batch = text_batch(texts, rows)
                 check_texts(matcher, batch)
                 made[0].append(text_vectors(matcher, to_device(batch, device)))
                 progress(rows.stop / len(texts.ids))
         with bar(stages[1]) as progress:
-            for rows in _slices(len(videos.ids)):
+            for rows in slices(len(videos.ids), AT_ONCE):
                 clips = video_batch(videos, rows)
                 check_videos(matcher, clips)
                 made[1].append(video_vectors(matcher, to_device(clips, device)))
@@ -217,7 +218,3 @@ def _flows(vectors: UnitVectors, settings: FlowSettings, bar: Bar) -> tuple[Flow
             }
         made.append(flow.cpu())
     return Flows(*made), figures
-
-
-def _slices(count: int) -> list[slice]:
-    return [slice(start, min(start + AT_ONCE, count)) for start in range(0, count, AT_ONCE)]

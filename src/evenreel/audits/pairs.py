@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arrays import Indices
+from evenreel.arrays import CACHED_BYTES, Indices, row_bands
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
@@ -17,12 +17,6 @@ from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.evaluation.stats import numbered
 from evenreel.report.words import uses_sentence
 from evenreel.types import Corpus, ScoreBlocks
-
-_PIECE_BYTES = 8 * 2**20
-"""Scores that are looked at several times over should stay in the processor's cache."""
-
-_WIDEST = 8
-"""Bytes of a score, at most, as far as memory is planned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +50,10 @@ class PairedScores:
 
     def bands(self, band_bytes: int) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
         """Yield a slice of the Q captions, and their (b, n) scores of real clips and of mirrors, band by band."""
-        for rows, block in row_bands(self.scores, band_bytes, self.rows):
+        for rows, block in row_bands(self.scores, min(band_bytes, CACHED_BYTES), self.rows):
             held = slice(*np.searchsorted(self.rows, [rows.start, rows.stop]).tolist())
             asked = block[self.rows[held] - rows.start]
             yield held, asked.take(self.real, axis=1), asked.take(self.generated, axis=1)
-
-
-def row_bands(
-    scores: CheckedScores, band_bytes: int, wanted: Indices | None = None
-) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield rows and (b, V) scores of some captions at a time; bands without a wanted row are not read."""
-    count, width = len(scores.caption_ids), len(scores.video_ids)
-    step = max(1, min(band_bytes, _PIECE_BYTES) // (_WIDEST * width))
-    for start in range(0, count, step):
-        rows = slice(start, min(start + step, count))
-        if wanted is None or np.searchsorted(wanted, rows.start) < np.searchsorted(wanted, rows.stop):
-            yield rows, scores.block(rows, slice(0, width))
 
 
 def paired_groups(scores: ScoreBlocks, corpus: Corpus) -> list[str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from numbers import Real
 from typing import Any
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from evenreel.arrays import SCORE_BYTES, row_bands
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.settings_checks import Allowed, check_settings
@@ -227,13 +227,10 @@ def _tables(scores: Sequence[ScoreBlocks], shape: tuple[int, int]) -> NDArray[np
 
 def _bands(scores: ScoreBlocks, name: str) -> Iterator[tuple[slice, NDArray[Any]]]:
     """All scores of a member, some rows at a time."""
-    count, width = len(scores.caption_ids), len(scores.video_ids)
-    height = max(1, BAND_SCORES // width)
-    for start, stop in pairwise([*range(0, count, height), count]):
-        band = scores.block(slice(start, stop), slice(0, width))
+    for rows, band in row_bands(scores, BAND_SCORES * SCORE_BYTES):
         if not np.isfinite(band).all():
             raise ScoresError(f"A score of {name} is no finite number; its training went wrong.")
-        yield slice(start, stop), band
+        yield rows, band
 
 
 def _check_alike(scores: Sequence[ScoreBlocks], answers: RelevantPairs) -> None:

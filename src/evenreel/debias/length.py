@@ -23,7 +23,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.adapter import AdapterSettings, ResidualMap, map_captions
 from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
 from evenreel.matchers.matcher import Limits, Matcher
-from evenreel.similarity.states import row_count, take_rows
+from evenreel.similarity.states import chunks_of, row_count
 
 
 class Ensemble(nn.Module):
@@ -181,10 +181,8 @@ def _fused_table(members: Callable[[Any, Any], Iterable[Tensor]], text: Any, vid
     The sum so far stands beside what a member takes for a moment; in halves, both keep to what a pair may take
     (`Matcher`), however deep ensembles are nested.
     """
-    rows, parts = row_count(text), min(2, len(settings.weights))
-    step = -(-rows // parts)
-    some = (take_rows(text, slice(start, start + step)) for start in range(0, rows, step))
-    return torch.cat([fused(members(captions, video), settings) for captions in some])
+    step = -(-row_count(text) // min(2, len(settings.weights)))
+    return torch.cat([fused(members(captions, video), settings) for captions in chunks_of(text, step)])
 
 
 def _tightest(limits: Sequence[Limits], dimension: int) -> Limits:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arrays import Column
+from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, slices
 from evenreel.config import usable_cores
 from evenreel.evaluation.blocks import Items, Search
 from evenreel.evaluation.first_hit import Hits, every_hit, first_hits, hit_columns
@@ -21,12 +21,6 @@ from evenreel.evaluation.ordered import Tables, order_columns
 from evenreel.evaluation.places import best_items, find_places
 from evenreel.evaluation.settings import EvaluationSettings, Ties
 from evenreel.progress import Progress
-
-_WIDEST = 8
-"""Bytes of a score, at most, as far as memory is planned."""
-
-_PIECE_BYTES = 8 * 2**20
-"""Scores that a thread has at a time: what it does several times over should stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +102,10 @@ def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, pr
 
 def _pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Items]]:
     """Scores and items of a few queries at a time, in order."""
-    queries, row_bytes = len(search.query_ids), search.row_scores * _WIDEST
-    for band in _stretches(0, queries, band_bytes // row_bytes):
+    queries, row_bytes = len(search.query_ids), search.row_scores * SCORE_BYTES
+    for band in slices(queries, band_bytes // row_bytes):
         scores = search.read(band)
-        for piece in _stretches(band.start, band.stop, min(band_bytes, _PIECE_BYTES) // row_bytes):
+        for piece in slices(band.stop, min(band_bytes, CACHED_BYTES) // row_bytes, band.start):
             yield scores[piece.start - band.start : piece.stop - band.start].copy(order="K"), search.items(piece)
 
 
@@ -121,12 +115,6 @@ def _query_by_query(scores: NDArray[Any]) -> NDArray[Any]:
         return scores
     turned = np.empty(scores.shape, scores.dtype)
     # Some items at a time: numpy's own copy strides through all of memory for each query, at thrice the cost.
-    for items in _stretches(0, scores.shape[1], 256):
+    for items in slices(scores.shape[1], 256):
         turned[:, items] = scores[:, items]
     return turned
-
-
-def _stretches(start: int, stop: int, most: int) -> Iterator[slice]:
-    step = max(1, most)
-    for begin in range(start, stop, step):
-        yield slice(begin, min(begin + step, stop))

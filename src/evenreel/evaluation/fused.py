@@ -25,7 +25,7 @@ from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import CheckedScores, aligned
 from evenreel.evaluation.settings import Direction
-from evenreel.evaluation.trec import row_bands
+from evenreel.evaluation.trec import query_bands
 from evenreel.types import NO_NOTES, ScoreBlocks, ScoreNotes
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class FusedVideoRanks(FusedScores):
         """(Q, V): a rank needs a whole column, which each band of rows would work out again."""
         shape = (len(self.video_ids), len(self.caption_ids))
         table = np.empty(shape[::-1], np.float32)
-        for bands in zip(*(row_bands(system.block, shape, "v2t") for system in self.systems), strict=True):
+        for bands in zip(*(query_bands(system.block, shape, "v2t") for system in self.systems), strict=True):
             start, total = bands[0][0], np.zeros(bands[0][1].shape)
             for (_, band), weight in zip(bands, self.fusion.weights, strict=True):
                 total += weight * reciprocal_ranks(band)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arrays import Column
+from evenreel.arrays import Column, slices
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.settings import Direction
@@ -312,6 +312,4 @@ def _mean_of_best(values: Matrix, count: int) -> Column:
 
 def _slabs(total: int, width: int) -> Iterator[slice]:
     """Pieces of an axis for which a few float64 arrays of their size are small."""
-    step = max(1, _SLAB_BYTES // (8 * max(width, 1)))
-    for start in range(0, total, step):
-        yield slice(start, min(start + step, total))
+    return slices(total, _SLAB_BYTES // (8 * max(width, 1)))

@@ -20,7 +20,7 @@ from evenreel.evaluation.blocks import as_blocks
 from evenreel.evaluation.listed import WHAT_WAS_SCORED, ListedScores, make_listed
 from evenreel.evaluation.parts import cut_to
 from evenreel.evaluation.settings import Direction
-from evenreel.evaluation.trec import check_numbers, read_run, row_bands
+from evenreel.evaluation.trec import check_numbers, query_bands, read_run
 from evenreel.files import output_file
 from evenreel.parquet_files import read_table
 from evenreel.progress import Progress
@@ -143,7 +143,7 @@ def _write_values(file: IO[bytes], scores: ScoreBlocks, progress: Progress) -> N
     kind = scores.block(slice(0, 0), slice(0, len(items))).dtype
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (len(queries), len(items))}
     np.lib.format.write_array_header_1_0(file, header)
-    for start, band in row_bands(scores.block, (len(queries), len(items))):
+    for start, band in query_bands(scores.block, (len(queries), len(items))):
         check_numbers(band, start, queries, items)
         file.write(np.ascontiguousarray(band).data)
         progress((start + len(band)) / len(queries))

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.arrays import SCORE_BYTES, slices
 from evenreel.corpus.relevance import Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import unmasked
@@ -96,7 +97,7 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
     queries, gallery = _sides(scores.caption_ids, scores.video_ids, direction)
     tag = _tag_of(scores.about.uses)
     with output_file(path) as part, _open_run(part, path) as file:
-        for start, band in row_bands(scores.block, (len(queries), len(gallery)), direction):
+        for start, band in query_bands(scores.block, (len(queries), len(gallery)), direction):
             check_numbers(band, start, queries, gallery)
             _table(_best(band, depth), start, queries, gallery, tag).write_csv(
                 file, include_header=False, separator=" ", quote_style="never"
@@ -140,7 +141,7 @@ def write_qrels(
     full = 1 if isinstance(relevance, RelevantPairs) else GRADES
     queries, gallery = _sides(caption_ids, video_ids, direction)
     with output_file(path) as part, _open_run(part, path) as file:
-        for start, band in row_bands(relevance.block, (len(queries), len(gallery)), direction):
+        for start, band in query_bands(relevance.block, (len(queries), len(gallery)), direction):
             rows, columns = np.nonzero(band > 0)
             grades = np.maximum(np.rint(band[rows, columns] * full), 1).astype(np.int64)
             table = {"query": queries.gather(start + rows), "zero": 0, "item": gallery.gather(columns), "grade": grades}
@@ -187,16 +188,14 @@ def _open_run(part: Path, path: Path) -> IO[bytes]:
     return gzip.open(part, "wb", compresslevel=6) if path.suffix == ".gz" else part.open("wb")  # type: ignore[return-value]
 
 
-def row_bands(
+def query_bands(
     block: Callable[[slice, slice], NDArray[Any]], shape: tuple[int, int], direction: Direction = "t2v"
 ) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield the first query and the (b, gallery) values of one band of queries after the other."""
     queries, items = shape
-    step = max(1, _BAND_BYTES // (8 * max(items, 1)))
-    for start in range(0, queries, step):
-        band, whole = slice(start, min(start + step, queries)), slice(0, items)
-        values = unmasked(block(band, whole) if direction == "t2v" else block(whole, band).T, "The scores")
-        yield start, values
+    whole = slice(0, items)
+    for band in slices(queries, _BAND_BYTES // (SCORE_BYTES * max(items, 1))):
+        yield band.start, unmasked(block(band, whole) if direction == "t2v" else block(whole, band).T, "The scores")
 
 
 def check_numbers(band: NDArray[Any], start: int, queries: Names, gallery: Names) -> None:

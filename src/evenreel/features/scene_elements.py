@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.arrays import slices
 from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError, FeaturesError, UsageError
 from evenreel.features.folder import store
@@ -130,9 +131,8 @@ def top_elements(
 def clip_means(videos: VideoFeatures) -> FloatArray:
     """Compute the mean of the frames of each clip, (V, D), some clips at a time."""
     means = np.empty((len(videos.ids), videos.frames.shape[2]), np.float32)
-    step = max(1, _AT_ONCE_BYTES // max(1, 4 * videos.frames.shape[1] * videos.frames.shape[2]))
-    for start in range(0, len(means), step):
-        part = slice(start, start + step)
+    step = _AT_ONCE_BYTES // max(1, 4 * videos.frames.shape[1] * videos.frames.shape[2])
+    for part in slices(len(means), step):
         mask = videos.frame_mask[part, :, None]
         means[part] = (videos.frames[part].astype(np.float32) * mask).sum(axis=1) / mask.sum(axis=1)
     return means
@@ -164,13 +164,12 @@ def _nearest(rows: FloatArray, phrases: FloatArray, count: int, progress: Progre
     """Return places and cosines of the nearest phrases, some rows at a time."""
     kept = min(count, len(phrases))
     places, scores = np.empty((len(rows), kept), np.int32), np.empty((len(rows), kept), np.float32)
-    step = max(1, _AT_ONCE_BYTES // max(1, 16 * len(phrases)))  # a score and its place in the order of scores
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
+    step = _AT_ONCE_BYTES // max(1, 16 * len(phrases))  # a score and its place in the order of scores
+    for part in slices(len(rows), step):
         cosines = rows[part] @ phrases.T
         order = np.argsort(-cosines, axis=1, kind="stable")[:, :kept]
         places[part], scores[part] = order, np.take_along_axis(cosines, order, axis=1)
-        progress(min(1.0, (start + step) / len(rows)))
+        progress(part.stop / len(rows))
     return places, scores
 
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import slices
 from evenreel.errors import LibraryError
 from evenreel.features.sealed import seal, unseal
 from evenreel.files import write_durably
@@ -213,8 +214,7 @@ def _furthest(gallery: FrameGallery, vectors: VectorIndex, queries: FloatArray, 
     places = np.empty((len(gallery.clip_ids), kept), np.int64)
     above = np.empty((len(gallery.clip_ids), kept), np.float32)
     clips = np.zeros(len(queries), np.int64)
-    for start in range(0, len(places), CLIPS_AT_ONCE):
-        part = slice(start, start + CLIPS_AT_ONCE)
+    for part in slices(len(places), CLIPS_AT_ONCE):
         z = _above_nonsense(gallery, vectors, queries, part)
         z[z < least] = -np.inf
         clips += np.isfinite(z).sum(axis=0)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evenreel.arrays import slices
 from evenreel.matchers.batches import row_lengths, text_batch, to_device, video_batch
 from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
 from evenreel.matchers.matcher import Matcher
@@ -80,8 +81,7 @@ def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
 
 def _in_batches(matcher: Matcher, encode: Callable[[slice], State], lengths: NDArray[np.int64]) -> State:
     """All rows; the batch of the longest comes first, so that the state need not grow."""
-    batches = [slice(start, start + ROWS_A_BATCH) for start in range(0, len(lengths), ROWS_A_BATCH)]
-    batches.sort(key=lambda rows: -int(lengths[rows].max()))
+    batches = sorted(slices(len(lengths), ROWS_A_BATCH), key=lambda rows: -int(lengths[rows].max()))
     with torch.no_grad(), evaluating(matcher):
         state: State = gather_rows(len(lengths), ((rows, encode(rows)) for rows in batches))
     return state

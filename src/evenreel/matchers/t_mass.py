@@ -25,7 +25,7 @@ from evenreel.matchers.matcher import Limits
 from evenreel.matchers.x_pool import TextConditionedPooling
 from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, SHARE, check_settings, one_of, whole
 from evenreel.similarity.conditioned import AttendedVideos, pooled_vectors
-from evenreel.similarity.states import row_count, take_rows
+from evenreel.similarity.states import chunks_of
 
 CHUNK_NUMBERS = 2**21
 """Numbers in one table of pairs times D: 8 MiB."""
@@ -127,9 +127,9 @@ class TMass(nn.Module):
         """Compute cosines of the best draws, (Q, V), in chunks of pairs: each has rows of D and a number a draw."""
         numbers = max(text.sentence.shape[-1], self.settings.trials, video.mask.shape[1])
         side = max(1, math.isqrt(CHUNK_NUMBERS // numbers))
-        videos = [take_rows(video, slice(start, start + side)) for start in range(0, row_count(video), side)]
-        texts = [take_rows(text, slice(start, start + side)) for start in range(0, row_count(text), side)]
-        return torch.cat([torch.cat([self._score(some, others) for others in videos], dim=1) for some in texts])
+        videos = list(chunks_of(video, side))
+        rows = (torch.cat([self._score(some, others) for others in videos], dim=1) for some in chunks_of(text, side))
+        return torch.cat(list(rows))
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute the InfoNCE of one draw of each caption, and of the point of the cloud's rim nearest to the video.

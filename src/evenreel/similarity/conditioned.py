@@ -8,13 +8,12 @@ frames, to attend and to compare, and three forms of size F.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from evenreel.similarity.states import State, row_count, take_rows
+from evenreel.similarity.states import chunks_of, row_count
 
 CHUNK_NUMBERS = 2**19
 """Attention weights of a chunk: a handful of tables of 4 MiB stay in a processor's cache."""
@@ -79,8 +78,8 @@ def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> 
         epsilon: what a layer normalisation adds to a variance.
     """
     frames = videos.keys.shape[1]
-    some_texts = list(_pieces(texts, CHUNK_NUMBERS // frames))
-    some_videos = list(_pieces(videos, CHUNK_NUMBERS // (frames * row_count(some_texts[0]))))
+    some_texts = list(chunks_of(texts, CHUNK_NUMBERS // frames))
+    some_videos = list(chunks_of(videos, CHUNK_NUMBERS // (frames * row_count(some_texts[0]))))
     rows = [torch.cat([_cosines(text, video, epsilon) for video in some_videos]) for text in some_texts]
     return torch.cat(rows, dim=1).T
 
@@ -97,12 +96,6 @@ def pooled_vectors(query: Tensor, videos: AttendedVideos, common: Tensor, epsilo
     weights = _weights(query, videos, epsilon).to(videos.values.dtype)
     rows = torch.cat([common[:1].expand(row_count(videos), 1, -1), videos.values], dim=1)
     return torch.einsum("vnq,vnd->qvd", weights, rows) + common[1]
-
-
-def _pieces(state: State, rows: int) -> Iterator[State]:
-    """The state in pieces of that many rows, at least one."""
-    step = max(1, rows)
-    return (take_rows(state, slice(start, start + step)) for start in range(0, row_count(state), step))
 
 
 def _cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> Tensor:

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from evenreel.arrays import slices
+
 State = TypeVar("State", bound="tuple[Any, ...]")
 
 
@@ -63,6 +65,11 @@ def row_count(state: tuple[Any, ...]) -> int:
 def take_rows(state: State, rows: slice) -> State:
     """Return a view of some captions or videos of a state."""
     return mapped(state, lambda tensor: tensor[rows])
+
+
+def chunks_of(state: State, rows: int) -> Iterator[State]:
+    """Yield views of a state, so many captions or videos at a time and at least one."""
+    return (take_rows(state, chunk) for chunk in slices(row_count(state), rows))
 
 
 def row_bytes(state: tuple[Any, ...]) -> int:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenreel.arrays import slices
 from evenreel.errors import UsageError
 from evenreel.similarity.states import Encoded, Scorer, move, row_bytes, take_rows
 from evenreel.types import NO_NOTES, FloatArray, ScoreNotes, Scores
@@ -99,9 +100,9 @@ class MatcherScores:
         scores = np.empty((_length(captions), _length(videos)), np.float32)
         device = device_of(self._scorer)
         with torch.inference_mode(), evaluating(self._scorer):
-            for rows in _pieces(captions, self._tile[0]):
+            for rows in slices(captions.stop, self._tile[0], captions.start):
                 text = move(take_rows(self._text, rows), device)
-                for columns in _pieces(videos, self._tile[1]):
+                for columns in slices(videos.stop, self._tile[1], videos.start):
                     video = move(take_rows(self._video, columns), device)
                     tile = _array(self._scorer.score(text, video))
                     scores[_place(rows, captions), _place(columns, videos)] = tile
@@ -174,11 +175,6 @@ def device_of(scorer: object) -> torch.device:
     """Return the device of a module's parameters; the CPU for a module without any."""
     parameters = scorer.parameters() if isinstance(scorer, nn.Module) else iter(())
     return next((parameter.device for parameter in parameters), torch.device("cpu"))
-
-
-def _pieces(wanted: slice, length: int) -> Iterator[slice]:
-    for start in range(wanted.start, wanted.stop, length):
-        yield slice(start, min(start + length, wanted.stop))
 
 
 def _within(wanted: slice, count: int) -> slice:

@@ -27,7 +27,7 @@ from evenreel.adaptation.titan.causal_training import TargetStage, chosen, judge
 from evenreel.adaptation.titan.counterfactuals import Counterfactual, counterfactuals
 from evenreel.adaptation.titan.matching import one_way, rank_sums, rematch
 from evenreel.adaptation.vectors import text_vectors
-from evenreel.arrays import Indices
+from evenreel.arrays import Indices, slices
 from evenreel.errors import UsageError
 from evenreel.language.tokens import Tagger
 from evenreel.matchers.batches import text_batch, to_device
@@ -202,7 +202,7 @@ def scored(matcher: Matcher, texts: TextFeatures, videos: Encoded) -> FloatArray
 
 def vectors_of(matcher: Matcher, texts: TextFeatures) -> Tensor:
     """(Q, D) unit vectors of captions, without gradients, in main memory wherever the matcher is."""
-    parts = [slice(start, start + AT_ONCE) for start in range(0, len(texts.ids), AT_ONCE)]
+    parts = slices(len(texts.ids), AT_ONCE)
     with torch.no_grad(), evaluating(matcher):
         device = device_of(matcher)
         return torch.cat([text_vectors(matcher, to_device(text_batch(texts, rows), device)).cpu() for rows in parts])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arrays import Column, Indices
+from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, Indices, slices
 from evenreel.audits.settings import check_edited
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.blocks import CheckedScores
@@ -33,12 +33,6 @@ CLIP_PLACINGS = {"its clip": (True, False), "the other clips": (False, True), "a
 
 CAPTION_PLACINGS = {"the caption": (True, True)}
 """Where captions are edited, every score of a caption is one of the edited caption."""
-
-_PIECE_BYTES = 8 * 2**20
-"""Scores that are looked at several times over should stay in the processor's cache."""
-
-_WIDEST = 8
-"""Bytes of a score, at most, as far as memory is planned."""
 
 _ROUNDING = 1e-9
 """Scores that lie nearer together than this share of their distance to the own clip's are equal but for rounding."""
@@ -218,11 +212,9 @@ class Perturbed:
         return {key: Standings.joined(some) for key, some in parts.items()}
 
     def bands(self, band_bytes: int, width: int = 1) -> Iterator[slice]:
-        """Yield slices of the Q captions, few enough that their scores, or `width` numbers each, fit in memory."""
+        """Return slices of the Q captions, few enough that their scores, or `width` numbers each, fit in memory."""
         widest = max(width, *(len(one.scores.video_ids) for one in self.versions.values()))
-        step = max(1, min(band_bytes, _PIECE_BYTES) // (_WIDEST * widest))
-        for start in range(0, len(self.own), step):
-            yield slice(start, min(start + step, len(self.own)))
+        return slices(len(self.own), min(band_bytes, CACHED_BYTES) // (SCORE_BYTES * widest))
 
     def _own_and_others(self, edit: str, held: slice) -> tuple[Block, Block]:
         """(b,) scores of the own clips and (b, V - 1) of the others."""

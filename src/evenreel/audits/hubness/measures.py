@@ -16,10 +16,9 @@ from scipy import sparse
 from scipy.special import stdtrit
 from scipy.stats import rankdata
 
-from evenreel.arrays import Column, Indices
+from evenreel.arrays import CACHED_BYTES, Column, Indices, row_bands
 from evenreel.audits.hubness.chance import Chance, EntryCounts, Figure
 from evenreel.audits.ordered_rows import OrderedRows, candidates
-from evenreel.audits.pairs import row_bands
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
@@ -173,7 +172,7 @@ class _Rankings:
 
     def __iter__(self) -> Iterator[tuple[slice, First]]:
         """Some captions at a time, with the clips that they are shown first at each depth."""
-        for rows, block in row_bands(self.scores, self.band_bytes):
+        for rows, block in row_bands(self.scores, min(self.band_bytes, CACHED_BYTES)):
             nearest = candidates(block, self.depths[-1])
             ordered = OrderedRows.of(np.take_along_axis(block, nearest, axis=1))
             found = []

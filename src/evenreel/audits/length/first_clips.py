@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arrays import Column
+from evenreel.arrays import CACHED_BYTES, Column, row_bands
 from evenreel.audits.length.data import LengthData
 from evenreel.audits.ordered_rows import OrderedRows, candidates
-from evenreel.audits.pairs import row_bands
 from evenreel.audits.statistics.permuted import PROBES
 from evenreel.evaluation.blocks import CheckedScores, Items, Search
 from evenreel.evaluation.first_hit import first_hits, hit_columns
@@ -84,7 +83,7 @@ def measure_first(scores: CheckedScores, data: LengthData, band_bytes: int, seed
     """
     tally = _LengthTally(data, len(scores.caption_ids), seed)
     search = None if data.relevance is None else Search(scores, data.relevance, turned=False)
-    for rows, block in row_bands(scores, band_bytes):
+    for rows, block in row_bands(scores, min(band_bytes, CACHED_BYTES)):
         tally.add(rows, block, None if search is None else search.items(rows))
     return tally.result()
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arrays import Flags
+from evenreel.arrays import CACHED_BYTES, Flags, row_bands
 from evenreel.audits.ordered_rows import OrderedRows
-from evenreel.audits.pairs import row_bands
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.audits.source.gallery import EVERY_GROUP, SourceGallery
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval, inverted_share
@@ -101,7 +100,7 @@ def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSetting
     gallery = SourceGallery.of(scores, corpus, settings.cluster)
     tallies = {name: _WinTally(gallery, generated, settings) for name, generated in gallery.generated.items()}
     exposure = _ExposureTally(gallery, settings)
-    for rows, block in row_bands(gallery.scores, settings.band_bytes):
+    for rows, block in row_bands(gallery.scores, min(settings.band_bytes, CACHED_BYTES)):
         ordered = OrderedRows.of(block[:, gallery.columns])
         exposure.add(rows, ordered)
         for tally in tallies.values():

@@ -21,7 +21,7 @@ from evenreel.losses import source_hinge, source_neutral
 from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
 from evenreel.settings_checks import AT_LEAST_0, check_settings, number, one_of
-from evenreel.similarity.states import State, row_count, take_rows
+from evenreel.similarity.states import State, chunks_of
 from evenreel.similarity.tiles import evaluating
 
 ROWS_AT_ONCE = 16
@@ -167,5 +167,5 @@ def paired_scores(matcher: Matcher, text: State, video: State) -> Tensor:
         text: state of the B captions.
         video: state of the B videos.
     """
-    parts = [slice(start, start + ROWS_AT_ONCE) for start in range(0, row_count(text), ROWS_AT_ONCE)]
-    return torch.cat([matcher.score(take_rows(text, rows), take_rows(video, rows)).diagonal() for rows in parts])
+    pairs = zip(chunks_of(text, ROWS_AT_ONCE), chunks_of(video, ROWS_AT_ONCE), strict=True)
+    return torch.cat([matcher.score(some, others).diagonal() for some, others in pairs])

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.array_files import ArrayArchive
+from evenreel.arrays import slices
 from evenreel.debias.source.direction import MIN_CLIPS, Contrast, contrasts, source_basis, without_source
 from evenreel.errors import UsageError
 from evenreel.files import write_durably
@@ -111,8 +112,7 @@ def _measure(library: Opened, vectors: VectorIndex, compared: Sequence[Contrast]
     nonsense = without_source(bank, basis)
     means, deviations = np.empty_like(gallery.means), np.empty_like(gallery.deviations)
     best = np.full(len(nonsense), -np.inf, np.float32)
-    for start in range(0, len(gallery.clip_ids), CLIPS_AT_ONCE):
-        part = slice(start, start + CLIPS_AT_ONCE)
+    for part in slices(len(gallery.clip_ids), CLIPS_AT_ONCE):
         rows = gallery.first_rows[part], gallery.counts[part]
         means[part], deviations[part], here = score_nonsense(vectors, nonsense, *rows)
         best = np.maximum(best, here)

@@ -16,7 +16,6 @@ text has one window with a learned vector.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -34,7 +33,7 @@ from evenreel.matchers.tcd.clues import Clue, ClueWeights, CoAttention, CrossAtt
 from evenreel.matchers.tcd.settings import TcdSettings
 from evenreel.similarity.clues import RowTerms, RowWeights, conditioned, mean_row
 from evenreel.similarity.pooling import masked_mean, masked_softmax
-from evenreel.similarity.states import row_count, take_rows
+from evenreel.similarity.states import chunks_of, row_count
 
 CHUNK_NUMBERS = 2**20
 """Numbers of one table of pairs: 4 MiB, about ten of which are there at a time."""
@@ -247,8 +246,8 @@ class Tcd(nn.Module):
     def _tables(self, text: Sentences, video: TcdVideo) -> Tensor:
         """(P, Q, V) the parts of all pairs."""
         captions, videos = self._chunk(video)
-        columns = list(_pieces(video, videos))
-        rows = [torch.cat([self._parts(some, piece) for piece in columns], 1) for some in _pieces(text, captions)]
+        columns = list(chunks_of(video, videos))
+        rows = [torch.cat([self._parts(some, piece) for piece in columns], 1) for some in chunks_of(text, captions)]
         return torch.cat(rows, 2).mT
 
     def _chunk(self, video: TcdVideo) -> tuple[int, int]:
@@ -348,7 +347,3 @@ def _joint(dimension: int) -> nn.Sequential:
     """`concat`: an MLP over both means."""
     first, last = nn.Linear(2 * dimension, 2 * dimension), nn.Linear(2 * dimension, dimension)
     return nn.Sequential(first, nn.GELU(), last)
-
-
-def _pieces(state: Any, rows: int) -> Iterator[Any]:
-    return (take_rows(state, slice(start, start + rows)) for start in range(0, row_count(state), rows))

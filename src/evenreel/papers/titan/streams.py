@@ -23,6 +23,7 @@ from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import EncodeTexts, QueryStream, taken
 from evenreel.adaptation.titan.causal import CausalCorrection
 from evenreel.adaptation.titan.pseudo_labels import Resources
+from evenreel.arrays import slices
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.concentration import balance
 from evenreel.evaluation.metrics import PerQuery
@@ -128,8 +129,8 @@ class Target:
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
         """(Q,) first clip of each caption by the source model."""
-        size, videos = 1024, slice(0, len(self.part.videos.ids))
-        parts = (self.scores.block(slice(at, at + size), videos) for at in range(0, len(self.sentences), size))
+        videos = slice(0, len(self.part.videos.ids))
+        parts = (self.scores.block(rows, videos) for rows in slices(len(self.sentences), 1024))
         return np.concatenate([part.argmax(axis=1) for part in parts]).astype(np.int64)
 
     @cached_property
