@@ -552,7 +552,7 @@ def test_what_is_read_on_screen_cannot_steer_the_terminal(capsys: pytest.Capture
     text = TextHit(evil, (), 0.0, 1.0, 1.0)
     hit = Hit("id", evil, 0.5, "fits", 0.5, 0.0, {"seen": 0.5}, (), (text,), 1.0, other_paths=(evil,))
     show_result(SearchResult("q", (hit,), "fits", 1, 0, (evil,)), as_json=False)
-    show_report(IndexReport(set_aside=[SetAside(evil, "failed", evil)], notes=[(evil, evil)]), Path(evil), False)
+    show_report(IndexReport(set_aside=[SetAside("", evil, "failed", evil)], notes=[(evil, evil)]), Path(evil), False)
     show_problems([LibraryProblem(evil, evil, evil)], Path(evil), False)
     output = capsys.readouterr().out
     assert output.count(r"a\x1b[2J\n\u202eb") == 12

@@ -19,7 +19,7 @@ from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
-from evenreel.features import ClipAside
+from evenreel.features import SetAside
 from evenreel.training import Recipe
 from evenreel.training.data.clip_check import ClipVideo
 from evenreel.training.data.examples import Batches, Draw, FeatureExamples, ResumableLoader, TrainingInputs
@@ -142,7 +142,7 @@ def test_more_frames_than_the_matcher_takes(tmp_path: Path, corpus_folder: Path,
 def test_a_clip_that_vanishes_after_it_was_checked(
     corpus_folder: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def all_gone(files: list[ClipVideo], *rest: Any) -> tuple[list[ClipVideo], list[ClipAside]]:
+    def all_gone(files: list[ClipVideo], *rest: Any) -> tuple[list[ClipVideo], list[SetAside]]:
         return [replace(file, path=Path("gone.mp4")) for file in files], []
 
     monkeypatch.setattr("evenreel.training.data.pixels.readable", all_gone)
@@ -155,9 +155,9 @@ def test_a_split_without_a_clip_that_can_be_read(
 ) -> None:
     """The first reason mostly is that of all."""
 
-    def none_read(files: list[ClipVideo], *rest: Any) -> tuple[list[ClipVideo], list[ClipAside]]:
+    def none_read(files: list[ClipVideo], *rest: Any) -> tuple[list[ClipVideo], list[SetAside]]:
         ids = [file.clip_id for file in files]
-        return [], [ClipAside(clip_id, f"{clip_id}.mp4", "unreadable", "there is no such file") for clip_id in ids]
+        return [], [SetAside(clip_id, f"{clip_id}.mp4", "unreadable", "there is no such file") for clip_id in ids]
 
     monkeypatch.setattr("evenreel.training.data.pixels.readable", none_read)
     sentence = (

@@ -14,7 +14,8 @@ from evenreel.features.graphs import with_graphs
 from evenreel.features.load import FoundClips, find_clips, load_text_features
 from evenreel.features.manifest import FeatureSet, read_manifest
 from evenreel.features.pretrained import with_pretrained_means
-from evenreel.features.settings import FLOAT32, ClipAside, rule_text
+from evenreel.features.progress import SetAside
+from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.features.stored.clips import StoredClips
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.batches import row_lengths
@@ -38,7 +39,7 @@ class CorpusFeatures:
 
     texts: TextFeatures
     videos: VideoFeatures
-    set_aside: tuple[ClipAside, ...]
+    set_aside: tuple[SetAside, ...]
     found: FoundClips | StoredClips
     notices: tuple[str, ...]
     uses: tuple[str, ...] = ()
@@ -105,7 +106,7 @@ def _check_seen(pretrained: Pretrained, seen: str | Path | None) -> None:
 
 def _videos(
     about: About, folder: Path, corpus: Corpus
-) -> tuple[FoundClips | StoredClips, VideoFeatures, tuple[ClipAside, ...]]:
+) -> tuple[FoundClips | StoredClips, VideoFeatures, tuple[SetAside, ...]]:
     """The latest fitting features that are there for all clips: later ones may be those of another corpus."""
     windows = about.inputs.windows is not None
     refusals: list[FeaturesError] = []

@@ -13,7 +13,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, DeviceOption, JsonOption, PrecisionOption, VideosOption
 from evenreel.cli.progress import bars, share_bar
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL
 from evenreel.errors import UsageError
 from evenreel.features.settings import DEFAULT_FRAMES, Words
@@ -151,7 +151,7 @@ def _store(corpus: Path, out: Path | None, settings: StoredSettings, as_json: bo
         if report.set_aside:
             more = f", the first {MANY} of which are (--json lists them all)" if len(report.set_aside) > MANY else ""
             shown.print(f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/]{more}")
-        list_clips_aside(shown, report.set_aside[:MANY])
+        list_aside(shown, report.set_aside[:MANY])
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -190,4 +190,4 @@ def _show(report: FeatureReport, as_json: bool) -> None:
         out.print(
             f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again when changed, or with --retry)"
         )
-    list_clips_aside(out, report.set_aside)
+    list_aside(out, report.set_aside)

@@ -11,7 +11,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
 from evenreel.cli.progress import share_bar
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
 from evenreel.wording import count
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evenreel.adaptation.prepared import Note, PreparedSource
     from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, SourceSplit
     from evenreel.checkpoint import Pretrained
-    from evenreel.features import ClipAside
+    from evenreel.features import SetAside
     from evenreel.features.scene_elements import EmbeddedDictionary
     from evenreel.types import Corpus, VideoFeatures
 
@@ -100,7 +100,7 @@ class _Source:
     seen: Path | None
     device: str
 
-    def part(self, split: str) -> tuple[SourceSplit, tuple[ClipAside, ...]]:
+    def part(self, split: str) -> tuple[SourceSplit, tuple[SetAside, ...]]:
         """A split, and what had been set aside of it."""
         from evenreel.adaptation.preparing import SourceSplit
         from evenreel.checkpoint import load_features_for
@@ -205,7 +205,7 @@ def _packaged(source: _Source) -> EmbeddedDictionary:
 
 
 def _show(
-    place: Path, prepared: PreparedSource, measured: str | None, aside: tuple[ClipAside, ...], as_json: bool
+    place: Path, prepared: PreparedSource, measured: str | None, aside: tuple[SetAside, ...], as_json: bool
 ) -> None:
     """Say what was fitted, how well, how large it is and where it lies."""
     size = sum(path.stat().st_size for path in place.iterdir())
@@ -225,7 +225,7 @@ def _show(
         out.print(f"  [yellow]it uses {safe(use)}[/]: scores after adaptation say so")
     if aside:
         out.print(f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]")
-    list_clips_aside(out, aside[:MANY])
+    list_aside(out, aside[:MANY])
 
 
 def _say_what_cannot_be_done(pretrained: Pretrained) -> None:

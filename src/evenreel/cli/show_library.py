@@ -13,8 +13,7 @@ from rich.markup import escape
 from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
-    from evenreel.features import ClipAside
-    from evenreel.features.progress import SetAside
+    from evenreel.features import SetAside
     from evenreel.library import IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 
@@ -92,15 +91,14 @@ def _passed_over(out: Console, report: IndexReport) -> None:
 def _show_aside(out: Console, set_aside: Sequence[SetAside]) -> None:
     if set_aside:
         out.print(f"[yellow]Set aside: {count(len(set_aside), 'file')}[/] (tried again when changed, or with --retry)")
-    for aside in set_aside:
-        out.print(f"  {safe(aside.path)}: {safe(aside.sentence)} [dim]({aside.reason})[/]")
+    list_aside(out, set_aside)
 
 
-def list_clips_aside(out: Console, clips: Sequence[ClipAside]) -> None:
-    """A line for each clip of a corpus that was set aside."""
-    for clip in clips:
-        where = f" ({safe(clip.path)})" if clip.path else ""
-        out.print(f"  {safe(clip.clip_id)}{where}: {safe(clip.sentence)} [dim]({safe(clip.reason)})[/]")
+def list_aside(out: Console, set_aside: Sequence[SetAside]) -> None:
+    """A line for each clip of a corpus, or file of a library, that was set aside."""
+    for one in set_aside:
+        where = f" ({safe(one.path)})" if one.clip_id and one.path else ""
+        out.print(f"  {safe(one.clip_id or one.path)}{where}: {safe(one.sentence)} [dim]({safe(one.reason)})[/]")
 
 
 def show_result(result: SearchResult, as_json: bool, *, others: bool = False) -> None:

@@ -335,11 +335,11 @@ def _show(result: AuditResult, out: Path, material: StudyInputs, origin: dict[st
     from dataclasses import asdict
 
     from evenreel.cli.audit.show import show_audits
-    from evenreel.cli.show_library import console, list_clips_aside, print_json
+    from evenreel.cli.show_library import console, list_aside, print_json
 
     if origin is not None:
         aside = [asdict(one) for one in material.set_aside]
         print_json(result.to_json() | {"report": str(out / REPORT), "set_aside": aside, "provenance": origin})
         return
     show_audits([replace(result, tables=result.tables[:1])], out / REPORT, as_json=False)
-    list_clips_aside(console(), material.set_aside)
+    list_aside(console(), material.set_aside)

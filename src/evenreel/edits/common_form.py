@@ -14,7 +14,7 @@ from evenreel.config import MediaLimits
 from evenreel.corpus.counterparts import groups_of
 from evenreel.errors import CorpusError, UsageError
 from evenreel.features.facts import ClipFacts
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.media.same_form import Fit, Form, inner_size
 from evenreel.types import CAMERA, Corpus
 
@@ -97,7 +97,7 @@ def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) ->
 
 def frame_counts(
     corpus: Corpus, facts: ClipFacts, form: Form, duration_s: float | None
-) -> tuple[dict[str, int], list[ClipAside]]:
+) -> tuple[dict[str, int], list[SetAside]]:
     """Return the number of frames of each clip, and the clips that are shorter than the duration."""
     table = facts.table.select("clip_id", "duration_s").join(
         corpus.clips.select("clip_id", "path", family=pl.coalesce("pair_id", "clip_id")), on="clip_id", how="left"
@@ -109,7 +109,7 @@ def frame_counts(
     for clip, length_s, path in table.select("clip_id", "duration_s", "path").iter_rows():
         if length_s + _ROUNDING_S < duration_s:
             why = f"it is {length_s:.2f} s long, and {duration_s:g} s are asked for (--duration)"
-            aside.append(ClipAside(clip, path, "failed", why))
+            aside.append(SetAside(clip, path, "failed", why))
         else:
             counts[clip] = _frames(duration_s, form)
     return counts, aside

@@ -34,7 +34,7 @@ from evenreel.corpus.prompts import (
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.files import write_durably
 from evenreel.media.excerpts import Excerpt
 from evenreel.media.parts import WHOLE, Part
@@ -88,7 +88,7 @@ class PreparedRequests:
 
     path: Path
     requests: tuple[GenerationRequest, ...]
-    set_aside: tuple[ClipAside, ...]
+    set_aside: tuple[SetAside, ...]
 
 
 def prepare_requests(
@@ -111,7 +111,7 @@ def prepare_requests(
     out, given = Path(out), given or Conditioning()
     wanted = clips_to_mirror(corpus, given)
     requests: dict[str, GenerationRequest] = {}
-    aside: dict[str, ClipAside] = {}
+    aside: dict[str, SetAside] = {}
     fusing = Lock()  # a language model of the user's need not bear several threads
 
     def request(maker: RequestMaker, real: CaptionedClip) -> None:

@@ -23,7 +23,7 @@ from evenreel.features.clips import CorpusClip, clip_aside, clips_of
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import remove_leftovers
 from evenreel.features.lock import writer_lock
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.media.content import stamp
 from evenreel.media.encode import clip_bytes
 from evenreel.media.workers import Worker
@@ -97,7 +97,7 @@ class ClipEditReport:
     folder: str
     written: int = 0
     unchanged: int = 0
-    set_aside: list[ClipAside] = field(default_factory=list)
+    set_aside: list[SetAside] = field(default_factory=list)
     seconds: float = 0.0
     notices: list[str] = field(default_factory=list)
 
@@ -167,10 +167,10 @@ class _Editing:
 
     def __init__(self, writer: CorpusWriter, edit: ClipEdit, settings: ClipEditSettings) -> None:
         self._writer, self._edit, self._settings = writer, edit, settings
-        self._aside: dict[str, ClipAside] = {}
+        self._aside: dict[str, SetAside] = {}
         self._editing = threading.Lock()
 
-    def run(self, jobs: Sequence[_EditJob], progress: Progress) -> list[ClipAside]:
+    def run(self, jobs: Sequence[_EditJob], progress: Progress) -> list[SetAside]:
         """Write the clips that are not there; return those that cannot be used, in order."""
         readers = min(usable_cores(), MOST_READERS)
         ClipRun(self._new_reader, self._write, self._set_aside, readers, progress).run(jobs)

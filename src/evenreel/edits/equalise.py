@@ -26,8 +26,7 @@ from evenreel.features.clips import CorpusClip, clip_aside, clips_of
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.folder import Ledger, remove_leftovers
 from evenreel.features.lock import writer_lock
-from evenreel.features.progress import TRANSIENT
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import TRANSIENT, SetAside
 from evenreel.media.content import changed_while_reading, stamp
 from evenreel.media.same_form import Form
 from evenreel.media.workers import Worker
@@ -62,7 +61,7 @@ class EqualiseReport:
     form: dict[str, str | int]
     encoded: int = 0
     unchanged: int = 0
-    set_aside: list[ClipAside] = field(default_factory=list)
+    set_aside: list[SetAside] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -200,12 +199,12 @@ def _save(corpus: Corpus, writer: CorpusWriter, form: Form, report: EqualiseRepo
             path.unlink(missing_ok=True)
 
 
-def _orphans(corpus: Corpus, aside: list[ClipAside], there: Collection[str]) -> list[ClipAside]:
+def _orphans(corpus: Corpus, aside: list[SetAside], there: Collection[str]) -> list[SetAside]:
     """Return the mirrors whose real clip is set aside; they have nothing left to be compared with."""
     gone = {one.clip_id for one in aside}
     rows = corpus.clips.select("clip_id", "path", "pair_id").iter_rows()
     return [
-        ClipAside(clip, path, "failed", f"the real clip that it mirrors, {real}, was set aside")
+        SetAside(clip, path, "failed", f"the real clip that it mirrors, {real}, was set aside")
         for clip, path, real in rows
         if clip in there and real in gone
     ]

@@ -15,7 +15,7 @@ from evenreel.edits.conditioning import Conditioning, RequestMaker, clips_to_mir
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clips import clip_aside
 from evenreel.features.folder import remove_leftovers
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.files import VIDEO_SUFFIXES, make_folder, replacing
 from evenreel.progress import Progress
 from evenreel.types import Corpus
@@ -41,7 +41,7 @@ class Generated:
     corpus: Corpus
     made: int
     kept: int
-    set_aside: tuple[ClipAside, ...]
+    set_aside: tuple[SetAside, ...]
 
 
 def generate_counterparts(
@@ -77,7 +77,7 @@ def generate_counterparts(
     remove_leftovers(out)
     there = _finished(out / VIDEOS)
     files: dict[str, Path] = {}
-    aside: list[ClipAside] = []
+    aside: list[SetAside] = []
     kept = 0
     with closing(RequestMaker(out, given)) as maker:
         for number, (clip, captions) in enumerate(asked, start=1):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from evenreel.errors import MediaError, Reason
 from evenreel.features.manifest import FeatureSet
-from evenreel.features.settings import FLOAT32, ClipAside
+from evenreel.features.progress import SetAside
+from evenreel.features.settings import FLOAT32
 from evenreel.media.parts import Part
 from evenreel.types import Corpus
 
@@ -34,9 +35,9 @@ def clips_of(corpus: Corpus) -> Iterator[CorpusClip]:
         yield CorpusClip(clip_id, path or "", Part(start_s or None, end_s), fps)
 
 
-def clip_aside(clip: CorpusClip, error: MediaError) -> ClipAside:
+def clip_aside(clip: CorpusClip, error: MediaError) -> SetAside:
     """Return the record of a clip that an error keeps from being used."""
-    return ClipAside(clip.clip_id, clip.path, error.reason, str(error))
+    return SetAside(clip.clip_id, clip.path, error.reason, str(error))
 
 
 def clip_key(digest: str, clip: CorpusClip, made: FeatureSet, precision: str = FLOAT32) -> str:

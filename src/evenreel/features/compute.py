@@ -35,8 +35,8 @@ from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remov
 from evenreel.features.lock import writer_lock
 from evenreel.features.manifest import FeatureSet, Manifest, write_manifest
 from evenreel.features.pool import ReaderPool
-from evenreel.features.progress import TRANSIENT, NoProgress, StagedProgress
-from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings, Words, precision_of
+from evenreel.features.progress import TRANSIENT, NoProgress, SetAside, StagedProgress
+from evenreel.features.settings import FeatureReport, FeatureSettings, Words, precision_of
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
 from evenreel.features.texts import (
     BLOCK_TEXTS,
@@ -226,7 +226,7 @@ class FeatureJob:
         known = self._ledger.set_aside.get(key)
         if known is None or known[0] in TRANSIENT or self._settings.retry:
             return False
-        self._report.set_aside.append(ClipAside(clip.clip_id, clip.path, *known))
+        self._report.set_aside.append(SetAside(clip.clip_id, clip.path, *known))
         return True
 
     def _key(self, clip: CorpusClip, digest: str) -> str:

@@ -15,7 +15,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_aside, clips_of
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.files import replacing
 from evenreel.media.content import FileStamp, stamp
 from evenreel.media.parts import WHOLE
@@ -56,7 +56,7 @@ class ClipFacts:
     """
 
     table: pl.DataFrame
-    set_aside: tuple[ClipAside, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def clip_facts(corpus: Corpus, settings: FactSettings, progress: Progress = lamb
     finally:
         _save(settings.cache, job.found)
     rows: list[dict[str, Any]] = []
-    aside: list[ClipAside] = []
+    aside: list[SetAside] = []
     for clip in clips:
         try:
             rows.append(_facts(clip, job.found))

@@ -16,7 +16,8 @@ from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.clips import NO_PATH, CorpusClip, clip_key, clips_of
 from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
 from evenreel.features.manifest import FeatureSet, Manifest, read_manifest
-from evenreel.features.settings import ClipAside, Words, rule_text
+from evenreel.features.progress import SetAside
+from evenreel.features.settings import Words, rule_text
 from evenreel.features.shards import Shard, read_shard
 from evenreel.features.stored.clips import StoredClips, read_index, unread_captions
 from evenreel.features.texts import Place, find_texts, read_block
@@ -194,7 +195,7 @@ class FoundClips:
         """D, length of a frame feature."""
         return self.manifest.dimension
 
-    def load(self) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:
+    def load(self) -> tuple[VideoFeatures, tuple[SetAside, ...]]:
         """Load the features of the clips that have some; return the clips that were set aside too.
 
         Raises:
@@ -206,7 +207,7 @@ class FoundClips:
 
     def shards(
         self, without: Sequence[Literal["frames", "windows"]] = ()
-    ) -> tuple[dict[str, Shard], tuple[ClipAside, ...]]:
+    ) -> tuple[dict[str, Shard], tuple[SetAside, ...]]:
         """Load the shards of the clips that have features, by clip id; return the clips that were set aside too.
 
         Args:
@@ -217,13 +218,13 @@ class FoundClips:
         """
         left: dict[str, Any] = dict.fromkeys(map(str, without))
         shards: dict[str, Shard] = {}
-        aside: list[ClipAside] = []
+        aside: list[SetAside] = []
         missing: list[str] = []
         for clip, key in self.keys:
             if (shard := self._shard(key)) is not None:
                 shards[clip.clip_id] = replace(shard, **left)
             elif trouble := _known_trouble(clip, key, self.ledger):
-                aside.append(ClipAside(clip.clip_id, clip.path, *trouble))
+                aside.append(SetAside(clip.clip_id, clip.path, *trouble))
             else:
                 missing.append(clip.clip_id)
         if missing:  # all in one message

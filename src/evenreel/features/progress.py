@@ -1,8 +1,8 @@
-"""Progress of long runs that read video files, and files that they could not use."""
+"""Progress of long runs that read video files, and clips and files that they set aside."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
 TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features", "killed"})
@@ -11,11 +11,23 @@ TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features", "k
 
 @dataclass(frozen=True)
 class SetAside:
-    """A file that cannot be used: a code of `evenreel.errors.Reason`, and a sentence."""
+    """A clip of a corpus or a file of a library that cannot be used, and why.
 
+    Attributes:
+        clip_id: id of the clip; empty for a file.
+        path: the file; empty where the corpus names none.
+        reason: a code of `evenreel.errors.Reason`.
+        sentence: the reason in words.
+    """
+
+    clip_id: str
     path: str
     reason: str
     sentence: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the record as plain data; a file has no `clip_id`."""
+        return {name: text for name, text in asdict(self).items() if text or name != "clip_id"}
 
 
 class StagedProgress(Protocol):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenreel.config import MediaLimits, usable_cores
+from evenreel.features.progress import SetAside
 
 if TYPE_CHECKING:
     from evenreel.types import Encoder
@@ -78,16 +79,6 @@ def precision_of(encoder: Encoder) -> str:
     return str(getattr(encoder, "precision", FLOAT32))
 
 
-@dataclass(frozen=True)
-class ClipAside:
-    """A clip that cannot be used: a code of `evenreel.errors.Reason`, and a sentence."""
-
-    clip_id: str
-    path: str
-    reason: str
-    sentence: str
-
-
 @dataclass
 class FeatureReport:
     """Report of a run that computes features.
@@ -114,7 +105,7 @@ class FeatureReport:
     texts: int = 0
     texts_unchanged: int = 0
     damaged: list[str] = field(default_factory=list)
-    set_aside: list[ClipAside] = field(default_factory=list)
+    set_aside: list[SetAside] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenreel.errors import FeaturesError
 from evenreel.features.load import FoundClips
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.features.stored.clips import StoredClips
 from evenreel.features.word_changes import WordChanges, changed_signs
 
@@ -14,7 +14,7 @@ Signs = dict[str, tuple[str, ...]]
 
 def sign_texts(
     clips: FoundClips | StoredClips, changes: WordChanges | None = None
-) -> tuple[Signs, tuple[ClipAside, ...]]:
+) -> tuple[Signs, tuple[SetAside, ...]]:
     """Return the best reading of every sign, and the clips that were set aside.
 
     Other readings of a sign are left out: most are the same words with a letter wrong. Of words misread on purpose the

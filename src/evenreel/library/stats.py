@@ -33,7 +33,7 @@ class LibraryStats:
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as plain data, the form that `--json` prints."""
-        return asdict(self)
+        return asdict(self) | {"set_aside": [one.to_json() for one in self.set_aside]}
 
 
 def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str, str]) -> LibraryStats:
@@ -59,7 +59,7 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         rule=meta.get("rule"),
         metadata=tuple(sorted(catalog.metadata_keys(connection))),
         set_aside=tuple(
-            SetAside(printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
+            SetAside("", printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
         ),
         with_elements=_with_elements(connection),
     )

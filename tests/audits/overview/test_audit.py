@@ -26,7 +26,7 @@ from evenreel.corpus.counterparts import counterparts
 from evenreel.corpus.summary import ValueRange
 from evenreel.errors import FeaturesError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.report.page import render
 from evenreel.types import Corpus, VideoFeatures
 
@@ -71,7 +71,7 @@ def facts() -> ClipFacts:
     """Durations are the number in the id and one; `r1` cannot be read."""
     rows = [(clip, *FORMS[clip[0]], float(clip[1]) + 1, None) for clip, *_ in ROWS if clip != "r1"]
     table = pl.DataFrame(rows, {"clip_id": pl.String(), **FACT_COLUMNS}, orient="row")
-    return ClipFacts(table, (ClipAside("r1", "r1.mp4", "not_media", "it is no video"),))
+    return ClipFacts(table, (SetAside("r1", "r1.mp4", "not_media", "it is no video"),))
 
 
 COSINES = np.array([0.9, 0.7, 0.6, 0.4, 0.5])

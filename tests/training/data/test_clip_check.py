@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evenreel.errors import MediaError
-from evenreel.features import ClipAside
+from evenreel.features import SetAside
 from evenreel.media.parts import Part
 from evenreel.training.data import clip_check
 from evenreel.training.data.clip_check import ClipVideo, readable
@@ -70,10 +70,10 @@ def reads() -> list[str]:
     return done
 
 
-def aside(clips: list[ClipVideo]) -> list[ClipAside]:
+def aside(clips: list[ClipVideo]) -> list[SetAside]:
     reasons = {1: ("damaged", 'it is "bad",\nall of it'), 3: ("no_frames", "no frame of it could be decoded")}
     reasons[4] = ("unreadable", "No such file")
-    return [ClipAside(clips[row].clip_id, str(clips[row].path), *reasons[row]) for row in reasons]
+    return [SetAside(clips[row].clip_id, str(clips[row].path), *reasons[row]) for row in reasons]
 
 
 def test_what_was_found_is_remembered(clips: list[ClipVideo], tmp_path: Path) -> None:

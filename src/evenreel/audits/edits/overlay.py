@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMeasures, measure_overlay
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.edits.tables import ends, standing_table
-from evenreel.audits.edits.words import STANDING_METHOD, edited_uses, interval_words, perturbed_notices
-from evenreel.audits.pairs import score_notices
+from evenreel.audits.edits.words import STANDING_METHOD, edited_notices, perturbed_notices
 from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Cell
+from evenreel.report.result.words import interval_words
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ def audit_overlay(
     """
     settings = checked_settings(scores, corpus, settings)
     measured = measure_overlay(scores, corpus, edited, settings)
-    uses = {edit: one.about.uses for edit, one in edited.items()}
     return AuditResult(
         name="overlay",
         title="Does the ranking follow misleading words on screen?",
@@ -92,8 +91,7 @@ def audit_overlay(
         ),
         figures=tuple(_figures(measured)),
         notices=(
-            *score_notices(scores, corpus, settings.cluster),
-            *edited_uses(uses),
+            *edited_notices(scores, corpus, settings, edited),
             *_silent(measured),
             *perturbed_notices(measured.own, NO_CONTROL, UNMOVED),
         ),

@@ -19,11 +19,10 @@ from evenreel.audits.edits.words import (
     DISTANCE_METHOD,
     EFFECT_METHOD,
     STANDING_METHOD,
-    edited_uses,
+    edited_notices,
     perturbed_notices,
     perturbed_sentence,
 )
-from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import NO_EDITS, AuditSettings, check_edited, checked_settings
 from evenreel.audits.statistics.means import ratio_intervals, share_interval
 from evenreel.errors import UsageError
@@ -92,7 +91,6 @@ def audit_textual(
     check_edited(edited)
     measured = measure_perturbed(scores, corpus, edited, settings, CAPTION_PLACINGS, _main(edited))
     alone, spreads = style_alone(measured, settings), caption_spreads(measured, settings)
-    uses = {edit: one.about.uses for edit, one in edited.items()}
     sentence = perturbed_sentence(measured, settings.confidence, "when the caption is edited")
     return AuditResult(
         name="textual",
@@ -107,8 +105,7 @@ def audit_textual(
         ),
         figures=perturbed_figures(measured),
         notices=(
-            *score_notices(scores, corpus, settings.cluster),
-            *edited_uses(uses),
+            *edited_notices(scores, corpus, settings, edited),
             *perturbed_notices(measured, NO_CONTROL),
         ),
         method=(DISTANCE_METHOD, EFFECT_METHOD, ALONE_METHOD, SPREAD_METHOD, STANDING_METHOD),

@@ -14,11 +14,10 @@ from evenreel.audits.edits.words import (
     DISTANCE_METHOD,
     EFFECT_METHOD,
     STANDING_METHOD,
-    edited_uses,
+    edited_notices,
     perturbed_notices,
     perturbed_sentence,
 )
-from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
 from evenreel.report.result.record import AuditResult
 from evenreel.types import Corpus, ScoreBlocks
@@ -57,7 +56,6 @@ def audit_visual(
     """
     settings = checked_settings(scores, corpus, settings)
     measured = measure_perturbed(scores, corpus, edited, settings)
-    uses = {edit: one.about.uses for edit, one in edited.items()}
     return AuditResult(
         name="visual",
         title="What in the picture does the ranking hang on?",
@@ -69,8 +67,7 @@ def audit_visual(
         ),
         figures=perturbed_figures(measured),
         notices=(
-            *score_notices(scores, corpus, settings.cluster),
-            *edited_uses(uses),
+            *edited_notices(scores, corpus, settings, edited),
             *perturbed_notices(measured, NO_CONTROL),
         ),
         method=(DISTANCE_METHOD, EFFECT_METHOD, PLACING_METHOD, STANDING_METHOD),

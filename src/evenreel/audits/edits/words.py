@@ -8,8 +8,11 @@ from math import isnan
 
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, means
 from evenreel.audits.edits.perturbed import AS_IS
+from evenreel.audits.pairs import score_notices
+from evenreel.audits.settings import AuditSettings
 from evenreel.report.result.record import Effect
-from evenreel.report.words import percent
+from evenreel.report.result.words import interval_words
+from evenreel.types import Corpus, ScoreBlocks
 
 _MOST_BESIDE = 3
 """Other edits that a sentence names."""
@@ -51,11 +54,14 @@ def perturbed_notices(measured: PerturbedMeasures, no_control: str, unmoved: str
             )
 
 
-def edited_uses(uses: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """Yield a sentence for each edit whose scores use something beside captions and clips."""
-    for edit, some in uses.items():
-        if some:
-            yield f"The scores of {edit!r} use {' and '.join(some)}."
+def edited_notices(
+    scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings, edited: Mapping[str, ScoreBlocks]
+) -> Iterator[str]:
+    """Yield notices on the scores, and what those after each edit use beside captions and clips."""
+    yield from score_notices(scores, corpus, settings.cluster)
+    for edit, one in edited.items():
+        if one.about.uses:
+            yield f"The scores of {edit!r} use {' and '.join(one.about.uses)}."
 
 
 def _beyond_words(measured: PerturbedMeasures, confidence: float, when: str) -> str:
@@ -104,13 +110,6 @@ def _turned(effect: Effect) -> Effect:
     """Return the effect with the opposite sign."""
     low, high = (None if end is None else -end for end in (effect.high, effect.low))
     return replace(effect, value=-effect.value, low=low, high=high)
-
-
-def interval_words(effect: Effect, confidence: float) -> str:
-    """Format an interval in brackets, after a space; empty where there is none."""
-    if effect.low is None or effect.high is None:
-        return ""
-    return f" ({percent(confidence)} interval {effect.low:.2f} to {effect.high:.2f})"
 
 
 def _recall_words(measured: PerturbedMeasures, when: str) -> str:

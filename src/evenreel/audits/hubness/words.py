@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isnan
 
-from evenreel.audits.edits.words import interval_words
 from evenreel.audits.hubness.captions import MOST_TAGGED, QueryWords
 from evenreel.audits.hubness.chance import DRAWS
 from evenreel.audits.hubness.measures import HubnessMeasures
+from evenreel.report.result.words import interval_words
 
 _FEW_WORDS = 3
 """Words that the sentence names."""

@@ -13,7 +13,7 @@ from evenreel.audits.length.measures import FAILED, LengthMeasures, thirds
 from evenreel.audits.length.trims import USES_TEST
 from evenreel.audits.statistics.permuted import PERMUTED_METHOD
 from evenreel.report.result.record import Effect
-from evenreel.report.words import percent
+from evenreel.report.result.words import figure_words
 
 
 def length_sentence(measured: LengthMeasures, confidence: float) -> str:
@@ -71,8 +71,8 @@ def _length_bias_sentence(measured: LengthMeasures, confidence: float) -> str:
         return "The captions are of too few classes, or of classes too alike in length, for a lean to be measured."
     few = "" if effect.enough else f"Too few classes to conclude: {len(np.unique(measured.data.groups)):,}. "
     return (
-        f"{few}{_length_bias_lead(effect)}: rank correlation {_figure(effect, confidence)}, where 0 is no lean."
-        f"{_thirds_words(measured)}{_failure_words(measured)}"
+        f"{few}{_length_bias_lead(effect)}: rank correlation {figure_words(effect, confidence, digits=2)}, "
+        f"where 0 is no lean.{_thirds_words(measured)}{_failure_words(measured)}"
     )
 
 
@@ -115,8 +115,9 @@ def _ratio_sentence(measured: LengthMeasures, confidence: float) -> str:
     apart = "" if drawn == clips else f", of which {drawn:,} are drawn apart"
     few = "" if effect.enough else f"Too few to conclude: {captions:,} queries and {clips:,} clips{apart}. "
     return (
-        f"{few}{_ratio_lead(effect)}: the first {depth} are {_figure(effect, confidence)} times as long as "
-        f"{measured.data.others}, as geometric means, where 1 is no preference ({captions:,} queries, {clips:,} clips)."
+        f"{few}{_ratio_lead(effect)}: the first {depth} are {figure_words(effect, confidence, digits=2)} times as long "
+        f"as {measured.data.others}, as geometric means, where 1 is no preference ({captions:,} queries, {clips:,} "
+        "clips)."
     )
 
 
@@ -129,12 +130,6 @@ def _ratio_lead(effect: Effect) -> str:
     if not effect.is_significant:
         return "No preference for long or short clips can be told"
     return f"The ranking returns {side} clips first"
-
-
-def _figure(effect: Effect, confidence: float) -> str:
-    if effect.low is None or effect.high is None:
-        return f"{effect.value:.2f}"
-    return f"{effect.value:.2f} ({percent(confidence)} interval {effect.low:.2f} to {effect.high:.2f})"
 
 
 EXCESS_METHOD = (

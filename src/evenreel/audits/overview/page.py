@@ -5,11 +5,9 @@ from __future__ import annotations
 from math import isqrt
 
 from evenreel.audits.overview.audit import PAPER_RULE, Overview, overview_tables
-from evenreel.evaluation.results import Interval
 from evenreel.report.page import Chart, Page, Section, Table, Text
 from evenreel.report.result.page import words_columns
-from evenreel.report.result.words import cells
-from evenreel.report.words import percent
+from evenreel.report.result.words import cells, figure_words
 from evenreel.types import CAMERA
 
 _FEWEST_BINS, _MOST_BINS = 5, 40
@@ -53,19 +51,10 @@ def _nearest(found: Overview) -> str:
     if not found.similarity:
         return ""
     group, mean = max(found.similarity.items(), key=lambda one: one[1].value)
-    said = f" Clips of {group} have a mean similarity of {similarity_words(mean, found.confidence)} to the real ones"
+    said = (
+        f" Clips of {group} have a mean similarity of {figure_words(mean, found.confidence, digits=3)} to the real ones"
+    )
     return f"{said}, the nearest of all groups." if len(found.similarity) > 1 else f"{said} that they mirror."
-
-
-def similarity_words(figure: Interval, confidence: float) -> str:
-    """Format a mean similarity with its interval in brackets, where there is one.
-
-    >>> similarity_words(Interval(0.7332, 0.73, 0.7364), 0.95), similarity_words(Interval(0.5), 0.95)
-    ('0.733 (95% interval 0.730 to 0.736)', '0.500')
-    """
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.3f}"
-    return f"{figure.value:.3f} ({percent(confidence)} interval {figure.low:.3f} to {figure.high:.3f})"
 
 
 def _histogram(found: Overview) -> Chart | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from evenreel.adaptation.settings import AdaptSettings
     from evenreel.cli.adapt.options import AdaptSource
-    from evenreel.features import ClipAside
+    from evenreel.features import SetAside
     from evenreel.types import Corpus
 
 TEST = "test"
@@ -66,7 +66,7 @@ class Given:
     prepared: PreparedSource | None
     encode: EncodeTexts | None
     names: Mapping[str, str]
-    set_aside: tuple[ClipAside, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
     notices: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     pictures: Callable[[Sequence[str]], Mapping[str, bytes]] | None = None

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from evenreel.adaptation.page import interval_text
 from evenreel.cli.adapt.results import AdaptOutcome, Written
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.wording import count
 
 MANY = 10
@@ -30,7 +30,7 @@ def show(outcome: AdaptOutcome, written: Written, as_json: bool) -> None:
     out.print(safe(_end(outcome, written)))
     if aside:
         out.print(f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]")
-    list_clips_aside(out, aside[:MANY])
+    list_aside(out, aside[:MANY])
 
 
 def _lines(outcome: AdaptOutcome) -> Iterator[str]:

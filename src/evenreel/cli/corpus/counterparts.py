@@ -13,7 +13,7 @@ from evenreel.cli.corpus.command import CORPUS_FILES
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, MOST_SEED, JsonOption, ReadersOption, VideosOption, media_limits
 from evenreel.cli.progress import share_bar
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
 from evenreel.wording import count
@@ -235,4 +235,4 @@ def _show_prompts(prepared: PreparedRequests, setting: str, as_json: bool) -> No
     console().print(f"Wrote {safe(prepared.path)}: {count(len(prepared.requests), 'prompt')}{beside}")
     if prepared.set_aside:
         console().print(f"[yellow]Set aside: {count(len(prepared.set_aside), 'clip')}[/]")
-    list_clips_aside(console(), prepared.set_aside)
+    list_aside(console(), prepared.set_aside)

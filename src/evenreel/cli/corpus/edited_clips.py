@@ -15,7 +15,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST_SEED, DeviceOption, JsonOption, VideosOption, media_limits
 from evenreel.cli.progress import share_bar
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL, MediaLimits
 from evenreel.errors import UsageError
 from evenreel.wording import count
@@ -146,6 +146,6 @@ def _show(report: ClipEditReport, as_json: bool) -> None:
     out.print(f"Wrote {safe(report.folder)}: {count(report.written, 'clip')} in {report.seconds:.1f} s{there}.")
     if report.set_aside:
         out.print(f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again the next time)")
-    list_clips_aside(out, report.set_aside)
+    list_aside(out, report.set_aside)
     for notice in report.notices:
         out.print(safe(notice))

@@ -12,7 +12,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption, VideosOption
 from evenreel.cli.progress import share_bar
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -59,4 +59,4 @@ def _show(report: EqualiseReport, as_json: bool) -> None:
         out.print(
             f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again when changed, or with --retry)"
         )
-    list_clips_aside(out, report.set_aside)
+    list_aside(out, report.set_aside)

@@ -12,7 +12,7 @@ from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption, ReadersOption, VideosOption, media_limits
 from evenreel.cli.progress import share_bar
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import MediaLimits
 from evenreel.provenance import Provenance, provenance_of
 from evenreel.wording import count
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evenreel.audits.overview.audit import GroupOverview, Overview
-    from evenreel.features import ClipAside
+    from evenreel.features import SetAside
     from evenreel.types import Corpus
 
 FEATURES_HELP = "Folder of features, best by the rule '10 midpoints', for the similarity of pairs."
@@ -87,7 +87,7 @@ def _write(found: Overview, report: Path, made: Provenance | None) -> None:
     write_page(overview_page(found), report, made)
 
 
-def _show(found: Overview, set_aside: Sequence[ClipAside], report: Path | None, origin: Provenance | None) -> None:
+def _show(found: Overview, set_aside: Sequence[SetAside], report: Path | None, origin: Provenance | None) -> None:
     """Words; or JSON, where the origin is given."""
     from dataclasses import asdict
 
@@ -108,19 +108,19 @@ def _show(found: Overview, set_aside: Sequence[ClipAside], report: Path | None, 
             out.print(
                 f"{safe(group)}, similarity in {safe(splits)}: {more.value:+.4f} ({more.low:+.4f} to {more.high:+.4f})"
             )
-    list_clips_aside(out, set_aside)
+    list_aside(out, set_aside)
     if report:
         out.print(f"The page: {safe(report)}")
 
 
 def _show_group(one: GroupOverview, confidence: float) -> None:
     from evenreel.audits.overview.audit import names_words, spread_words
-    from evenreel.audits.overview.page import similarity_words
+    from evenreel.report.result.words import figure_words
 
     out = console()
     out.print(f"[bold]{safe(one.group)}[/], {safe(one.split)}: {count(one.clips, 'clip')}")
     out.print(f"  frames a second {spread_words(one.fps)}, seconds {spread_words(one.duration_s)}")
     out.print(f"  picture {names_words(one.sizes)}, codec {safe(names_words(one.codecs))}")
     if one.similarity is not None:
-        figure = similarity_words(one.similarity, confidence)
+        figure = figure_words(one.similarity, confidence, digits=3)
         out.print(f"  similarity to the real clips {figure}, {count(one.pairs, 'pair')}")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.report.result.words import effect_words
 from evenreel.wording import count
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenreel.audits.dictionary.measures import ChosenElements
-    from evenreel.features import ClipAside
+    from evenreel.features import SetAside
     from evenreel.features.scene_elements import EmbeddedDictionary
     from evenreel.language.scene_dictionary import SceneDictionary
     from evenreel.report.result.record import AuditResult
@@ -29,7 +29,7 @@ class LookedAt:
 
     chosen: ChosenElements
     path: Path
-    set_aside: Sequence[ClipAside]
+    set_aside: Sequence[SetAside]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def _show_clips(out: Console, clips: LookedAt) -> None:
     out.print(f"The nearest {sizes} of {count(len(top.clip_ids), 'clip')}: {safe(clips.path)}")
     if aside := clips.set_aside:
         out.print(f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]")
-        list_clips_aside(out, aside[:_MANY])
+        list_aside(out, aside[:_MANY])
 
 
 def _show_audit(out: Console, audit: AuditResult) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.errors import OutputError, UsageError
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.features import ClipAside
+    from evenreel.features import SetAside
 
 LARGE_BYTES = 2**30
 SCORE_BYTES = 4
@@ -36,7 +36,7 @@ class Scored:
 
     captions: int
     clips: int
-    set_aside: tuple[ClipAside, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
     notices: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     use: str = "the matcher was trained with"
@@ -91,6 +91,6 @@ def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
         terminal.print(
             f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]: evaluate with --partial."
         )
-    list_clips_aside(terminal, aside[:MANY])
+    list_aside(terminal, aside[:MANY])
     if len(aside) > MANY:
         terminal.print(f"  and {len(aside) - MANY:,} more (--json lists them all)")

@@ -11,7 +11,7 @@ from typing import cast
 from evenreel.checkpoint import About, EncoderNote, Inputs, Pretrained, RecordedMetric, save_pretrained
 from evenreel.checkpoint.architecture import reads_windows
 from evenreel.corpus.cells import as_cell
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.files import write_durably
 from evenreel.matchers.batches import row_lengths
 from evenreel.provenance import provenance_of
@@ -67,7 +67,7 @@ def write_results(folder: Path, recipe: Recipe, loaded: LoadedData, trained: Tra
     if loaded.set_aside:
         table = io.StringIO()
         rows = csv.writer(table)
-        rows.writerow([one.name for one in fields(ClipAside)])
+        rows.writerow([one.name for one in fields(SetAside)])
         rows.writerows(map(as_cell, astuple(one)) for one in loaded.set_aside)
         write_durably(folder / SET_ASIDE, table.getvalue().encode("utf-8", "backslashreplace"))
     return about

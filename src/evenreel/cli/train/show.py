@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from evenreel.checkpoint.architecture import Encodings, encodings
-from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.cli.train.files import CHECKPOINT, SET_ASIDE, FinishedRun, clips_note, validation_figures
 from evenreel.training.ensemble.towers import score_weights
 from evenreel.training.loop.module import mixed_words
@@ -76,7 +76,7 @@ def _show_notices(out: Console, run: FinishedRun) -> None:
     aside = run.loaded.set_aside
     if aside:
         out.print(f"[yellow]Set aside: {count(len(aside), 'clip')}[/], all in {safe(run.folder / SET_ASIDE)}")
-    list_clips_aside(out, aside[:MANY])
+    list_aside(out, aside[:MANY])
 
 
 def _lines(run: FinishedRun) -> Iterator[str]:

@@ -22,7 +22,7 @@ from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError
 from evenreel.features.clips import CorpusClip
 from evenreel.features.manifest import FeatureSet, FeatureStream, Manifest
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.language.tokens import split_words
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
@@ -111,7 +111,7 @@ class StoredClips:
         """D, columns of all streams that are used."""
         return sum(stream.dimension for stream in self.streams)
 
-    def load(self) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:
+    def load(self) -> tuple[VideoFeatures, tuple[SetAside, ...]]:
         """Load the features of the clips that have some; return the clips that were set aside too.
 
         Frames are a view of the matrix on the disk where all streams are used and the clips lie there one after the
@@ -121,13 +121,13 @@ class StoredClips:
             FeaturesError: a clip was not in the corpus when the features were stored; a file is damaged.
         """
         there: list[CorpusClip] = []
-        aside: list[ClipAside] = []
+        aside: list[SetAside] = []
         missing: list[str] = []
         for clip in self.clips:
             if clip.clip_id in self.index.clips:
                 there.append(clip)
             elif trouble := self.index.aside.get(clip.clip_id):
-                aside.append(ClipAside(clip.clip_id, clip.path, *trouble))
+                aside.append(SetAside(clip.clip_id, clip.path, *trouble))
             else:
                 missing.append(clip.clip_id)
         if missing:
@@ -183,18 +183,18 @@ class StoredClips:
 
     def _copied(
         self, matrix: NDArray[np.float16], clips: Sequence[CorpusClip]
-    ) -> tuple[list[CorpusClip], NDArray[np.float16], list[ClipAside]]:
+    ) -> tuple[list[CorpusClip], NDArray[np.float16], list[SetAside]]:
         """Copy the frames of clips to (V, T, D), padded; return clips without frames in the streams used too."""
         longest = max((self.index.clips[clip.clip_id].frames for clip in clips), default=0)
         padded = np.zeros((len(clips), longest, self.dimension), np.float16)
         kept: list[CorpusClip] = []
-        aside: list[ClipAside] = []
+        aside: list[SetAside] = []
         columns = self._columns()
         for clip in clips:
             rows = self._checked(matrix, clip)
             used = rows if columns is None else _unit(rows[:, columns].astype(np.float32))
             if columns is not None and not used.any(axis=1).all():
-                aside.append(ClipAside(clip.clip_id, clip.path, "bad_features", _SILENT))
+                aside.append(SetAside(clip.clip_id, clip.path, "bad_features", _SILENT))
                 continue
             padded[len(kept), : len(used)] = used
             kept.append(clip)

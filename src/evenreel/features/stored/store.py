@@ -25,7 +25,8 @@ from evenreel.features.clips import CorpusClip, clips_of
 from evenreel.features.folder import remove_leftovers, store
 from evenreel.features.lock import writer_lock
 from evenreel.features.manifest import MANIFEST, FeatureSet, FeatureStream, Manifest, manifest_beside, put_manifest
-from evenreel.features.settings import FLOAT32, STORED, ClipAside, FeatureReport, stored_rule
+from evenreel.features.progress import SetAside
+from evenreel.features.settings import FLOAT32, STORED, FeatureReport, stored_rule
 from evenreel.features.stored.clips import INDEX, MATRICES, MatrixRows, StoredIndex, joined, read_index
 from evenreel.features.stored.files import ArrayPlace, opened
 from evenreel.files import replacing
@@ -89,7 +90,7 @@ def store_features(
         computed=len(index.clips),
         frames=sum(rows.frames for rows in index.clips.values()),
         set_aside=[
-            ClipAside(clip.clip_id, clip.path, *index.aside[clip.clip_id]) for clip in _clips_aside(corpus, index)
+            SetAside(clip.clip_id, clip.path, *index.aside[clip.clip_id]) for clip in _clips_aside(corpus, index)
         ],
         seconds=time.monotonic() - started,
     )

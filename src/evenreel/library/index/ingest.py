@@ -174,7 +174,9 @@ class IndexJob:
         report.unchanged = unchanged
         report.other_files, report.links = found.other_files, found.links
         report.closed_folders = [printable(folder) for folder in found.closed_folders]
-        report.set_aside += [SetAside(printable(row.path), row.reason or "failed", row.sentence or "") for row in aside]
+        report.set_aside += [
+            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "") for row in aside
+        ]
 
     def _read_all(self, work: list[FoundFile]) -> None:
         if not work:
@@ -259,7 +261,7 @@ class IndexJob:
         log.info("set aside %s: %s: %s", path, error.reason, error)
         with self._report_lock:
             self._report.newly_aside += 1
-            self._report.set_aside.append(SetAside(path, error.reason, str(error)))
+            self._report.set_aside.append(SetAside("", path, error.reason, str(error)))
         self._progress.file_done(file.path)
 
     def _count_frame(self) -> None:

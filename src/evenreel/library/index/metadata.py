@@ -90,7 +90,7 @@ def _pass_over(table: Path, error: UsageError, known: KnownMetadata) -> None:
     if isinstance(error, NoPathsError):
         log.warning("%s has no column with the videos' paths and is passed over", table)
     else:
-        known.set_aside.append(SetAside(printable(str(table)), BAD_TABLE, str(error)))
+        known.set_aside.append(SetAside("", printable(str(table)), BAD_TABLE, str(error)))
 
 
 def _read(worker: Worker, table: Path) -> dict[str, Metadata]:

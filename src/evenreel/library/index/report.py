@@ -41,4 +41,4 @@ class IndexReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain data, the form that `--json` prints."""
-        return asdict(self)
+        return asdict(self) | {"set_aside": [one.to_json() for one in self.set_aside]}

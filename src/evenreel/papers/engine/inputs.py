@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from evenreel.checkpoint import Pretrained
 from evenreel.errors import UsageError
-from evenreel.features import ClipAside
+from evenreel.features import SetAside
 from evenreel.features.facts import ClipFacts
 from evenreel.papers.engine.caption_bank import CaptionBank
 from evenreel.papers.engine.material import CorpusPart, Looking, Model
@@ -27,7 +27,7 @@ class StudyInputs:
 
     test: Corpus
     corpus: Corpus | None = None
-    set_aside: tuple[ClipAside, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
     notices: tuple[str, ...] = ()
 
     @property

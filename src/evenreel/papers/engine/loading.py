@@ -21,7 +21,7 @@ from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
 from evenreel.errors import FeaturesError, UsageError
-from evenreel.features import ClipAside, FoundClips, StoredClips, find_clips, load_text_features, read_manifest
+from evenreel.features import FoundClips, SetAside, StoredClips, find_clips, load_text_features, read_manifest
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
 from evenreel.features.graphs import with_graphs
 from evenreel.features.pictures import ClipPictures
@@ -49,7 +49,7 @@ class StudyCorpus:
     def __init__(self, folder: Path, sources: StudySources) -> None:
         self.folder, self.sources, self.whole = folder, sources, load_corpus(folder)
         self.test = select(self.whole, split=sources.split)
-        self.set_aside: list[ClipAside] = []
+        self.set_aside: list[SetAside] = []
         self.notices: list[str] = []
         self.of_systems: dict[str, list[str]] = {}
 
@@ -110,7 +110,7 @@ class StudyCorpus:
             )
         return encoder
 
-    def put_aside(self, clips: tuple[ClipAside, ...]) -> None:
+    def put_aside(self, clips: tuple[SetAside, ...]) -> None:
         """Note clips of a split that have no features."""
         self.set_aside += clips
         if clips:

@@ -41,16 +41,20 @@ def _p(value: Cell) -> str:
     return p_value(value) if isinstance(value, float) and isfinite(value) else cell(value, 0)
 
 
-def figure_words(figure: Interval, confidence: float, unit: str = "") -> str:
+def figure_words(figure: Interval | Effect, confidence: float, unit: str = "", digits: int = 1) -> str:
     """Format a figure with its interval, as sentences say it.
 
     >>> figure_words(Interval(61.04, 55.0, 67.0), 0.95, "%")
     '61.0% (95% interval 55.0 to 67.0)'
     """
-    value = f"{figure.value:.1f}{unit}"
+    return f"{figure.value:.{digits}f}{unit}{interval_words(figure, confidence, digits)}"
+
+
+def interval_words(figure: Interval | Effect, confidence: float, digits: int = 2) -> str:
+    """Format an interval in brackets, after a space; empty where there is none."""
     if figure.low is None or figure.high is None:
-        return value
-    return f"{value} ({percent(confidence)} interval {figure.low:.1f} to {figure.high:.1f})"
+        return ""
+    return f" ({percent(confidence)} interval {figure.low:.{digits}f} to {figure.high:.{digits}f})"
 
 
 def effect_interval(effect: Effect) -> str:

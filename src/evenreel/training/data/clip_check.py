@@ -13,7 +13,7 @@ from threading import local
 
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.media.content import stamp
 from evenreel.media.parts import Part
 from evenreel.media.workers import Worker
@@ -60,7 +60,7 @@ def readable(
     rule: str,
     progress: Progress = lambda share: None,
     verdicts: Path | None = None,
-) -> tuple[list[ClipVideo], list[ClipAside]]:
+) -> tuple[list[ClipVideo], list[SetAside]]:
     """Read every clip once as training will, in processes that may crash or hang without harm to this one.
 
     Args:
@@ -89,7 +89,7 @@ def readable(
     found = [(file, memory.known[key]) for file, key in zip(files, keys, strict=True)]
     kept = [replace(file, frames=verdict.frames) for file, verdict in found if verdict.reason is None]
     return kept, [
-        ClipAside(file.clip_id, str(file.path), verdict.reason, verdict.sentence)
+        SetAside(file.clip_id, str(file.path), verdict.reason, verdict.sentence)
         for file, verdict in found
         if verdict.reason is not None
     ]

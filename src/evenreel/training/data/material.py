@@ -17,7 +17,7 @@ from evenreel.corpus.relevance import class_relevance
 from evenreel.errors import UsageError
 from evenreel.features.graphs import with_graphs
 from evenreel.features.load import find_clips, load_text_features
-from evenreel.features.settings import ClipAside
+from evenreel.features.progress import SetAside
 from evenreel.progress import Progress
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
@@ -47,7 +47,7 @@ class LoadedData:
     material: TrainingInputs
     validation: Corpus | None
     encoder: EncoderUsed
-    set_aside: tuple[ClipAside, ...]
+    set_aside: tuple[SetAside, ...]
     trimmed: Trimmed | None = None
     uses: tuple[str, ...] = ()
 
@@ -145,7 +145,7 @@ def _load_features(recipe: Recipe, splits: CorpusSplits, progress: Progress) -> 
     encoder = cache(partial(encoder_of, found[0]))  # once for both splits, and only if one has a new sentence
     examples: list[FeatureExamples] = []
     usable: list[Corpus] = []
-    set_aside: list[ClipAside] = []
+    set_aside: list[SetAside] = []
     for whole, clips in zip(splits.both, found, strict=True):
         learns = not examples
         videos, aside = clips.load()

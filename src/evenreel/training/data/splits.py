@@ -20,7 +20,7 @@ from evenreel.types import Corpus
 
 if TYPE_CHECKING:
     from evenreel.encoders.trainable import TrainableTowers
-    from evenreel.features.settings import ClipAside
+    from evenreel.features.progress import SetAside
     from evenreel.training.data.examples import TrainingExamples
     from evenreel.training.loop.run_folder import Facts
 
@@ -87,7 +87,7 @@ class LoadedSplits(NamedTuple):
     encoder: EncoderUsed
     dimension: int
     source: Facts
-    set_aside: tuple[ClipAside, ...]
+    set_aside: tuple[SetAside, ...]
     towers: TrainableTowers | None = None
 
 
@@ -191,7 +191,7 @@ def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) ->
     return Corpus(pl.concat([part.clips, others]), part.captions)
 
 
-def usable_part(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[ClipAside], remedy: str = "") -> Corpus:
+def usable_part(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[SetAside], remedy: str = "") -> Corpus:
     """Select the clips that can be used, with their captions.
 
     Raises:
@@ -203,7 +203,7 @@ def usable_part(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[Cli
     return select(part, where=usable)
 
 
-def _none_left(part: Corpus, set_aside: Sequence[ClipAside]) -> str:
+def _none_left(part: Corpus, set_aside: Sequence[SetAside]) -> str:
     """Word that no clip can be used, and why the first of them cannot."""
     sentence = f"Not one of the {part.clips.height:,} clips of a split can be used"
     own = set(part.clips["clip_id"])
