@@ -28,7 +28,7 @@ from evenreel.audits import AuditInputs, AuditSettings, audit, measure_hubness, 
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.unpaired import measure_unpaired
 from evenreel.corpus import make_corpus
-from evenreel.corpus.lenders import OVERLAY_OF
+from evenreel.corpus.distractors import OVERLAY_OF
 from evenreel.evaluation.concentration import skewness
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, Scores
@@ -213,8 +213,8 @@ def edits(world: World) -> Told:
             base + of_clips * random.normal(size=world.clips) + rows + 0.2 * random.normal(size=base.shape), clips
         )
 
-    lenders = {"clip_id": clips, OVERLAY_OF: clips[1:] + clips[:1]}
-    corpus = corpus_of(world, lenders)
+    distractors = {"clip_id": clips, OVERLAY_OF: clips[1:] + clips[:1]}
+    corpus = corpus_of(world, distractors)
     for name, amounts in (("visual", (0.6, 0.3)), ("textual", (0.0, 0.6)), ("overlay", (0.6, 0.3))):
         versions = {"edit": take(*amounts), "control": take(*amounts)}
         settings = world.settings()

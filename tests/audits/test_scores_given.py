@@ -11,7 +11,7 @@ import pytest
 
 from evenreel.audits import AUDITS, OF_EDITS, AuditInputs, AuditSettings, audit
 from evenreel.corpus import make_corpus
-from evenreel.corpus.lenders import OVERLAY_OF
+from evenreel.corpus.distractors import OVERLAY_OF
 from evenreel.errors import ScoresError
 from evenreel.types import Corpus, Scores
 

@@ -98,10 +98,10 @@ def test_words_that_are_written_on_clips_are_read_there(given: Path, tmp_path: P
         done("features", tmp_path / name, "--model", "builtin", "--rule", "1 midpoint", "--workers", "1", "--out", made)
         signs, _ = sign_texts(find_clips(made, load_corpus(tmp_path / name)))
         read[name] = {clip: " ".join(texts).casefold() for clip, texts in signs.items()}
-    lenders = dict(load_corpus(tmp_path / "overlay").clips.select("clip_id", "overlay_of").iter_rows())
+    distractors = dict(load_corpus(tmp_path / "overlay").clips.select("clip_id", "overlay_of").iter_rows())
     lent = {"a": "bakery", "b": "library", "c": CAPTIONS["c"]}
-    assert sorted(lenders.values()) == sorted(SHOWN) and all(own != other for own, other in lenders.items())
-    assert read["overlay"] == {clip: lent[other] for clip, other in lenders.items()}
+    assert sorted(distractors.values()) == sorted(SHOWN) and all(own != other for own, other in distractors.items())
+    assert read["overlay"] == {clip: lent[other] for clip, other in distractors.items()}
     for clip, letters in read["overlay-control"].items():
         assert letters and letters != read["overlay"][clip] and not set(letters) & set("aeiou")
     assert "overlay_of" not in load_corpus(tmp_path / "overlay-control").clips.columns

@@ -139,8 +139,8 @@ def test_scores_of_pairs_are_the_diagonal() -> None:
 def test_its_limits_are_the_tightest() -> None:
     long, short, wide = small("mean_pool"), small("mean_pool"), small("mean_pool")
     long.limits, short.limits = Limits(DIMENSION, words=9, frames=8), Limits(DIMENSION, frames=5, windows=True)
-    wide.limits = Limits(DIMENSION, seen=True)
-    tightest = Limits(DIMENSION, 9, 5, windows=True, seen=True)
+    wide.limits = Limits(DIMENSION, pretrained_mean=True)
+    tightest = Limits(DIMENSION, 9, 5, windows=True, pretrained_mean=True)
     assert Ensemble([long, short, wide], DIMENSION, Fusion((0.2, 0.3, 0.5))).limits == tightest
     long.limits = Limits(12)
     with pytest.raises(UsageError, match="takes features of 12 numbers and the ensemble those of 16"):

@@ -12,7 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.lenders import OVERLAYS
+from evenreel.corpus.distractors import OVERLAYS
 from evenreel.corpus.on_screen import make_texts
 from evenreel.edits.overlay import (
     DARK,
@@ -22,9 +22,9 @@ from evenreel.edits.overlay import (
     Overlay,
     OverlaySettings,
     _font,
+    distractor_words,
     drawable,
     laid_out,
-    lent_words,
 )
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.types import Corpus, Pixels
@@ -58,13 +58,13 @@ def ink(pixels: Pixels) -> np.ndarray:
 
 def test_words_on_screen_are_lent_in_their_order_and_captions_where_there_are_none() -> None:
     corpus = corpus_of({"a": "a shop", "b": "a café"})
-    assert [*lent_words(corpus, None).notices] == [
+    assert [*distractor_words(corpus, None).notices] == [
         "0 of 2 clips carry what is on another clip's screen, 2 another clip's first caption."
     ]
     texts = signs(("a", "open", 40), ("a", "Bakery", 0), ("a", "open", 60), ("elsewhere", "exit", 0))
-    lent = lent_words(corpus, texts)
+    lent = distractor_words(corpus, texts)
     assert lent.words == {"a": "a cafe", "b": "Bakery open"}
-    assert lent.lenders == {"a": "b", "b": "a"}
+    assert lent.distractors == {"a": "b", "b": "a"}
     assert [*lent.notices] == ["1 of 2 clips carry what is on another clip's screen, 1 another clip's first caption."]
     assert lent.mark(corpus, "overlay").clips["overlay_of"].to_list() == ["b", "a"]
     marked = lent.mark(corpus, "overlay")
@@ -72,12 +72,12 @@ def test_words_on_screen_are_lent_in_their_order_and_captions_where_there_are_no
 
 
 def test_letters_that_cannot_be_written_are_told() -> None:
-    lent = lent_words(
+    lent = distractor_words(
         corpus_of({"a": "a shop", "b": "東京", "c": "a tower"}), signs(("a", "出口", 0), ("c", "Gate 出口", 0))
     )
     assert set(lent.words.values()) == {"a shop", "Gate"}
-    assert "b" not in lent.lenders.values()
-    shown = Counter(lent.lenders.values())["c"]
+    assert "b" not in lent.distractors.values()
+    shown = Counter(lent.distractors.values())["c"]
     assert [*lent.notices] == [
         f"{shown} of 3 clips carry what is on another clip's screen, {3 - shown} another clip's first caption.",
         "What Pillow's own font lacks is left out of what 3 of 3 clips lend, words with such a letter whole; accents "
@@ -91,7 +91,7 @@ def test_words_in_another_script_are_named_as_the_reason() -> None:
         CorpusError,
         match=r"Not one of the 2 clips of the split 'test' has .*: Pillow's own font writes Latin letters alone\. Give",
     ):
-        lent_words(corpus_of({"a": "одна собака", "b": "一只猫"}), signs(("a", "出口", 0)))
+        distractor_words(corpus_of({"a": "одна собака", "b": "一只猫"}), signs(("a", "出口", 0)))
 
 
 def test_a_word_is_written_whole_or_not_at_all() -> None:
@@ -105,44 +105,44 @@ def test_nobody_lends_to_another_split_or_to_a_clip_of_the_same_words() -> None:
     captions = {"a": "a dog", "b": "A dog", "c": "a cat", "d": "a cow"}
     splits = {"d": "train"}
     with pytest.raises(CorpusError, match="No clip has words that could be put onto the clip 'd'"):
-        lent_words(corpus_of(captions, splits), None)
-    lent = lent_words(corpus_of({clip: captions[clip] for clip in "abc"}), None)
-    assert lent.lenders["a"] == lent.lenders["b"] == "c"
-    assert lent.lenders["c"] in ("a", "b")
+        distractor_words(corpus_of(captions, splits), None)
+    lent = distractor_words(corpus_of({clip: captions[clip] for clip in "abc"}), None)
+    assert lent.distractors["a"] == lent.distractors["b"] == "c"
+    assert lent.distractors["c"] in ("a", "b")
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_words_mislead_whatever_else_the_clips_share(seed: int) -> None:
     """Neither the words that a clip shows anyway, nor those of a clip that the same caption is about."""
-    shown = lent_words(
+    shown = distractor_words(
         corpus_of({"a": "one", "b": "two", "c": "three"}), signs(("a", "EXIT now", 0), ("b", "exit", 0)), seed
     )
-    assert shown.lenders["a"] == "c"
-    alike = lent_words(
+    assert shown.distractors["a"] == "c"
+    alike = distractor_words(
         corpus_of({"a": "one", "b": "One ", "c": "three"}), signs(("a", "EXIT", 0), ("b", "gate", 0)), seed
     )
-    assert alike.lenders["a"] == alike.lenders["b"] == "c"
+    assert alike.distractors["a"] == alike.distractors["b"] == "c"
 
 
 @given(count=st.integers(2, 12), seed=st.integers(0, 50))
 @limits(max_examples=25)
 def test_every_clip_lends_about_as_often_and_never_to_itself(count: int, seed: int) -> None:
     corpus = corpus_of({f"c{number}": f"thing{number}" for number in range(count)})
-    lent = lent_words(corpus, None, seed)
-    assert all(own != other and lent.words[own] == f"thing{other[1:]}" for own, other in lent.lenders.items())
-    assert max(Counter(lent.lenders.values()).values()) <= 2
-    assert lent == lent_words(corpus, None, seed)
+    lent = distractor_words(corpus, None, seed)
+    assert all(own != other and lent.words[own] == f"thing{other[1:]}" for own, other in lent.distractors.items())
+    assert max(Counter(lent.distractors.values()).values()) <= 2
+    assert lent == distractor_words(corpus, None, seed)
 
 
 def test_long_words_are_cut_between_two_of_them() -> None:
     clips = corpus_of({"a": "one two three four five six " * 10, "b": "short"})
-    text = lent_words(clips, None).words["b"]
+    text = distractor_words(clips, None).words["b"]
     assert MOST_LETTERS - 6 < len(text) <= MOST_LETTERS
     assert set(text.split()) <= {"one", "two", "three", "four", "five", "six"}
-    assert "1 of 2 clips lend no more than the first 90 letters." in lent_words(clips, None).notices
-    assert lent_words(corpus_of({"a": "x" * 200, "b": "short"}), None).words["b"] == "x" * MOST_LETTERS
+    assert "1 of 2 clips lend no more than the first 90 letters." in distractor_words(clips, None).notices
+    assert distractor_words(corpus_of({"a": "x" * 200, "b": "short"}), None).words["b"] == "x" * MOST_LETTERS
     exact = " ".join(["x" * 44, "y" * 45, "z"])
-    assert lent_words(corpus_of({"a": exact, "b": "short"}), None).words["b"] == exact[:MOST_LETTERS]
+    assert distractor_words(corpus_of({"a": exact, "b": "short"}), None).words["b"] == exact[:MOST_LETTERS]
 
 
 @given(text=st.text(max_size=60))

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from benchmarks.planted import showing
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus
-from evenreel.corpus.lenders import OVERLAYS
+from evenreel.corpus.distractors import OVERLAYS
 from evenreel.errors import CorpusError, UsageError
 from evenreel.planted import (
     PlantedClip,
@@ -50,18 +50,18 @@ def test_a_second_sign_says_what_another_clip_s_caption_names(strength: float, s
     overlaid, told = edited(plan, "overlay").clips, described(plan, "overlay").clips
     assert [clip.clip_id for clip in overlaid] == [clip.clip_id for clip in told] == [*clean]
     for after, row in zip(overlaid, told, strict=True):
-        before, lender = clean[after.clip_id], clean[row.overlay_of or ""]
+        before, distractor = clean[after.clip_id], clean[row.overlay_of or ""]
         *own, sign = after.scene.signs
         assert tuple(own) == before.scene.signs
         assert replace(after.scene, signs=before.scene.signs) == before.scene
         assert row.scene == before.scene, "tables tell what clips showed"
-        assert sign.text == named(lender) and sign.text not in {one.text for one in own}
-        assert all(sign.text.lower() in caption.text for caption in lender.shot.captions)
+        assert sign.text == named(distractor) and sign.text not in {one.text for one in own}
+        assert all(sign.text.lower() in caption.text for caption in distractor.shot.captions)
         assert sign.y == pytest.approx(1 - own[0].y) and sign.height == own[0].height
         assert sign.is_up(0.0) and sign.is_up(before.scene.duration_s)
     often = Counter(row.overlay_of for row in told)
-    lenders = [one for one in clean.values() if one.shot.follows]
-    assert max(often.values()) <= 3 + len(clean) / len(lenders)
+    distractors = [one for one in clean.values() if one.shot.follows]
+    assert max(often.values()) <= 3 + len(clean) / len(distractors)
 
 
 @pytest.mark.parametrize("signs", [1, 3])

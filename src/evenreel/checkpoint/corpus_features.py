@@ -62,7 +62,7 @@ def load_features_for(
         progress: called with the share of the captions that became role graphs, where the matcher reads these, or of
             the sentences on screen that were encoded because their words are changed.
         seen: features of the same clips by its towers as they were before training, where it asks for these
-            (`Limits.seen`) and its towers were trained further.
+            (`Limits.pretrained_mean`) and its towers were trained further.
 
     Raises:
         FeaturesError: the features are of another encoder than the matcher's, or of frames or windows that it was not

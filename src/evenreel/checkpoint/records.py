@@ -190,4 +190,4 @@ class Pretrained:
     @property
     def needs_pretrained_means(self) -> bool:
         """Whether the matcher needs features of its towers as they were before training."""
-        return self.matcher.limits.seen and self.about.encoder.trained_further
+        return self.matcher.limits.pretrained_mean and self.about.encoder.trained_further

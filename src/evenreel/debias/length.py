@@ -203,5 +203,5 @@ def _tightest(limits: Sequence[Limits], dimension: int) -> Limits:
         frames=min((limit.frames for limit in limits if limit.frames is not None), default=None),
         windows=any(limit.windows for limit in limits),
         graphs=limits[0].graphs,
-        seen=any(limit.seen for limit in limits),
+        pretrained_mean=any(limit.pretrained_mean for limit in limits),
     )

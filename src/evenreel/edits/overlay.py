@@ -19,7 +19,7 @@ import polars as pl
 from PIL import Image, ImageDraw, ImageFont
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.lenders import OVERLAY, OVERLAY_CONTROL, OVERLAY_OF, OVERLAYS, OverlayName, dealt_lenders
+from evenreel.corpus.distractors import OVERLAY, OVERLAY_CONTROL, OVERLAY_OF, OVERLAYS, OverlayName, assign_distractors
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.language.scramble import scrambled
 from evenreel.types import Corpus, Pixels
@@ -63,12 +63,12 @@ class OverlaySettings:
 
 
 @dataclass(frozen=True)
-class LentWords:
+class DistractorWords:
     """Words to write on clips.
 
     Attributes:
         words: words of another clip, by clip.
-        lenders: the other clip, by clip.
+        distractors: the other clip, by clip.
         captioned: clips that carry a caption, whose distractor has no words on its screen.
         reduced: clips that have words with letters which the font lacks, and lend the others, or marks that it lacks.
         shortened: clips that have more to lend than `MOST_LETTERS`.
@@ -76,7 +76,7 @@ class LentWords:
     """
 
     words: Mapping[str, str]
-    lenders: Mapping[str, str]
+    distractors: Mapping[str, str]
     captioned: int = 0
     reduced: int = 0
     shortened: int = 0
@@ -104,12 +104,12 @@ class LentWords:
         """Add the column that names the other clip to a corpus; remove it for the control, which carries no words."""
         clips = corpus.clips.drop(OVERLAY_OF, strict=False)
         if edit == OVERLAY:
-            lenders = [self.lenders[clip] for clip in clips["clip_id"]]
-            clips = clips.with_columns(pl.Series(OVERLAY_OF, lenders, pl.String))
+            distractors = [self.distractors[clip] for clip in clips["clip_id"]]
+            clips = clips.with_columns(pl.Series(OVERLAY_OF, distractors, pl.String))
         return make_corpus(clips, corpus.captions)
 
 
-def lent_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> LentWords:
+def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> DistractorWords:
     """Assign each clip the words of another one: those on its screen, or its first caption where none were read there.
 
     Words go to clips of the same split, never to one that has a caption of the other clip or shows all of the words
@@ -130,21 +130,21 @@ def lent_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> Len
     sentences = {clip: {_folded(one) for one in some} for clip, some in said.items()}
     terms = {clip: set(_folded(text).split()) for clip, text in drawn.items()}
 
-    def fits(borrower: str, lender: str) -> bool:  # a clip shows all of its own words, so it never lends to itself
-        return sentences[borrower].isdisjoint(sentences[lender]) and not terms[lender] <= terms[borrower]
+    def fits(carrier: str, distractor: str) -> bool:  # a clip shows all of its own words, so it never lends to itself
+        return sentences[carrier].isdisjoint(sentences[distractor]) and not terms[distractor] <= terms[carrier]
 
-    lenders: dict[str, str] = {}
+    distractors: dict[str, str] = {}
     for split, clips in _by_split(corpus).items():
         able = [clip for clip in clips if terms[clip]]
         if not able:
             raise CorpusError(_nothing_to_write(split, len(clips)))
         random = np.random.default_rng([seed, crc32(split.encode())])
-        lenders |= dealt_lenders(clips, able, fits, random)
+        distractors |= assign_distractors(clips, able, fits, random)
     reduced = sum(any(map(_loses_letters, shown[clip] or said[clip][:1])) for clip in said)
-    return LentWords(
-        {own: drawn[other] for own, other in lenders.items()},
-        lenders,
-        captioned=sum(not on_screen[other] for other in lenders.values()),
+    return DistractorWords(
+        {own: drawn[other] for own, other in distractors.items()},
+        distractors,
+        captioned=sum(not on_screen[other] for other in distractors.values()),
         reduced=reduced,
         shortened=sum(len(text) > MOST_LETTERS for text in whole.values()),
         silent=sum(not one for one in terms.values()),

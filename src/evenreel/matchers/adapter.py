@@ -123,7 +123,7 @@ class Adapted(nn.Module):
 
     def adapt_video(self, video: VideoBatch) -> VideoBatch:
         """Map the frames and windows of videos, and put the windows among the frames where the settings say so."""
-        mean = pretrained_mean_of(video) if self.limits.seen else None
+        mean = pretrained_mean_of(video) if self.limits.pretrained_mean else None
         mapped = replace(video, frames=self.frame_map(video.frames, video.frame_mask), pretrained_mean=mean)
         if (read := video.on_screen) is not None:
             mapped = replace(mapped, on_screen=replace(read, windows=self.text_map(read.windows, read.mask)))

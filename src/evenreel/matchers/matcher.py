@@ -20,7 +20,7 @@ class Limits(NamedTuple):
         own_windows: most on-screen windows of a video, where the matcher reads them itself; None for any number.
         graphs: whether it reads the role graphs of captions, and no features of them.
         captions: of such a matcher, length of the vectors that it makes of captions, which `TextBatch.vector_map` maps.
-        seen: whether it uses the frames as the frozen tower encodes them (`VideoBatch.pretrained_mean`).
+        pretrained_mean: whether it uses the frames as the frozen tower encodes them (`VideoBatch.pretrained_mean`).
     """
 
     dimension: int
@@ -29,7 +29,7 @@ class Limits(NamedTuple):
     windows: bool = False
     graphs: bool = False
     captions: int | None = None
-    seen: bool = False
+    pretrained_mean: bool = False
     own_windows: int | None = None
 
 

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from evenreel.corpus.lenders import OVERLAY, OVERLAYS
+from evenreel.corpus.distractors import OVERLAY, OVERLAYS
 from evenreel.errors import UsageError
 from evenreel.language.style import SOMETHING
 from evenreel.planted.captions import any_of
@@ -75,9 +75,9 @@ def _with_scene(clip: PlantedClip, edit: str, seed: int) -> PlantedClip:
 def _with_captions(clip: PlantedClip, clips: Sequence[PlantedClip], edit: str, seed: int) -> PlantedClip:
     random = _chance(seed, edit, clip.clip_id)
     others = [other for other in clips if other.clip_id != clip.clip_id]
-    lender = others[int(random.integers(len(others)))] if others else clip
+    other = others[int(random.integers(len(others)))] if others else clip
     captions = tuple(
-        CAPTION_EDITS[edit](caption, random, any_of(random, lender.shot.captions)) for caption in clip.shot.captions
+        CAPTION_EDITS[edit](caption, random, any_of(random, other.shot.captions)) for caption in clip.shot.captions
     )
     return replace(clip, shot=replace(clip.shot, captions=captions))
 
@@ -151,8 +151,8 @@ def _remove_content(caption: Sentence, _: np.random.Generator, __: Sentence) -> 
     return _replace_content(caption, SOMETHING)
 
 
-def _swap_content(caption: Sentence, _: np.random.Generator, lender: Sentence) -> Sentence:
-    return _replace_content(caption, _parts(lender)[1])
+def _swap_content(caption: Sentence, _: np.random.Generator, other: Sentence) -> Sentence:
+    return _replace_content(caption, _parts(other)[1])
 
 
 def _write_again(caption: Sentence, random: np.random.Generator, _: Sentence) -> Sentence:

@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from evenreel.corpus.lenders import OVERLAY, dealt_lenders
+from evenreel.corpus.distractors import OVERLAY, assign_distractors
 from evenreel.errors import UsageError
 from evenreel.language.scramble import scrambled
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
@@ -23,15 +23,15 @@ def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
 
     Args:
         plan: plan of `scene_text`, with captions that name a word.
-        edit: one of `evenreel.corpus.lenders.OVERLAYS`.
+        edit: one of `evenreel.corpus.distractors.OVERLAYS`.
 
     Raises:
         CorpusError: the test split has too few clips that differ in what they show.
         UsageError: no caption names a word.
     """
-    clips, lenders = plan.split("test"), overlay_lenders(plan)
+    clips, distractors = plan.split("test"), overlay_distractors(plan)
     random = np.random.default_rng([plan.seed, _SEED, 1])
-    words = [_named_word(lenders[clip.clip_id]) for clip in clips]
+    words = [_named_word(distractors[clip.clip_id]) for clip in clips]
     said = words if edit == OVERLAY else [scrambled(word, random) for word in words]
     return tuple(_with_sign(clip, word) for clip, word in zip(clips, said, strict=True))
 
@@ -42,15 +42,15 @@ def marked(plan: PlantedCorpus) -> tuple[PlantedClip, ...]:
     Raises:
         CorpusError, UsageError: as `overlaid`.
     """
-    lenders = overlay_lenders(plan)
-    return tuple(replace(clip, overlay_of=lenders[clip.clip_id].clip_id) for clip in plan.split("test"))
+    distractors = overlay_distractors(plan)
+    return tuple(replace(clip, overlay_of=distractors[clip.clip_id].clip_id) for clip in plan.split("test"))
 
 
-def overlay_lenders(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
+def overlay_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
     """Assign each test clip the clip whose word goes on its overlay.
 
     It is the word of a clip of another colour or background, and no caption of the clip's own group names it: so a clip
-    never becomes an answer to captions of its lender or its group by its overlay.
+    never becomes an answer to captions of its distractor or its group by its overlay.
 
     Raises:
         CorpusError, UsageError: as `overlaid`.
@@ -67,13 +67,13 @@ def overlay_lenders(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
     for name in able:
         taken[_group_id(by_id[name])].add(_named_word(by_id[name]))
 
-    def fits(borrower: str, lender: str) -> bool:
-        own, other = by_id[borrower], by_id[lender]
+    def fits(carrier: str, distractor: str) -> bool:
+        own, other = by_id[carrier], by_id[distractor]
         shown = {sign.text for sign in own.scene.signs}
         return _appearance(own) != _appearance(other) and _named_word(other) not in shown | taken[_group_id(own)]
 
-    dealt = dealt_lenders([*by_id], able, fits, np.random.default_rng([plan.seed, _SEED]))
-    return {borrower: by_id[lender] for borrower, lender in dealt.items()}
+    dealt = assign_distractors([*by_id], able, fits, np.random.default_rng([plan.seed, _SEED]))
+    return {carrier: by_id[distractor] for carrier, distractor in dealt.items()}
 
 
 def _with_sign(clip: PlantedClip, word: str) -> PlantedClip:

@@ -8,7 +8,7 @@ from functools import cache
 import polars as pl
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.lenders import OVERLAY_OF
+from evenreel.corpus.distractors import OVERLAY_OF
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.shots import Sentence
 from evenreel.planted.vocabulary import activities, backgrounds, colours, shapes, sizes

@@ -27,9 +27,9 @@ NEXT = [(number + 1) % CLIPS for number in range(CLIPS)]
 """Clip n carries words of clip n + 1."""
 
 
-def marked(lenders: list[int | None] | None = None) -> Corpus:
+def marked(distractors: list[int | None] | None = None) -> Corpus:
     """The small corpus, whose clips carry words of others."""
-    carried = [None if one is None else CLIP_IDS[one] for one in (lenders or NEXT)]
+    carried = [None if one is None else CLIP_IDS[one] for one in (distractors or NEXT)]
     plain = corpus()
     return make_corpus(plain.clips.with_columns(pl.Series("overlay_of", carried, pl.String)), plain.captions)
 
@@ -73,18 +73,18 @@ def test_every_figure_by_loops() -> None:
     """Several clips carry the words of one, some carry none, scores tie, and the edited ones are in another order."""
     random = np.random.default_rng(5)
     clean, edited, control = random.integers(0, 6, (3, len(OWN), CLIPS)).astype(np.float64)
-    lenders: list[int | None] = [None if one % 7 == 0 else int(random.integers(0, 12)) for one in range(CLIPS)]
+    distractors: list[int | None] = [None if one % 7 == 0 else int(random.integers(0, 12)) for one in range(CLIPS)]
     rows, columns = random.permutation(len(OWN)), random.permutation(CLIPS)
     turned = Scores(edited[rows][:, columns], [CAPTION_IDS[one] for one in rows], [CLIP_IDS[one] for one in columns])
     asked = arguments({"overlay": turned, "control": of(control)}, AuditSettings(0, band_bytes=8 * CLIPS * 7))
-    found = measure_overlay(of(clean), marked(lenders), **asked)
+    found = measure_overlay(of(clean), marked(distractors), **asked)
     pairs = [
         (row, clip)
         for row, own in enumerate(OWN)
-        for clip, lender in enumerate(lenders)
-        if lender == own and lender != clip
+        for clip, distractor in enumerate(distractors)
+        if distractor == own and distractor != clip
     ]
-    falls = [(row, int(own)) for row, own in enumerate(OWN) if lenders[own] not in (None, own)]
+    falls = [(row, int(own)) for row, own in enumerate(OWN) if distractors[own] not in (None, own)]
     assert len(found.pairs.own) == len(pairs) and len({OWN[row] for row, _ in pairs}) == found.clips
     for whose, looked, sign in ((WRONG, pairs, -1), (ITS_CLIP, falls, 1)):
         before, after, still = (

@@ -16,7 +16,7 @@ from scipy import stats
 
 from evenreel.audits import AuditSettings, audit_hubness, measure_hubness
 from evenreel.audits.hubness import captions as hubness_captions
-from evenreel.audits.hubness.captions import QueryWords, crowded_words, query_words
+from evenreel.audits.hubness.captions import QueryWords, hub_words, query_words
 from evenreel.audits.hubness.chance import DRAWS, EntryCounts, _distinct
 from evenreel.audits.hubness.figures import occurrence_shares
 from evenreel.audits.hubness.measures import HubnessMeasures, _gini_slope, _skewness_slope
@@ -295,7 +295,7 @@ def test_words_that_bring_hubs_by_loops() -> None:
         )
         for row in range(count)
     ]
-    found, looked_at = crowded_words(tagged, hub_places, clusters)
+    found, looked_at = hub_words(tagged, hub_places, clusters)
     assert looked_at == 3  # no adverb, and gnu is in too few
     (one,) = found
     assert (one.word, one.part, one.queries) == ("dog", "noun", dog.sum())
@@ -317,7 +317,7 @@ def test_words_that_bring_none_are_seldom_listed() -> None:
         generator = np.random.default_rng(seed)
         has = generator.random((120, 40)) < 0.2
         tagged = [tuple(token(f"w{word}") for word in np.flatnonzero(row)) for row in has]
-        listed += bool(crowded_words(tagged, generator.poisson(1.0, 120).astype(np.float64), np.arange(120))[0])
+        listed += bool(hub_words(tagged, generator.poisson(1.0, 120).astype(np.float64), np.arange(120))[0])
     assert listed <= 6
 
 

@@ -90,7 +90,7 @@ def test_training_starts_at_wti(table: str) -> None:
 def test_each_row_of_table_4_has_its_parts_and_its_terms(table: str) -> None:
     entities, activities, captioning, disentangle = (switch == "1" for switch in table)
     matcher = fresh(**row_of(table))
-    assert (matcher.scene is not None) == (entities or activities) == matcher.limits.seen
+    assert (matcher.scene is not None) == (entities or activities) == matcher.limits.pretrained_mean
     if matcher.scene is not None:
         assert [len(matcher.scene.entities), len(matcher.scene.activities)] == [4 * entities, 5 * activities]
     expected = ["nce", *["cap"] * captioning, *["rec", "kl"] * disentangle]

@@ -19,7 +19,7 @@ from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_p
 from evenreel.audits.edits.perturbed import AS_IS, Perturbed, Standings
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval, mean_interval
-from evenreel.corpus.lenders import OVERLAY_OF
+from evenreel.corpus.distractors import OVERLAY_OF
 from evenreel.errors import CorpusError
 from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
@@ -112,18 +112,18 @@ def measure_overlay(
     own = measure_perturbed(scores, Corpus(corpus.clips, marked), edited, settings)
     every = Perturbed.of(scores, corpus, edited, settings.cluster)
     captions, wrong = _pairs(every, carried)
-    pairs, lenders = every.aimed(captions, wrong), every.drawn_with[captions]
+    pairs, distractors = every.aimed(captions, wrong), every.drawn_with[captions]
     standings = {edit: one for (edit, _), one in pairs.standings({WRONG: (True, False)}, settings.band_bytes).items()}
     of_own = {edit: one for (edit, placing), one in own.standings.items() if placing in (AS_IS, OWN)}
     shifts: dict[tuple[str, str], OverlayShift] = {}
     unknown: dict[str, int] = {}
-    for whose, some, groups in ((WRONG, standings, lenders), (OWN, of_own, own.perturbed.drawn_with)):
+    for whose, some, groups in ((WRONG, standings, distractors), (OWN, of_own, own.perturbed.drawn_with)):
         found = _shifts(_columns(some, _WORSE[whose]), groups, settings)
         shifts |= {(whose, edit): shift for edit, shift in found.items()}
         unknown[whose] = int(np.isnan([one.distance for one in some.values()]).any(axis=0).sum())
     return OverlayMeasures(
         own, pairs, {edit: _share(one) for edit, one in standings.items()}, shifts, unknown,
-        _effect(own.main[0], _unit(unknown), shifts, standings, lenders), len(np.unique(lenders)),
+        _effect(own.main[0], _unit(unknown), shifts, standings, distractors), len(np.unique(distractors)),
     )  # fmt: skip
 
 
@@ -141,16 +141,16 @@ def _carried(corpus: Corpus) -> dict[str, str]:
             "`evenreel planted scene_text --edit overlay` write it, or add the column to its table."
         )
     rows = corpus.clips.select("clip_id", pl.col(OVERLAY_OF).cast(pl.String)).drop_nulls().iter_rows()
-    return {clip: lender for clip, lender in rows if clip != lender}
+    return {clip: distractor for clip, distractor in rows if clip != distractor}
 
 
 def _pairs(every: Perturbed, carried: Mapping[str, str]) -> tuple[Indices, Indices]:
     """(P,) places of captions and of the wrong clips that carry the words of their clips."""
     place = {clip: number for number, clip in enumerate(every.clip_ids)}
     carriers: dict[int, list[int]] = defaultdict(list)
-    for clip, lender in carried.items():
-        if clip in place and lender in place:
-            carriers[place[lender]].append(place[clip])
+    for clip, distractor in carried.items():
+        if clip in place and distractor in place:
+            carriers[place[distractor]].append(place[clip])
     found = [(caption, wrong) for caption, own in enumerate(every.own) for wrong in carriers[int(own)]]
     if not found:
         raise CorpusError(

@@ -37,7 +37,7 @@ _MOST_UNKNOWN = 0.5
 
 
 @dataclass(frozen=True)
-class CrowdedWord:
+class WordHubness:
     """A word whose queries have more hubs than others.
 
     Attributes:
@@ -68,7 +68,7 @@ class QueryWords:
         english: False where most words are unknown.
     """
 
-    found: tuple[CrowdedWord, ...] = ()
+    found: tuple[WordHubness, ...] = ()
     looked_at: int = 0
     queries: int = 0
     of: int = 0
@@ -111,13 +111,13 @@ def query_words(
     tagged = tagger.tag([texts[row] or "" for row in rows.tolist()])
     if unknown_share(tagged) > _MOST_UNKNOWN:
         return QueryWords((), 0, len(rows), of, tagger.name, english=False)
-    found, looked_at = crowded_words(tagged, hub_places[rows], clusters[rows])
+    found, looked_at = hub_words(tagged, hub_places[rows], clusters[rows])
     return QueryWords(found, looked_at, len(rows), of, tagger.name)
 
 
-def crowded_words(
+def hub_words(
     tagged: Sequence[Tagged], hub_places: Column, clusters: NDArray[np.int64]
-) -> tuple[tuple[CrowdedWord, ...], int]:
+) -> tuple[tuple[WordHubness, ...], int]:
     """Find the words that stand out, and count those looked at; see `query_words`."""
     bag = _bag(tagged)
     member, count = numbered(clusters)
@@ -136,7 +136,7 @@ def crowded_words(
     listed = []
     for at in order.tolist():
         lemma, part = bag.words[told[at]]
-        listed.append(CrowdedWord(lemma, part, int(queries[at]), float(held[at] / queries[at]), float(others[at])))
+        listed.append(WordHubness(lemma, part, int(queries[at]), float(held[at] / queries[at]), float(others[at])))
     return tuple(listed), len(kept)
 
 

@@ -184,7 +184,7 @@ def _failures(measured: LengthMeasures, tail: TailClasses) -> Failures:
 
 
 @dataclass(frozen=True)
-class Third:
+class Tertile:
     """Captions of one third by the length of their class in training.
 
     Attributes:
@@ -203,7 +203,7 @@ class Third:
     ratio: float
 
 
-def thirds(measured: LengthMeasures) -> list[Third]:
+def tertiles(measured: LengthMeasures) -> list[Tertile]:
     """Divide captions by the length of their class in training; those of one class stay together."""
     first, train = measured.first, measured.train_mean
     excess, expected = first.excess[first.main], first.expected[first.main]
@@ -218,5 +218,5 @@ def thirds(measured: LengthMeasures) -> list[Third]:
         if len(own):
             shown, ratio = np.exp([(excess[own] + expected[own]).mean(), excess[own].mean()]).tolist()
             test = float(measured.test_mean[own].mean())
-            found.append(Third(name, len(own), float(train[own].mean()), test, shown, ratio))
+            found.append(Tertile(name, len(own), float(train[own].mean()), test, shown, ratio))
     return found

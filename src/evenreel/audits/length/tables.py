@@ -13,7 +13,7 @@ from evenreel.arrays import Column
 from evenreel.audits.length.class_lengths import ClassLengths, drawn_discrepancies
 from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN
-from evenreel.audits.length.measures import FAILED, Failures, LengthMeasures, thirds
+from evenreel.audits.length.measures import FAILED, Failures, LengthMeasures, tertiles
 from evenreel.audits.length.trims import USES_TEST, divisions, trims
 from evenreel.audits.length.words import unit_of
 from evenreel.corpus.actions import ActionLengths
@@ -47,7 +47,7 @@ def length_tables(measured: LengthMeasures) -> Iterator[AuditTable]:
         yield _trim_table(data)
     yield _first_table(measured)
     if measured.failures is not None and classes is not None:
-        yield _thirds_table(measured)
+        yield _tertiles_table(measured)
         yield _failure_table(measured, measured.failures)
         if len(measured.failures.suspected):
             yield _suspect_table(measured, measured.failures)
@@ -201,9 +201,9 @@ def _first_note(measured: LengthMeasures) -> str:
     )
 
 
-def _thirds_table(measured: LengthMeasures) -> AuditTable:
+def _tertiles_table(measured: LengthMeasures) -> AuditTable:
     unit = unit_of(measured.data)
-    rows = [(one.name, one.captions, one.train, one.test, one.shown, one.ratio) for one in thirds(measured)]
+    rows = [(one.name, one.captions, one.train, one.test, one.shown, one.ratio) for one in tertiles(measured)]
     return AuditTable(
         "First clips by the length of the class in training",
         (

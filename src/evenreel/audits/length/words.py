@@ -9,7 +9,7 @@ import numpy as np
 
 from evenreel.audits.length.data import LengthData
 from evenreel.audits.length.first_clips import MAIN
-from evenreel.audits.length.measures import FAILED, LengthMeasures, thirds
+from evenreel.audits.length.measures import FAILED, LengthMeasures, tertiles
 from evenreel.audits.length.trims import USES_TEST
 from evenreel.audits.statistics.permuted import PERMUTED_METHOD
 from evenreel.report.result.record import Effect
@@ -72,7 +72,7 @@ def _length_bias_sentence(measured: LengthMeasures, confidence: float) -> str:
     few = "" if effect.enough else f"Too few classes to conclude: {len(np.unique(measured.data.groups)):,}. "
     return (
         f"{few}{_length_bias_lead(effect)}: rank correlation {figure_words(effect, confidence, digits=2)}, "
-        f"where 0 is no lean.{_thirds_words(measured)}{_failure_words(measured)}"
+        f"where 0 is no lean.{_tertiles_words(measured)}{_failure_words(measured)}"
     )
 
 
@@ -87,8 +87,8 @@ def _length_bias_lead(effect: Effect) -> str:
     return f"The ranking leans {side} the lengths that classes had in training"
 
 
-def _thirds_words(measured: LengthMeasures) -> str:
-    found = thirds(measured)
+def _tertiles_words(measured: LengthMeasures) -> str:
+    found = tertiles(measured)
     if len(found) < 2:
         return ""
     return (

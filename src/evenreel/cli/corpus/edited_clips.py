@@ -23,7 +23,7 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from evenreel.corpus.lenders import OverlayName
+    from evenreel.corpus.distractors import OverlayName
     from evenreel.edits.edited_clips import ClipEdit, ClipEditReport
     from evenreel.language.taggers import TaggerName
     from evenreel.types import Corpus
@@ -126,12 +126,12 @@ def _removal(values: Mapping[str, Any], tagger: str, model: str, device: str) ->
 
 def _overlay(edit: str, seed: int, folder: Path) -> Callable[[Corpus], Change]:
     from evenreel.corpus import load_texts
-    from evenreel.edits.overlay import Overlay, OverlaySettings, lent_words
+    from evenreel.edits.overlay import Overlay, OverlaySettings, distractor_words
 
     settings = OverlaySettings(cast("OverlayName", edit), seed)
 
     def change(corpus: Corpus) -> Change:
-        lent = lent_words(corpus, load_texts(folder), seed)
+        lent = distractor_words(corpus, load_texts(folder), seed)
         return lent.mark(corpus, settings.edit), Overlay(lent.words, settings), [*lent.notices]
 
     return change

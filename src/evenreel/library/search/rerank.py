@@ -134,7 +134,7 @@ def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> 
         LibraryError: the encoders differ.
     """
     trained_on = pretrained.about.encoder
-    if pretrained.matcher.limits.seen and trained_on.trained_further:
+    if pretrained.matcher.limits.pretrained_mean and trained_on.trained_further:
         raise LibraryError(
             f"The matcher selects scene elements by how {trained_on.id} saw clips before it was trained further, and a "
             "library has the features of one encoder; train it on features (data.features) to re-rank with it."

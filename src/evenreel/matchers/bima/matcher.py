@@ -81,7 +81,7 @@ class Bima(Wti):
         self.scale = math.sqrt(dimension)
         self.reading = Reading()
         self.scene = _scene(dimension, settings)
-        self.limits = self.limits._replace(seen=self.scene is not None)
+        self.limits = self.limits._replace(pretrained_mean=self.scene is not None)
         maps = AdapterSettings(kind="mlp", dropout=settings.dropout)
         self.content = ResidualMap(dimension, maps) if settings.disentangle else None
         self.bias = BiasHead(dimension, settings.dropout) if settings.disentangle else None

@@ -123,7 +123,7 @@ def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pr
             f"The matcher of {checkpoint} takes features of {note}, and these are of {used.encoder_id} with other "
             "weights; train it on features of its own encoder, which its model card says how to make."
         )
-    if pretrained.matcher.limits.seen and note.trained_further:
+    if pretrained.matcher.limits.pretrained_mean and note.trained_further:
         raise UsageError(
             f"The matcher of {checkpoint} selects scene elements by how {note.id} saw clips before it was trained "
             "further, and training that begins with it would select them by the towers as they are now; begin with "

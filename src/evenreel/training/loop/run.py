@@ -254,7 +254,7 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: TrainingExamples) 
     check_words(matcher, (texts.tokens.mask if isinstance(texts, TokenBatch) else texts.word_mask).numpy())
     if isinstance(examples, PixelExamples):
         if (
-            matcher.limits.seen
+            matcher.limits.pretrained_mean
             and recipe.backbone is not None
             and recipe.backbone.train
             and examples.pretrained_mean is None

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.corpus.lenders import dealt_lenders
+from evenreel.corpus.distractors import assign_distractors
 from evenreel.errors import CorpusError
 
 
-@given(borrowers=st.integers(2, 30), lenders=st.integers(2, 30), seed=st.integers(0, 100))
-def test_nobody_borrows_from_itself_and_all_lend_about_as_often(borrowers: int, lenders: int, seed: int) -> None:
-    ids = [f"v{number}" for number in range(max(borrowers, lenders))]
-    dealt = dealt_lenders(ids[:borrowers], ids[:lenders], str.__ne__, np.random.default_rng(seed))
-    assert [*dealt] == ids[:borrowers]
-    assert all(borrower != lender for borrower, lender in dealt.items())
+@given(carriers=st.integers(2, 30), distractors=st.integers(2, 30), seed=st.integers(0, 100))
+def test_nobody_borrows_from_itself_and_all_lend_about_as_often(carriers: int, distractors: int, seed: int) -> None:
+    ids = [f"v{number}" for number in range(max(carriers, distractors))]
+    dealt = assign_distractors(ids[:carriers], ids[:distractors], str.__ne__, np.random.default_rng(seed))
+    assert [*dealt] == ids[:carriers]
+    assert all(carrier != distractor for carrier, distractor in dealt.items())
     counts = Counter(dealt.values())
-    often = [counts[one] for one in ids[:lenders]]
-    assert max(often) - min(often) <= 2, "one exchange that cannot be made costs one lender a turn"
-    assert set(dealt.values()) <= set(ids[:lenders])
+    often = [counts[one] for one in ids[:distractors]]
+    assert max(often) - min(often) <= 2, "one exchange that cannot be made costs one distractor a turn"
+    assert set(dealt.values()) <= set(ids[:distractors])
 
 
 @given(words=st.lists(st.sampled_from("abcd"), min_size=2, max_size=20), seed=st.integers(0, 100))
@@ -35,15 +35,15 @@ def test_only_words_that_fit_are_lent(words: list[str], seed: int) -> None:
 
     if len(set(words)) < 2:
         with pytest.raises(CorpusError, match=f"could be put onto the clip '{ids[0]}'"):
-            dealt_lenders(ids, ids, fits, np.random.default_rng(seed))
+            assign_distractors(ids, ids, fits, np.random.default_rng(seed))
         return
-    dealt = dealt_lenders(ids, ids, fits, np.random.default_rng(seed))
+    dealt = assign_distractors(ids, ids, fits, np.random.default_rng(seed))
     assert all(fits(*pair) for pair in dealt.items())
 
 
 def test_the_same_seed_lends_the_same_and_nobody_to_lend_is_a_sentence() -> None:
     ids = [f"v{number}" for number in range(40)]
-    first, again, other = (dealt_lenders(ids, ids, str.__ne__, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    first, again, other = (assign_distractors(ids, ids, str.__ne__, np.random.default_rng(seed)) for seed in (0, 0, 1))
     assert first == again != other
     with pytest.raises(CorpusError, match="Give a corpus of more clips, or of more words"):
-        dealt_lenders(ids, [], str.__ne__, np.random.default_rng(0))
+        assign_distractors(ids, [], str.__ne__, np.random.default_rng(0))

@@ -1,0 +1,63 @@
+"""Assignment of distractors: each clip shows words of another one, and each lends about as often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from evenreel.errors import CorpusError
+
+OverlayName = Literal["overlay", "overlay-control"]
+OVERLAY: OverlayName = "overlay"
+OVERLAY_CONTROL: OverlayName = "overlay-control"
+OVERLAYS = (OVERLAY, OVERLAY_CONTROL)
+"""Names of the edits of clips: with another clip's words, and with as many letters that say nothing."""
+
+OVERLAY_OF = "overlay_of"
+"""Column of the clips that names the clip whose words each carries."""
+
+Fits = Callable[[str, str], bool]
+"""Whether a carrier, named first, may take the words of a distractor."""
+
+
+def assign_distractors(
+    carriers: Sequence[str], distractors: Sequence[str], fits: Fits, random: np.random.Generator
+) -> dict[str, str]:
+    """Assign each clip (carrier) another one (distractor) whose on-screen words it is to show, drawn at random.
+
+    Where `fits(carrier, distractor)` allows every pair, all lend equally often, give or take one.
+
+    Raises:
+        CorpusError: a carrier fits no distractor.
+
+    >>> assign_distractors(["a", "b"], ["a", "b"], str.__ne__, np.random.default_rng(0))
+    {'a': 'b', 'b': 'a'}
+    """
+    rounds = -(-len(carriers) // len(distractors)) if distractors else 0
+    deck = [distractors[place] for _ in range(rounds) for place in random.permutation(len(distractors))][
+        : len(carriers)
+    ]
+    for place, carrier in enumerate(carriers):
+        if not deck or not fits(carrier, deck[place]):
+            _fix_distractor(place, carriers, deck, distractors, fits)
+    return dict(zip(carriers, deck, strict=True))
+
+
+def _fix_distractor(
+    place: int, carriers: Sequence[str], deck: list[str], distractors: Sequence[str], fits: Fits
+) -> None:
+    """Exchange distractors with another carrier where both then fit, else lend somebody's words once more."""
+    own = carriers[place]
+    for other, distractor in enumerate(deck):
+        if fits(own, distractor) and fits(carriers[other], deck[place]):
+            deck[place], deck[other] = distractor, deck[place]
+            return
+    able = [distractor for distractor in distractors if fits(own, distractor)]
+    if not able:
+        raise CorpusError(
+            f"No clip has words that could be put onto the clip {own!r}: others than its own, of a clip that shows "
+            "something else. Give a corpus of more clips, or of more words."
+        )
+    deck[place] = able[place % len(able)]
