@@ -337,7 +337,7 @@ def test_the_tables_are_printed_before_a_page_that_fails(place: Path, monkeypatc
     def fail(*_: object) -> None:
         raise OutputError("The disk is full.")
 
-    monkeypatch.setattr("evenreel.report.page.write_page", fail)
+    monkeypatch.setattr("evenreel.report.write_page", fail)
     done = audit(place, "source", "--scores", "fair.npz", "--corpus", "corpus", "--report", place / "r.html")
     assert isinstance(done.exception, OutputError)
     assert "How often the real clip stands above its mirror" in done.stdout
