@@ -11,7 +11,7 @@ import typer
 
 from evenreel.cli.options import RECIPE_HELP, JsonOption
 from evenreel.cli.progress import share_bar
-from evenreel.cli.show_library import console, print_json, safe
+from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.errors import UsageError
 from evenreel.wording import count
 
@@ -135,7 +135,7 @@ def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
 
 
 def _costs(title: str, cost: Cost) -> Table:
-    table = _table(title, ("", "parameters", "multiply-adds", "kept of each"))
+    table = table_of(("", "parameters", "multiply-adds", "kept of each"), title)
     for name, side in (("captions", cost.captions), ("clips", cost.videos)):
         table.add_row(name, f"{side.parameters:,}", _amount(side.multiply_adds), f"{_amount(side.row_bytes)}B")
     table.add_row("a pair", f"{cost.pair_parameters:,}", _amount(cost.pair_multiply_adds), "")
@@ -144,7 +144,7 @@ def _costs(title: str, cost: Cost) -> Table:
 
 
 def _epochs(times: Times) -> Table:
-    table = _table("", ("an epoch", "captions", "steps", "seconds", "against one training"))
+    table = table_of(("an epoch", "captions", "steps", "seconds", "against one training"))
     alone = times.alone
     table.add_row(
         "one training, on all clips", f"{alone.captions:,}", f"{alone.steps:,.1f}", f"{alone.seconds:,.1f}", ""
@@ -154,16 +154,6 @@ def _epochs(times: Times) -> Table:
     for name, seconds in (("members in turn", times.in_turn_s), ("members at once", times.at_once_s)):
         if times.members:
             table.add_row(name, "", "", f"{seconds:,.1f}", f"{seconds / alone.seconds - 1:+.1%}")
-    return table
-
-
-def _table(title: str, heads: tuple[str, ...]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(heads):
-        table.add_column(head, justify="right" if number else "left")
     return table
 
 

@@ -13,7 +13,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, DeviceOption, JsonOption, PrecisionOption, VideosOption
 from evenreel.cli.progress import bars, share_bar
-from evenreel.cli.show_library import console, list_aside, print_json, safe
+from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL
 from evenreel.errors import UsageError
 from evenreel.features.settings import DEFAULT_FRAMES, Words
@@ -148,10 +148,8 @@ def _store(corpus: Path, out: Path | None, settings: StoredSettings, as_json: bo
         shown.print(f"Features of {safe(report.encoder_id)} in {safe(folder)}:")
         shown.print(f"  {count(report.computed, 'clip')} ({count(report.frames, 'frame')}) of {parts}{whole} numbers")
         shown.print("  every stream, and every frame of all streams together, is of unit length")
-        if report.set_aside:
-            more = f", the first {MANY} of which are (--json lists them all)" if len(report.set_aside) > MANY else ""
-            shown.print(f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/]{more}")
-        list_aside(shown, report.set_aside[:MANY])
+        more = f", the first {MANY} of which are (--json lists them all)" if len(report.set_aside) > MANY else ""
+        list_aside(report.set_aside, more=more, most=MANY)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -186,8 +184,4 @@ def _show(report: FeatureReport, as_json: bool) -> None:
         out.print(f"  note: {safe(path)}: {safe(note)}")
     if len(report.notes) > MANY:
         out.print(f"  and {len(report.notes) - MANY:,} more notes (--json lists them all)")
-    if report.set_aside:
-        out.print(
-            f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again when changed, or with --retry)"
-        )
-    list_aside(out, report.set_aside)
+    list_aside(report.set_aside, more=AGAIN)

@@ -119,9 +119,7 @@ def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) ->
     captions, clips = len(fused.caption_ids), len(fused.video_ids)
     rows = _rows(fused, names)
     if as_json:
-        print_json(
-            {"scores": str(out), "captions": captions, "clips": clips, "systems": rows, "uses": list(fused.about.uses)}
-        )
+        print_json({"scores": out, "captions": captions, "clips": clips, "systems": rows, "uses": fused.about.uses})
         return
     terminal = console()
     terminal.print(

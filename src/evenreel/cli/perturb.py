@@ -121,7 +121,7 @@ def _show(
 ) -> None:
     written, still = captions if kept else len(changed), captions - len(changed)
     if as_json:
-        print_json({"corpus": str(out), "captions": written, "changed": len(changed), "left_out": captions - written})
+        print_json({"corpus": out, "captions": written, "changed": len(changed), "left_out": captions - written})
         return
     terminal = console()
     terminal.print(f"Wrote {safe(out)}: {count(written, 'caption')}, {len(changed):,} of them changed.")

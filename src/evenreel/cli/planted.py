@@ -62,7 +62,7 @@ def planted(
     with share_bar(f"rendering {len(told.clips):,} clips") as report:
         rendered = write_corpus(plan, out, workers, lambda there, total: report(there / total), edit)
     if as_json:
-        print_json({"corpus": str(out), "rendered": rendered, **page_of(told, edit)})
+        print_json({"corpus": out, "rendered": rendered, **page_of(told, edit)})
     else:
         _show(told, out, rendered)
 

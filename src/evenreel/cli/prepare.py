@@ -11,7 +11,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
 from evenreel.cli.progress import share_bar
-from evenreel.cli.show_library import console, list_aside, print_json, safe
+from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
 from evenreel.wording import count
 
@@ -68,6 +68,7 @@ def prepare(
     from evenreel.checkpoint import load_matcher
     from evenreel.checkpoint.config_file import CONFIG, read_config
     from evenreel.corpus import load_corpus
+    from evenreel.matchers.adapter import Adapted
 
     how = _settings(settings, changes, steps, seed)
     folder = _own_folder(checkpoint)
@@ -83,8 +84,8 @@ def prepare(
     prepared = replace(prepared, note=replace(prepared.note, corpus=corpus.resolve().name, split=split))
     place = save_prepared(folder, prepared, weights)
     _show(place, prepared, measured, aside, as_json)
-    if not as_json:
-        _say_what_cannot_be_done(pretrained)
+    if not as_json and not isinstance(pretrained.matcher, Adapted):
+        console().print("  no adapter in front: TTT++ and TTTFlow cannot adapt it, pseudo-labels can")
     if aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -211,8 +212,8 @@ def _show(
     size = sum(path.stat().st_size for path in place.iterdir())
     note = prepared.note
     if as_json:
-        kept = {"prepared": str(place), "bytes": size, "validation": measured}
-        print_json(kept | asdict(note) | {"uses": list(prepared.uses), "set_aside": [asdict(one) for one in aside]})
+        kept = {"prepared": place, "bytes": size, "validation": measured}
+        print_json(kept | asdict(note) | {"uses": prepared.uses, "set_aside": aside})
         return
     out = console()
     read = (
@@ -223,16 +224,7 @@ def _show(
         out.print(f"  {safe(line)}")
     for use in prepared.uses:
         out.print(f"  [yellow]it uses {safe(use)}[/]: scores after adaptation say so")
-    if aside:
-        out.print(f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]")
-    list_aside(out, aside[:MANY])
-
-
-def _say_what_cannot_be_done(pretrained: Pretrained) -> None:
-    from evenreel.matchers.adapter import Adapted
-
-    if not isinstance(pretrained.matcher, Adapted):
-        console().print("  no adapter in front: TTT++ and TTTFlow cannot adapt it, pseudo-labels can")
+    list_aside(aside, WITHOUT, most=MANY)
 
 
 def _lines(note: Note, confounders: int, measured: str | None) -> list[str]:

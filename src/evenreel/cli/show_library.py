@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,16 @@ from rich.markup import escape
 from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from evenreel.features import SetAside
     from evenreel.library import IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 
 MANY_NOTES = 10
+AGAIN = " (tried again when changed, or with --retry)"
+"""Follows what was set aside, where the next run tries again."""
+WITHOUT = "Without {} that had been set aside"
 PARTS = {"seen": "what is seen", "on_screen": "words on screen", "both": "both together"}
 """What the parts of a matcher's score are called."""
 
@@ -28,8 +34,27 @@ def console() -> Console:
 
 
 def print_json(data: Any) -> None:
-    """One JSON document on standard output; characters that are not valid Unicode are escaped."""
-    console().out(json.dumps(data, ensure_ascii=True, indent=2, allow_nan=False))
+    """Print one JSON document on standard output; characters that are not valid Unicode are escaped.
+
+    Args:
+        data: plain data; a dataclass in it is written as the object of its fields, a path as its name.
+    """
+    console().out(json.dumps(data, ensure_ascii=True, indent=2, allow_nan=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else asdict(value)
+
+
+def table_of(columns: Sequence[str], title: str | None = None, words: int = 1) -> Table:
+    """Make an empty table of a terminal, whose first columns hold words and whose others hold numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for place, column in enumerate(columns):
+        table.add_column(safe(column), justify="left" if place < words else "right")
+    return table
 
 
 def safe(text: object) -> str:
@@ -51,7 +76,7 @@ def clock(seconds: float) -> str:
 def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
     """What an index run did."""
     if as_json:
-        print_json(report.to_json() | {"library": str(library)})
+        print_json(report.to_json() | {"library": library})
         return
     out = console()
     if report.did_nothing:
@@ -77,7 +102,7 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
         out.print(f"  note: {safe(path)}: {safe(note)}")
     if len(report.notes) > MANY_NOTES:
         out.print(f"  and {len(report.notes) - MANY_NOTES} more notes (--json lists them all)")
-    _show_aside(out, report.set_aside)
+    list_aside(report.set_aside, more=AGAIN)
 
 
 def _passed_over(out: Console, report: IndexReport) -> None:
@@ -88,15 +113,22 @@ def _passed_over(out: Console, report: IndexReport) -> None:
         out.print(f"  [yellow]cannot be opened:[/] {safe(folder)}")
 
 
-def _show_aside(out: Console, set_aside: Sequence[SetAside]) -> None:
-    if set_aside:
-        out.print(f"[yellow]Set aside: {count(len(set_aside), 'file')}[/] (tried again when changed, or with --retry)")
-    list_aside(out, set_aside)
+def list_aside(
+    set_aside: Sequence[SetAside], lead: str = "Set aside: {}", more: str = "", most: int | None = None
+) -> None:
+    """Print how many clips of a corpus, or files of a library, were set aside, and a line for each; or nothing.
 
-
-def list_aside(out: Console, set_aside: Sequence[SetAside]) -> None:
-    """A line for each clip of a corpus, or file of a library, that was set aside."""
-    for one in set_aside:
+    Args:
+        set_aside: clips or files that were set aside, with the reasons.
+        lead: first line, with `{}` for their number; empty for none.
+        more: end of the first line.
+        most: number of clips or files that are listed; None for all.
+    """
+    out = console()
+    if set_aside and lead:
+        number = count(len(set_aside), "clip" if set_aside[0].clip_id else "file")
+        out.print(f"[yellow]{lead.format(number)}[/]{more}")
+    for one in set_aside[:most]:
         where = f" ({safe(one.path)})" if one.clip_id and one.path else ""
         out.print(f"  {safe(one.clip_id or one.path)}{where}: {safe(one.sentence)} [dim]({safe(one.reason)})[/]")
 
@@ -197,7 +229,7 @@ def show_stats(stats: LibraryStats, as_json: bool) -> None:
         out.print(f"  scene elements: {count(stats.with_elements, 'clip')} (filter by element)")
     if stats.missing:
         out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
-    _show_aside(out, stats.set_aside)
+    list_aside(stats.set_aside, more=AGAIN)
 
 
 def _length(hours: float) -> str:
@@ -207,9 +239,7 @@ def _length(hours: float) -> str:
 def show_problems(problems: Sequence[LibraryProblem], library: Path, as_json: bool) -> None:
     """What is wrong with a library."""
     if as_json:
-        from dataclasses import asdict
-
-        print_json([asdict(problem) for problem in problems])
+        print_json(problems)
         return
     out = console()
     if not problems:
@@ -221,7 +251,7 @@ def show_problems(problems: Sequence[LibraryProblem], library: Path, as_json: bo
 def show_done(done: Sequence[str], as_json: bool) -> None:
     """What a repair did."""
     if as_json:
-        print_json(list(done))
+        print_json(done)
         return
     for sentence in done:
         console().print(safe(sentence))

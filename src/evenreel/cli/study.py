@@ -332,14 +332,12 @@ def _write(result: AuditResult, out: Path, made: Provenance) -> None:
 
 def _show(result: AuditResult, out: Path, material: StudyInputs, origin: dict[str, Any] | None) -> None:
     """The sentence and the first table, the others are on the page; or JSON, where its origin is given."""
-    from dataclasses import asdict
-
     from evenreel.cli.audit.show import show_audits
-    from evenreel.cli.show_library import console, list_aside, print_json
+    from evenreel.cli.show_library import list_aside, print_json
 
     if origin is not None:
-        aside = [asdict(one) for one in material.set_aside]
-        print_json(result.to_json() | {"report": str(out / REPORT), "set_aside": aside, "provenance": origin})
+        more = {"report": out / REPORT, "set_aside": material.set_aside, "provenance": origin}
+        print_json(result.to_json() | more)
         return
     show_audits([replace(result, tables=result.tables[:1])], out / REPORT, as_json=False)
-    list_aside(console(), material.set_aside)
+    list_aside(material.set_aside, lead="")

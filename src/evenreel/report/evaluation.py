@@ -105,7 +105,7 @@ def _direction(
         shown = f"a sample of {drawn:,} of {total:,} queries" if drawn < total else f"all {total:,} queries"
         parts.append(Chart(figure))
         parts.append(Text(f"A point a query, {shown}; point at one to read it. Below the line is better.", "note"))
-    parts.append(_figures_table(results, first))
+    parts.append(figures_table(results, first))
     if rows:
         parts.append(_differences_table(rows, baseline, first.confidence))
     return Section(TITLES[direction], parts)
@@ -121,7 +121,15 @@ def query_words(result: DirectionResult, corpus: Corpus) -> list[str]:
     return [f"{one}: {first.get(one, '')}" for one in result.query_ids]
 
 
-def _figures_table(results: Mapping[str, DirectionResult], first: Evaluation) -> Table:
+def figures_table(
+    results: Mapping[str, DirectionResult] | Mapping[Direction, DirectionResult], first: Evaluation
+) -> Table:
+    """Make the table of figures with their intervals: a metric a row, two columns for each result.
+
+    Args:
+        results: results by the words above their columns, such as a system or a direction.
+        first: evaluation whose metrics are shown, and whose confidence the intervals have.
+    """
     sure = f"{percent(first.confidence)} interval"
     columns = ["metric", *(word for name in results for word in (name, sure))]
     rows = []
@@ -137,10 +145,16 @@ def _differences_table(rows: Sequence[Difference], baseline: str, confidence: fl
         "metric", "system", "difference", f"{percent(confidence)} interval", "p", "p (Holm)", "p (Wilcoxon)",
         "wins", "ties", "losses",
     ]  # fmt: skip
-    return Table(columns, [_difference(row) for row in rows], f"Differences from {baseline}, query by query.")
+    return Table(columns, [difference_cells(row) for row in rows], f"Differences from {baseline}, query by query.")
 
 
-def _difference(row: Difference) -> list[str]:
+def difference_cells(row: Difference) -> list[str]:
+    """Format a comparison as ten cells of a table.
+
+    Returns:
+        Metric, system, difference, its interval, p by randomisation, by Holm and by Wilcoxon, and the numbers of
+        queries won, tied and lost.
+    """
     metric = parse_metric(row.metric)
     return [
         *(row.metric, row.system, signed(row.difference.value, metric), interval(row.difference, metric)),

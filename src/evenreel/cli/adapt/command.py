@@ -152,6 +152,6 @@ def _undo(checkpoint: str, more: bool, as_json: bool) -> None:
     folder = _own_folder(checkpoint)
     undo(folder)
     if as_json:
-        print_json({"checkpoint": str(folder), "undone": True})
+        print_json({"checkpoint": folder, "undone": True})
     else:
         console().print(f"{safe(folder)} is as it was before it was adapted.")

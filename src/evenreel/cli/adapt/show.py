@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from evenreel.adaptation.page import interval_text
 from evenreel.cli.adapt.results import AdaptOutcome, Written
-from evenreel.cli.show_library import console, list_aside, print_json, safe
+from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
 from evenreel.wording import count
 
 MANY = 10
@@ -18,8 +17,7 @@ def show(outcome: AdaptOutcome, written: Written, as_json: bool) -> None:
     """The decision first, then what it rests on, what changed, and where it went."""
     aside = outcome.given.set_aside
     if as_json:
-        places = {name: None if place is None else str(place) for name, place in written._asdict().items()}
-        print_json({**outcome.record(), "written": places, "set_aside": [asdict(one) for one in aside]})
+        print_json({**outcome.record(), "written": written._asdict(), "set_aside": aside})
         return
     out = console()
     out.print(safe(outcome.found.report.sentence))
@@ -28,9 +26,7 @@ def show(outcome: AdaptOutcome, written: Written, as_json: bool) -> None:
     for notice in outcome.given.notices:
         out.print(f"  [yellow]{safe(notice)}[/]")
     out.print(safe(_end(outcome, written)))
-    if aside:
-        out.print(f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]")
-    list_aside(out, aside[:MANY])
+    list_aside(aside, WITHOUT, most=MANY)
 
 
 def _lines(outcome: AdaptOutcome) -> Iterator[str]:

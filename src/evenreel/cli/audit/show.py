@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from evenreel.cli.show_library import console, print_json, safe
+from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.provenance import Provenance
 from evenreel.report.result.page import notices_of, words_columns
 from evenreel.report.result.record import AuditResult, AuditTable, Cell
@@ -46,8 +46,7 @@ def show_audits(
     """
     if as_json:
         found = {"audits": [result.to_json() for result in results], "not_made": list(not_made)}
-        origin = made.to_json() if made else None
-        print_json(found | {"report": str(report) if report else None, "provenance": origin})
+        print_json(found | {"report": report, "provenance": made.to_json() if made else None})
         return
     out = console()
     for sentence in not_made:
@@ -115,12 +114,7 @@ def _fits(out: Console, table: AuditTable) -> bool:
 
 
 def _drawn(table: AuditTable) -> Table:
-    from rich.box import SIMPLE_HEAD
-
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
-    words = words_columns(table)
-    for place, column in enumerate(table.columns):
-        drawn.add_column(safe(column), justify="left" if place < words else "right")
+    drawn = table_of(table.columns, words=words_columns(table))
     for row in cells(table):
         drawn.add_row(*map(safe, row))
     return drawn

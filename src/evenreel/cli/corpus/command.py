@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +17,7 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evenreel.corpus.imported import Imported
+    from evenreel.corpus.imported import Imported, Notice
     from evenreel.corpus.summary import CorpusSummary, SplitCounts, ValueRange
 
 MANY_GROUPS = 12
@@ -41,7 +42,7 @@ def import_corpus(
     done = FORMATS[format_name](paths)
     if split:
         done = _only(done, split)
-    done = _with_replaced(done, out)
+    done = replace(done, notices=(*done.notices, *written_over(out)))
     save_corpus(done.corpus, out)
     save_texts(done.texts, out)
     drop_class_names(out)
@@ -75,15 +76,12 @@ def _only(done: Imported, splits: Sequence[str]) -> Imported:
     return Imported(corpus, notices, None if done.texts is None else done.texts.filter(kept))
 
 
-def _with_replaced(done: Imported, out: Path) -> Imported:
-    """The import with a notice of the files that it takes the place of."""
-    from evenreel.corpus import Imported, Notice
+def written_over(out: Path) -> tuple[Notice, ...]:
+    """List a notice of the files of an earlier corpus that a new one takes the place of; empty where none is there."""
+    from evenreel.corpus import Notice
 
     there = sorted(name for name in CORPUS_FILES if (out / name).is_file())
-    if not there:
-        return done
-    replaced = Notice(f"What was in {out} is replaced: {', '.join(there)}.")
-    return Imported(done.corpus, (*done.notices, replaced), done.texts)
+    return (Notice(f"What was in {out} is replaced: {', '.join(there)}."),) if there else ()
 
 
 def _show_import(done: Imported, out: Path, as_json: bool) -> None:
@@ -92,31 +90,24 @@ def _show_import(done: Imported, out: Path, as_json: bool) -> None:
     splits = split_counts(done.corpus)
     texts = None if done.texts is None else done.texts.height
     if as_json:
-        print_json(_import_json(done, out, splits, texts))
+        corpus = {"corpus": out, "clips": done.corpus.clips.height, "captions": done.corpus.captions.height}
+        print_json(corpus | {"texts": texts, "splits": splits, "notices": done.notices})
         return
     _show_counts(f"Wrote {safe(out)}", done.corpus.clips.height, done.corpus.captions.height, texts)
     _show_splits(splits)
-    for notice in done.notices:
+    show_notices(done.notices)
+
+
+def show_notices(notices: Sequence[Notice]) -> None:
+    """Print what a reader of corpora found, a line each."""
+    for notice in notices:
         mark = "[yellow]left out:[/] " if notice.left_out else "note: "
         console().print(f"  {mark}{safe(notice.sentence)}")
 
 
-def _import_json(done: Imported, out: Path, splits: Mapping[str, SplitCounts], texts: int | None) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        "corpus": str(out),
-        "clips": done.corpus.clips.height,
-        "captions": done.corpus.captions.height,
-        "texts": texts,
-        "splits": {name: asdict(counts) for name, counts in splits.items()},
-        "notices": [asdict(notice) for notice in done.notices],
-    }
-
-
 def _show_info(summary: CorpusSummary, folder: Path, as_json: bool) -> None:
     if as_json:
-        print_json({"corpus": str(folder)} | summary.to_json())
+        print_json({"corpus": folder} | summary.to_json())
         return
     _show_counts(safe(folder), summary.clips, summary.captions, summary.texts)
     _show_splits(summary.splits)

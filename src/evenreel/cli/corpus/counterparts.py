@@ -60,7 +60,8 @@ def pair(
     paired = pair_clips(corpus, found.clips)
     replaced = _save(paired, folder, out)
     if as_json:
-        print_json(_pairs_json(paired, found, out))
+        groups = {"groups": _coverage(paired, found), "strangers": found.strangers, "missing": found.missing}
+        print_json({"corpus": out, "clips": paired.clips.height, "generated": len(found.clips)} | groups)
     else:
         _show_written(out, paired, replaced)
         _show_pairs(paired, found)
@@ -135,7 +136,7 @@ def mix(
     groups = list(groups_of(part).values())
     counts = {group: groups.count(group) for group in dict.fromkeys(groups)}
     if as_json:
-        asked = {"corpus": str(out), "share": share, "seed": seed, "split": split}
+        asked = {"corpus": out, "share": share, "seed": seed, "split": split}
         print_json(asked | {"clips": part.clips.height, "generated": counts})
         return
     _show_written(out, mixed, replaced)
@@ -172,12 +173,6 @@ def _nothing_found(place: Path, found: FoundVideos, corpus: Corpus) -> str:
         f"{place} has {seen}; a video is called after its clip, such as {corpus.clips['clip_id'][0]}.mp4, or named in "
         "a csv with clip_id and path."
     )
-
-
-def _pairs_json(paired: Corpus, found: FoundVideos, out: Path) -> dict[str, Any]:
-    counts = {"corpus": str(out), "clips": paired.clips.height, "generated": len(found.clips)}
-    strange = {"strangers": list(found.strangers), "missing": list(found.missing)}
-    return counts | {"groups": _coverage(paired, found)} | strange
 
 
 def _show_pairs(paired: Corpus, found: FoundVideos) -> None:
@@ -225,14 +220,10 @@ def _show_written(out: Path, corpus: Corpus, replaced: Sequence[str]) -> None:
 
 
 def _show_prompts(prepared: PreparedRequests, setting: str, as_json: bool) -> None:
-    from dataclasses import asdict
-
     if as_json:
-        data = {"prompts": str(prepared.path), "setting": setting, "requests": len(prepared.requests)}
-        print_json(data | {"set_aside": [asdict(clip) for clip in prepared.set_aside]})
+        data = {"prompts": prepared.path, "setting": setting, "requests": len(prepared.requests)}
+        print_json(data | {"set_aside": prepared.set_aside})
         return
     beside = {"image": ", each with a keyframe", "video": ", each with a first half"}.get(setting, "")
     console().print(f"Wrote {safe(prepared.path)}: {count(len(prepared.requests), 'prompt')}{beside}")
-    if prepared.set_aside:
-        console().print(f"[yellow]Set aside: {count(len(prepared.set_aside), 'clip')}[/]")
-    list_aside(console(), prepared.set_aside)
+    list_aside(prepared.set_aside)

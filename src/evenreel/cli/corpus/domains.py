@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.corpus.command import CORPUS_FILES
+from evenreel.cli.corpus.command import show_notices, written_over
 from evenreel.cli.options import JsonOption
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
@@ -60,7 +60,7 @@ def domains(
         load_target(target, target_split, target_val, target_videos),
     )
     beside = () if name is None else tuple(beside_published(name, pair.corpus))
-    notices = (*pair.notices, *beside, *_replaced(out))
+    notices = (*pair.notices, *beside, *written_over(out))
     save_pair(pair, out)
     _show(pair, domain_counts(pair.corpus), notices, out, as_json)
     if any(notice.left_out for notice in notices):
@@ -74,22 +74,12 @@ def _check_out(out: Path, *origins: Path) -> None:
             raise UsageError(f"--out {out} is one of the two corpora; name another folder, so that both stay.")
 
 
-def _replaced(out: Path) -> list[Notice]:
-    from evenreel.corpus import Notice
-
-    there = sorted(name for name in CORPUS_FILES if (out / name).is_file())
-    return [Notice(f"What was in {out} is replaced: {', '.join(there)}.")] if there else []
-
-
 def _show(pair: DomainPair, counts: DomainCounts, notices: Sequence[Notice], out: Path, as_json: bool) -> None:
-    from dataclasses import asdict
-
     from evenreel.corpus.summary import split_counts
 
     splits = split_counts(pair.corpus)
     if as_json:
-        data = {"corpus": str(out), "splits": {name: asdict(rows) for name, rows in splits.items()}}
-        print_json(data | counts.to_json() | {"notices": [asdict(notice) for notice in notices]})
+        print_json({"corpus": out, "splits": splits} | counts.to_json() | {"notices": notices})
         return
     held = f"{count(pair.corpus.clips.height, 'clip')}, {count(pair.corpus.captions.height, 'caption')}"
     console().print(f"Wrote {safe(out)}: {held}")
@@ -99,9 +89,7 @@ def _show(pair: DomainPair, counts: DomainCounts, notices: Sequence[Notice], out
             f"  {safe(split)}: {count(rows.clips, 'clip')}, {count(rows.captions, 'caption')} ({of[split]})"
         )
     console().print(f"  {_in_common(counts)}")
-    for notice in notices:
-        mark = "[yellow]left out:[/] " if notice.left_out else "note: "
-        console().print(f"  {mark}{safe(notice.sentence)}")
+    show_notices(notices)
 
 
 def _in_common(counts: DomainCounts) -> str:

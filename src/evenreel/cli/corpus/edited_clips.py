@@ -5,7 +5,6 @@ With `--edit`, clips with words of other clips written on them, for `evenreel au
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -139,13 +138,11 @@ def _overlay(edit: str, seed: int, folder: Path) -> Callable[[Corpus], Change]:
 
 def _show(report: ClipEditReport, as_json: bool) -> None:
     if as_json:
-        print_json(asdict(report))
+        print_json(report)
         return
     out = console()
     there = f", {report.unchanged:,} there already" if report.unchanged else ""
     out.print(f"Wrote {safe(report.folder)}: {count(report.written, 'clip')} in {report.seconds:.1f} s{there}.")
-    if report.set_aside:
-        out.print(f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again the next time)")
-    list_aside(out, report.set_aside)
+    list_aside(report.set_aside, more=" (tried again the next time)")
     for notice in report.notices:
         out.print(safe(notice))

@@ -12,7 +12,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption, VideosOption
 from evenreel.cli.progress import share_bar
-from evenreel.cli.show_library import console, list_aside, print_json, safe
+from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -55,8 +55,4 @@ def _show(report: EqualiseReport, as_json: bool) -> None:
     out.print(f"  H.264, {rate:.4g} frames a second, {form['width']} x {form['height']} ({form['fit']})")
     for notice in report.notices:
         out.print(f"[yellow]{safe(notice)}[/]")
-    if report.set_aside:
-        out.print(
-            f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again when changed, or with --retry)"
-        )
-    list_aside(out, report.set_aside)
+    list_aside(report.set_aside, more=AGAIN)

@@ -48,8 +48,10 @@ def overview_corpus(
 ) -> None:
     """Compare the outward form of real clips and their mirrors. Exit status 3 if a video cannot be read."""
     from evenreel.audits.overview.audit import overview
+    from evenreel.audits.overview.page import overview_page
     from evenreel.corpus import load_corpus, save_corpus
     from evenreel.features.facts import FACTS, FactSettings, clip_facts, with_facts
+    from evenreel.report.page import write_page
 
     if report:
         check_place(report)
@@ -62,7 +64,7 @@ def overview_corpus(
     found = overview(corpus, facts, cosines, notices=notices)
     made = provenance_of({"corpus": folder, "features": features}) if as_json or report else None
     if report:
-        _write(found, report, made)
+        write_page(overview_page(found), report, made)
     _show(found, facts.set_aside, report, made if as_json else None)
     if facts.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
@@ -80,22 +82,12 @@ def _similarities(corpus: Corpus, features: Path, rule: str | None) -> tuple[NDA
     return similarities(videos, counterparts(corpus)), () if found.made.rule == PAPER_RULE else (other,)
 
 
-def _write(found: Overview, report: Path, made: Provenance | None) -> None:
-    from evenreel.audits.overview.page import overview_page
-    from evenreel.report.page import write_page
-
-    write_page(overview_page(found), report, made)
-
-
 def _show(found: Overview, set_aside: Sequence[SetAside], report: Path | None, origin: Provenance | None) -> None:
     """Words; or JSON, where the origin is given."""
-    from dataclasses import asdict
-
     from evenreel.audits.overview.page import overview_sentence
 
     if origin is not None:
-        told = {"set_aside": [asdict(one) for one in set_aside], "report": str(report) if report else None}
-        print_json(found.to_json() | told | {"provenance": origin.to_json()})
+        print_json(found.to_json() | {"set_aside": set_aside, "report": report, "provenance": origin.to_json()})
         return
     out = console()
     out.print(safe(overview_sentence(found)))
@@ -108,7 +100,7 @@ def _show(found: Overview, set_aside: Sequence[SetAside], report: Path | None, o
             out.print(
                 f"{safe(group)}, similarity in {safe(splits)}: {more.value:+.4f} ({more.low:+.4f} to {more.high:+.4f})"
             )
-    list_aside(out, set_aside)
+    list_aside(set_aside, lead="")
     if report:
         out.print(f"The page: {safe(report)}")
 

@@ -55,7 +55,7 @@ def tell_library(library: Path, dictionary: SceneDictionary | None, device: str,
         with share_bar("reading the phrases") as progress:
             report = tag_library(library, dictionary, device=device, progress=progress)
     if as_json:
-        print_json((report.to_json() if report else {}) | {"library": str(library)})
+        print_json((report.to_json() if report else {}) | {"library": library})
     elif report:
         _show(report, library)
     else:

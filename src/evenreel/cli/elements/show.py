@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenreel.cli.show_library import console, list_aside, print_json, safe
+from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
 from evenreel.report.result.words import effect_words
 from evenreel.wording import count
 
@@ -54,7 +54,7 @@ class Made:
 def show_elements(made: Made, report: Path | None, as_json: bool) -> None:
     """Everything as JSON, or in short for people."""
     if as_json:
-        print_json(_plain(made) | {"report": str(report) if report else None})
+        print_json(_plain(made) | {"report": report})
         return
     out = console()
     _show_dictionary(out, made)
@@ -69,18 +69,18 @@ def show_elements(made: Made, report: Path | None, as_json: bool) -> None:
 def _plain(made: Made) -> dict[str, Any]:
     dictionary, clips = made.dictionary, made.clips
     return {
-        "dictionary": str(made.place),
+        "dictionary": made.place,
         "digest": dictionary.digest,
         "entities": len(dictionary.entities),
         "activities": len(dictionary.activities),
         "captions": dictionary.captions,
         "source": dictionary.source,
-        "uses": list(dictionary.uses),
-        "notices": list(dictionary.notices),
+        "uses": dictionary.uses,
+        "notices": dictionary.notices,
         "encoder_id": made.embedded.encoder_id if made.embedded else None,
         "clips": len(clips.chosen.top.clip_ids) if clips else None,
-        "elements": str(clips.path) if clips else None,
-        "set_aside": [asdict(one) for one in clips.set_aside] if clips else [],
+        "elements": clips.path if clips else None,
+        "set_aside": clips.set_aside if clips else [],
         "audit": made.audit.to_json() if made.audit else None,
     }
 
@@ -107,9 +107,7 @@ def _show_clips(out: Console, clips: LookedAt) -> None:
     kept = ((top.entities.shape[1], "entities"), (top.activities.shape[1], "activities"))
     sizes = " and ".join(f"{number} {kind}" for number, kind in kept if number)
     out.print(f"The nearest {sizes} of {count(len(top.clip_ids), 'clip')}: {safe(clips.path)}")
-    if aside := clips.set_aside:
-        out.print(f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]")
-        list_aside(out, aside[:_MANY])
+    list_aside(clips.set_aside, WITHOUT, most=_MANY)
 
 
 def _show_audit(out: Console, audit: AuditResult) -> None:

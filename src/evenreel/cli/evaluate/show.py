@@ -7,24 +7,21 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from evenreel.cli.show_library import console, print_json, safe
-from evenreel.evaluation import Evaluation, parse_metric
+from evenreel.cli.show_library import console, print_json, safe, table_of
+from evenreel.evaluation import Evaluation
 from evenreel.evaluation.comparison import Comparison, Difference
 from evenreel.provenance import Provenance
+from evenreel.report.evaluation import difference_cells, figures_table
 from evenreel.report.words import (
     PROTOCOLS,
     RELEVANCES,
     TIES,
     difference_sentence,
     evaluation_notices,
-    interval,
     intervals_sentence,
     main_sentence,
-    number,
-    p_value,
     percent,
     said_once,
-    signed,
 )
 
 _NARROWEST = 100
@@ -73,14 +70,12 @@ def _show_notices(out: Console, evaluations: Mapping[str, Evaluation]) -> None:
 
 def _figures(evaluation: Evaluation) -> Table:
     """A metric a row, a figure and its interval for each direction."""
-    table = _table("metric")
-    for direction in evaluation.directions:
-        table.add_column(direction, justify="right", style="bold")
-        table.add_column(f"{percent(evaluation.confidence)} interval", justify="right", style="dim")
-    for metric in evaluation.metrics:
-        figures = [result.summary[str(metric)] for result in evaluation.directions.values()]
-        words = ((number(one.value, metric), interval(one, metric)) for one in figures)
-        table.add_row(str(metric), *(word for pair in words for word in pair))
+    figures = figures_table(evaluation.directions, evaluation)
+    table = table_of(figures.columns)
+    for place, column in enumerate(table.columns[1:]):
+        column.style = "dim" if place % 2 else "bold"
+    for row in figures.rows:
+        table.add_row(*map(str, row))
     return table
 
 
@@ -97,21 +92,13 @@ def _show_comparison(out: Console, baseline: str, comparison: Comparison) -> Non
 
 
 def _differences(direction: str, rows: Sequence[Difference], confidence: float) -> Table:
-    table = _table(direction)
-    table.add_column("system", overflow="fold")
-    for name in ("difference", f"{percent(confidence)} interval", "p", "p (Holm)", "Wilcoxon", "better/alike/worse"):
-        table.add_column(name, justify="right")
+    names = ("difference", f"{percent(confidence)} interval", "p", "p (Holm)", "Wilcoxon", "better/alike/worse")
+    table = table_of((direction, "system", *names), words=2)
+    table.columns[1].overflow = "fold"
     for row in rows:
-        metric = parse_metric(row.metric)
-        difference, sure = signed(row.difference.value, metric), row.p_holm <= 1 - confidence
-        table.add_row(
-            row.metric,
-            safe(row.system),
-            f"[bold]{difference}[/]" if sure else difference,
-            interval(row.difference, metric),
-            *(p_value(p) for p in (row.p_randomisation, row.p_holm, row.p_wilcoxon)),
-            f"{row.wins:,}/{row.ties:,}/{row.losses:,}",
-        )
+        metric, system, difference, *sure, wins, ties, losses = difference_cells(row)
+        shown = f"[bold]{difference}[/]" if row.p_holm <= 1 - confidence else difference
+        table.add_row(metric, safe(system), shown, *sure, f"{wins}/{ties}/{losses}")
     return table
 
 
@@ -126,11 +113,3 @@ def _show_rules(out: Console, evaluation: Evaluation) -> None:
     if any(one.low is not None for result in evaluation.directions.values() for one in result.summary.values()):
         out.print(f"[dim]{intervals_sentence(evaluation)}[/]")
     out.print(f"[dim]ties {evaluation.ties}: {TIES[evaluation.ties]}. Shares in percent.[/]")
-
-
-def _table(first: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first)
-    return table

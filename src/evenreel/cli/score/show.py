@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from evenreel.cli.show_library import console, list_aside, print_json, safe
+from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
 from evenreel.errors import OutputError, UsageError
 from evenreel.wording import count
 
@@ -76,9 +76,8 @@ def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
     """Say what was written."""
     aside = scored.set_aside
     if as_json:
-        result = {"scores": str(out), "captions": scored.captions, "clips": scored.clips}
-        said = {"notices": list(scored.notices), "uses": list(scored.uses)}
-        print_json(result | said | {"set_aside": [asdict(one) for one in aside]})
+        result = {"scores": out, "captions": scored.captions, "clips": scored.clips}
+        print_json(result | {"notices": scored.notices, "uses": scored.uses, "set_aside": aside})
         return
     terminal = console()
     written = f"Scored {count(scored.captions, 'caption')} with {count(scored.clips, 'clip')} each into"
@@ -87,10 +86,6 @@ def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
         terminal.print(f"  [yellow]{scored.use} {safe(use)}[/]: its scores say so, wherever they are shown")
     for notice in scored.notices:
         terminal.print(f"  note: {safe(notice)}")
-    if aside:
-        terminal.print(
-            f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]: evaluate with --partial."
-        )
-    list_aside(terminal, aside[:MANY])
+    list_aside(aside, WITHOUT, ": evaluate with --partial.", MANY)
     if len(aside) > MANY:
         terminal.print(f"  and {len(aside) - MANY:,} more (--json lists them all)")

@@ -16,7 +16,6 @@ from evenreel.training.ensemble.towers import score_weights
 from evenreel.training.loop.module import mixed_words
 from evenreel.training.loop.run import TrainedModel
 from evenreel.training.recipe.recipe import Recipe
-from evenreel.wording import count
 
 MANY = 10
 
@@ -49,7 +48,7 @@ def show_tower_members(folder: Path, recipe: Recipe, members: Sequence[FinishedR
     weights = score_weights(recipe, [run.trained for run in members])
     if as_json:
         told = [{**_result(run), "weight": weight} for run, weight in zip(members, weights, strict=True)]
-        print_json({"folder": str(folder), "members": told})
+        print_json({"folder": folder, "members": told})
         return
     out = console()
     for run in members:
@@ -73,10 +72,7 @@ def _show_notices(out: Console, run: FinishedRun) -> None:
     """What the model knows of other splits, and what was set aside."""
     for use in run.loaded.uses:
         out.print(f"[yellow]It was trained with {safe(use)}[/]: its scores say so, wherever they are shown.")
-    aside = run.loaded.set_aside
-    if aside:
-        out.print(f"[yellow]Set aside: {count(len(aside), 'clip')}[/], all in {safe(run.folder / SET_ASIDE)}")
-    list_aside(out, aside[:MANY])
+    list_aside(run.loaded.set_aside, more=f", all in {safe(run.folder / SET_ASIDE)}", most=MANY)
 
 
 def _lines(run: FinishedRun) -> Iterator[str]:
@@ -126,8 +122,8 @@ def _result(run: FinishedRun) -> dict[str, Any]:
     """The same as plain data."""
     folder, loaded, trained = run.folder, run.loaded, run.trained
     return {
-        "folder": str(folder),
-        "checkpoint": str(folder / CHECKPOINT),
+        "folder": folder,
+        "checkpoint": folder / CHECKPOINT,
         "step": trained.step,
         "stopped_early": trained.progress.stopped,
         "validation": validation_figures(trained),
@@ -136,6 +132,6 @@ def _result(run: FinishedRun) -> dict[str, Any]:
         "members": [{"step": one.step, "validation": validation_figures(one)} for one in trained.members],
         "weights": list(trained.spec.settings["weights"]) if trained.spec.name in ("ensemble", "per_stratum") else [],
         "encodings": encodings(trained.spec)._asdict(),
-        "uses": list(loaded.uses),
-        "set_aside": [vars(one) for one in loaded.set_aside],
+        "uses": loaded.uses,
+        "set_aside": loaded.set_aside,
     }
