@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenreel.cli.options import RECIPE_HELP, JsonOption
+from evenreel.cli.options import JsonOption, RecipeArgument
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.errors import UsageError
@@ -30,7 +30,7 @@ MOST_BATCH, MOST_FRAMES, MOST_WORDS, MOST_DIMENSION = 1_000_000, 3_600, 1_024, 8
 
 
 def cost(
-    recipe: Annotated[str, typer.Argument(help=RECIPE_HELP)],
+    recipe: RecipeArgument,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="PLACE=VALUE instead of the recipe's: members.count=3; may be given again."),

@@ -11,7 +11,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, DeviceOption, JsonOption, PrecisionOption, VideosOption
+from evenreel.cli.options import MOST, CorpusArgument, DeviceOption, JsonOption, PrecisionOption, VideosOption
 from evenreel.cli.progress import bars, share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 def features(
     context: typer.Context,
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    corpus: CorpusArgument,
     model: Annotated[str, typer.Option(help="CLIP or SigLIP: a hub id, a folder, or 'builtin'.")] = DEFAULT_MODEL,
     frames: Annotated[
         int | None,

@@ -26,15 +26,7 @@ _ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class OptionSettings:
-    """The options that one parameter of a command stands for; `from_settings` makes it.
-
-    Attributes:
-        source: a dataclass or a function, or `module:name` of one that is imported when the command is looked up.
-        leave_out: parameters of it that are no options and keep their defaults.
-        panel: heading of the options in `--help`; None for the usual one.
-        options: by parameter, how its option is declared where neither `SHARED` nor the parameter itself says it: an
-            `Annotated` type with a `typer.Option`, or a function or the `OptionSettings` that make a nested object.
-    """
+    """The options that one parameter of a command stands for; `from_settings` says what the fields are."""
 
     source: Callable[..., Any] | str
     leave_out: tuple[str, ...]

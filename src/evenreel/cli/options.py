@@ -14,7 +14,13 @@ MOST = 1_000_000
 MOST_SEED = 2**63 - 1
 MOST_PROCESSES = 1_024
 
-RECIPE_HELP = "A YAML file, or a recipe that comes along, such as msrvtt-9k/x_pool; a wrong name lists them all."
+CorpusArgument = Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")]
+RecipeArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A YAML file, or a recipe that comes along, such as msrvtt-9k/x_pool; a wrong name lists them all."
+    ),
+]
 LibraryOption = Annotated[
     Path | None,
     typer.Option("--library", "-l", help="Folder of the library. \\[default: EVENREEL_LIBRARY or your data folder]"),
@@ -22,6 +28,13 @@ LibraryOption = Annotated[
 VideosOption = Annotated[
     Path | None, typer.Option("--videos", help="Folder in which the paths of the clips begin. \\[default: CORPUS]")
 ]
+SeenOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of features by the matcher's towers before their training, for one that selects scene elements."
+    ),
+]
+TaggerOption = Annotated[str, typer.Option(help="auto, pattern or spacy; auto is spaCy where a model is installed.")]
 ClusterOption = Annotated[
     str,
     typer.Option(
@@ -36,23 +49,22 @@ DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu
 PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
 ReadersOption = Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Reader processes; 0: one a core.")]
 RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
-TimeoutOption = Annotated[
-    float, typer.Option(min=0.1, max=604_800.0, help="Seconds without progress after which a video is set aside.")
-]
-MemoryOption = Annotated[int, typer.Option(min=64, max=2**24, help="MiB that reading one video may take.")]
-DamageOption = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="Share of a video's pictures that damage may spoil.")
-]
 
 USUAL = MediaLimits()
 
 
 def media_limits(
-    timeout: TimeoutOption = USUAL.stall_timeout_s,
-    memory: MemoryOption = USUAL.memory_bytes >> 20,
-    max_damage: DamageOption = USUAL.max_damaged_share,
+    timeout: Annotated[float, typer.Option(min=0.1, max=604_800.0)] = USUAL.stall_timeout_s,
+    memory: Annotated[int, typer.Option(min=64, max=2**24)] = USUAL.memory_bytes >> 20,
+    max_damage: Annotated[float, typer.Option(min=0.0, max=1.0)] = USUAL.max_damaged_share,
 ) -> MediaLimits:
-    """What these options say one video may cost."""
+    """Return the limits of reading one video that options give.
+
+    Args:
+        timeout: seconds without progress after which a video is set aside.
+        memory: MiB that reading one video may take.
+        max_damage: share of a video's pictures that damage may spoil.
+    """
     return MediaLimits(stall_timeout_s=timeout, memory_bytes=memory << 20, max_damaged_share=max_damage)
 
 

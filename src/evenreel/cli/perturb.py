@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from evenreel.cli.options import MOST_SEED, JsonOption
+from evenreel.cli.options import MOST_SEED, CorpusArgument, JsonOption, TaggerOption
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import CorpusError, UsageError
 from evenreel.wording import count
@@ -28,15 +28,13 @@ EXAMPLES = 3
 
 
 def perturb(
-    folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    folder: CorpusArgument,
     edit: Annotated[str, typer.Option(help=EDIT_HELP)],
     out: Annotated[Path, typer.Option(help="Folder of the corpus with the edited captions.")],
     split: Annotated[str | None, typer.Option(help="Only this part of the corpus, such as test.")] = None,
     pattern: Annotated[list[str] | None, typer.Option(help=PATTERN_HELP)] = None,
     paraphrases: Annotated[Path | None, typer.Option(help=TABLE_HELP)] = None,
-    tagger: Annotated[
-        str, typer.Option(help="auto, pattern or spacy; auto is spaCy where a model is installed.")
-    ] = "auto",
+    tagger: TaggerOption = "auto",
     keep_unchanged: Annotated[bool, typer.Option("--keep-unchanged", help=KEEP_HELP)] = False,
     seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of what is drawn: lenders, patterns.")] = 0,
     as_json: JsonOption = False,
@@ -49,6 +47,7 @@ def perturb(
 
     from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
     from evenreel.corpus.annotation import copy_class_names
+    from evenreel.language.style import differ_in_words
 
     _check(edit, pattern, paraphrases)
     _check_place(folder, out)
@@ -58,7 +57,8 @@ def perturb(
         texts = _paraphrased(corpus, pattern, paraphrases, seed)
     else:
         texts = _edited(corpus, edit, tagger, seed)
-    changed = _changed(edit, corpus.captions["text"].to_list(), texts)
+    differ = ne if edit == CONTROL else differ_in_words  # what changes no more than the control does is no edit
+    changed = [*map(differ, corpus.captions["text"], texts)]
     if not any(changed):
         raise CorpusError(f"In none of the {len(texts):,} captions of {folder} is anything to be changed by {edit!r}.")
     edited = corpus.captions.with_columns(pl.Series("text", texts, dtype=pl.String))
@@ -106,14 +106,6 @@ def _paraphrased(corpus: Corpus, pattern: Sequence[str] | None, paraphrases: Pat
         return paraphrased(corpus.captions["text"].to_list(), pattern or [], seed)
     given = read_paraphrases(paraphrases, corpus)
     return [given.get(caption, text) for caption, text in corpus.captions.select("caption_id", "text").iter_rows()]
-
-
-def _changed(edit: str, before: Sequence[str], after: Sequence[str]) -> list[bool]:
-    """Which captions say something in other words; what changes no more than the control does is no edit."""
-    from evenreel.language.style import differ_in_words
-
-    differ = ne if edit == CONTROL else differ_in_words
-    return [*map(differ, before, after)]
 
 
 def _show(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
+from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption, SeenOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
@@ -17,7 +17,7 @@ from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.adaptation.prepared import Note, PreparedSource
-    from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, SourceSplit
+    from evenreel.adaptation.preparing import FoundConfounders, SourceSplit
     from evenreel.checkpoint import Pretrained
     from evenreel.features import SetAside
     from evenreel.features.scene_elements import EmbeddedDictionary
@@ -34,7 +34,6 @@ CONFOUNDERS_HELP = (
     "What clips tend to show: elements, the everyday phrases that they are most like; kmeans, centres of their frames; "
     "the folder of a scene dictionary that `evenreel elements` made; or a file of vectors (.npy, .npz, .safetensors)."
 )
-SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
 STEPS_HELP = "Steps that the correction, and each flow, learns for.  \\[default: 1000]"
 SETTINGS_HELP = "A YAML file of how it is fitted: causal, causal_fit, flow and seed."
 SET_HELP = "PLACE=VALUE instead of what is set otherwise: causal_fit.lr=1e-3, causal.lambda_mi=1; may be given again."
@@ -47,7 +46,7 @@ def prepare(
     features: Annotated[Path, typer.Option(help=FEATURES_HELP)],
     split: Annotated[str, typer.Option(help="Part of the corpus that the matcher was trained on.")] = "train",
     validation: Annotated[str | None, typer.Option(help=VALIDATION_HELP)] = None,
-    seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
+    seen: SeenOption = None,
     confounders: Annotated[str, typer.Option(help=CONFOUNDERS_HELP)] = ELEMENTS,
     count: Annotated[int, typer.Option(min=1, max=MOST, help="Confounders, except those of a file.")] = 256,
     steps: Annotated[int | None, typer.Option(min=0, max=MOST, help=STEPS_HELP)] = None,
@@ -65,12 +64,15 @@ def prepare(
     """
     from evenreel.adaptation.prepared import save_prepared
     from evenreel.adaptation.preparing import prepare as prepare_source
+    from evenreel.adaptation.settings_files import load_prepare_settings
     from evenreel.checkpoint import load_matcher
     from evenreel.checkpoint.config_file import CONFIG, read_config
     from evenreel.corpus import load_corpus
     from evenreel.matchers.adapter import Adapted
 
-    how = _settings(settings, changes, steps, seed)
+    named = [] if steps is None else [f"causal_fit.steps={steps}", f"flow.steps={steps}"]
+    named += [] if seed is None else [f"seed={seed}"]
+    how = load_prepare_settings(settings, [*named, *(changes or ())])
     folder = _own_folder(checkpoint)
     weights = read_config(folder / CONFIG).weights_sha256
     pretrained = load_matcher(folder, device=device)
@@ -150,15 +152,6 @@ def _validation(corpus: Corpus, asked: str | None, split: str) -> str | None:
     if asked is not None:
         return asked
     return VALIDATION if split != VALIDATION and VALIDATION in corpus.clips["split"].to_list() else None
-
-
-def _settings(path: Path | None, changes: list[str] | None, steps: int | None, seed: int | None) -> PrepareSettings:
-    """Settings of a file, then `--steps` and `--seed`, then `--set`."""
-    from evenreel.adaptation.settings_files import load_prepare_settings
-
-    named = [] if steps is None else [f"causal_fit.steps={steps}", f"flow.steps={steps}"]
-    named += [] if seed is None else [f"seed={seed}"]
-    return load_prepare_settings(path, [*named, *(changes or ())])
 
 
 def _confounders(asked: str, source: _Source, videos: VideoFeatures, count: int, seed: int) -> FoundConfounders:

@@ -46,12 +46,12 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else asdict(value)
 
 
-def table_of(columns: Sequence[str], title: str | None = None, words: int = 1) -> Table:
+def table_of(columns: Sequence[str], title: str = "", words: int = 1) -> Table:
     """Make an empty table of a terminal, whose first columns hold words and whose others hold numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
         table.add_column(safe(column), justify="left" if place < words else "right")
     return table

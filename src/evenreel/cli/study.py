@@ -17,7 +17,7 @@ from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import command_of, from_settings
 from evenreel.cli.options import MOST, JsonOption
 from evenreel.errors import UsageError
-from evenreel.provenance import Provenance, provenance_of
+from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
     from evenreel.papers import Study, StudyInputs, StudySettings
@@ -241,8 +241,11 @@ class _Call:
 def _make(call: _Call, sources: StudySources, settings: StudySettings, choice: RecipeChoice, as_json: bool) -> None:
     """Read what a study works on, make it, write it down and show it."""
     from evenreel.cli.progress import share_bar
+    from evenreel.files import write_durably
     from evenreel.papers import run_study
     from evenreel.papers.engine.needs import load_study_inputs
+    from evenreel.report import write_page
+    from evenreel.report.result.page import audit_page
 
     sources, settings = _with_recipe(call, _with_names(sources), settings, choice)
     for file in (REPORT, RESULTS):
@@ -252,7 +255,9 @@ def _make(call: _Call, sources: StudySources, settings: StudySettings, choice: R
     with share_bar(call.name) as progress:
         result = run_study(call.name, given, settings, progress)
     made = provenance_of(_inputs(call.corpus, sources, choice, settings))
-    _write(result, call.out, made)
+    write_page(audit_page([result]), call.out / REPORT, made)
+    found = result.to_json() | {"provenance": made.to_json()}
+    write_durably(call.out / RESULTS, (json.dumps(found, indent=2, allow_nan=False) + "\n").encode())
     _show(result, call.out, given, made.to_json() if as_json else None)
     if given.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
@@ -318,16 +323,6 @@ def _inputs(
         "recipe": [choice.recipe],
         "few training clips": getattr(settings, "tail_classes", ()),
     }
-
-
-def _write(result: AuditResult, out: Path, made: Provenance) -> None:
-    from evenreel.files import write_durably
-    from evenreel.report import write_page
-    from evenreel.report.result.page import audit_page
-
-    write_page(audit_page([result]), out / REPORT, made)
-    found = result.to_json() | {"provenance": made.to_json()}
-    write_durably(out / RESULTS, (json.dumps(found, indent=2, allow_nan=False) + "\n").encode())
 
 
 def _show(result: AuditResult, out: Path, material: StudyInputs, origin: dict[str, Any] | None) -> None:

@@ -88,7 +88,7 @@ def audit(
     if not results:
         raise CorpusError(*not_made)
     read = {
-        "scores": scores, "scores after an edit": _edited_paths(edited or ()), "corpus": corpus,
+        "scores": scores, "scores after an edit": [word.partition("=")[2] for word in edited or ()], "corpus": corpus,
         "few training clips": tail_classes, "library": library, "queries": queries,
     }  # fmt: skip
     made = provenance_of(read) if as_json or report else None
@@ -164,10 +164,6 @@ def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Pa
         raise UsageError(
             f"The audit {asked[0]} holds scores against those after an edit; give --scores FILE and --edited NAME=FILE."
         )
-
-
-def _edited_paths(words: Sequence[str]) -> list[str]:
-    return [word.partition("=")[2] for word in words]
 
 
 def _edited_files(words: Sequence[str], systems: int) -> list[dict[str, Path]]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.options import MOST, JsonOption
+from evenreel.cli.options import MOST, JsonOption, TaggerOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.language import ClassRules, Tagged, Tagger, VerbNounClasses
+    from evenreel.language import Tagged, Tagger, VerbNounClasses
     from evenreel.language.taggers import TaggerName
     from evenreel.types import Corpus
 
@@ -25,9 +25,7 @@ _MANY_UNKNOWN = 0.2
 
 def find_classes(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus; it is changed.")],
-    tagger: Annotated[
-        str, typer.Option(help="auto, pattern or spacy; auto is spaCy where a model is installed.")
-    ] = "auto",
+    tagger: TaggerOption = "auto",
     synonyms: Annotated[
         Path | None, typer.Option(help="Groups of your own, lines such as 'noun: sofa, couch', besides those inside.")
     ] = None,
@@ -39,10 +37,20 @@ def find_classes(
     """Fill the verb and noun classes of captions and clips, for `evenreel evaluate --relevance classes`."""
     from evenreel.corpus import load_corpus, save_corpus
     from evenreel.corpus.annotation import save_class_names, with_classes
-    from evenreel.language import check_share, classes_of, clip_classes, load_tagger, unknown_share
+    from evenreel.language import (
+        ClassRules,
+        caption_synonyms,
+        check_share,
+        classes_of,
+        clip_classes,
+        load_tagger,
+        read_synonyms,
+        unknown_share,
+    )
 
     check_share(share)
-    rules = _rules(synonyms, min_captions)
+    groups = caption_synonyms().updated(read_synonyms(synonyms)) if synonyms else caption_synonyms()
+    rules = ClassRules(groups, min_captions=min_captions)
     corpus = load_corpus(folder)
     if not replace and _annotated(corpus):
         raise UsageError(f"The corpus in {folder} has classes already; --replace finds new ones.")
@@ -69,13 +77,6 @@ def _tagged(corpus: Corpus, tagger: Tagger) -> list[Tagged]:
             tagged += tagger.tag(texts[start : start + _AT_ONCE])
             progress(len(tagged) / len(texts))
     return tagged
-
-
-def _rules(synonyms: Path | None, min_captions: int) -> ClassRules:
-    from evenreel.language import ClassRules, caption_synonyms, read_synonyms
-
-    groups = caption_synonyms()
-    return ClassRules(groups.updated(read_synonyms(synonyms)) if synonyms else groups, min_captions=min_captions)
 
 
 def _show(found: VerbNounClasses, unknown: float, tagger: Tagger, as_json: bool) -> None:

@@ -11,7 +11,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.corpus.command import CORPUS_FILES
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, MOST_SEED, JsonOption, ReadersOption, VideosOption, media_limits
+from evenreel.cli.options import MOST, MOST_SEED, CorpusArgument, JsonOption, ReadersOption, VideosOption, media_limits
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import MediaLimits
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MANY = 10
 
-CorpusArgument = Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")]
 OutOption = Annotated[Path, typer.Option(help="Folder that the corpus is written to.")]
 
 

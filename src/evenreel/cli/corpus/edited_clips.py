@@ -12,7 +12,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST_SEED, DeviceOption, JsonOption, VideosOption, media_limits
+from evenreel.cli.options import MOST_SEED, CorpusArgument, DeviceOption, JsonOption, VideosOption, media_limits
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL, MediaLimits
@@ -48,7 +48,7 @@ MODEL_HELP = "CLIP or SigLIP that finds what goes: a hub id, a folder, or 'built
 
 def edit_corpus(
     context: typer.Context,
-    folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    folder: CorpusArgument,
     out: Annotated[Path, typer.Option(help="Folder of the corpus of edited clips.")],
     remove: Annotated[str | None, typer.Option(help=REMOVE_HELP)] = None,
     edit: Annotated[str | None, typer.Option(help=EDIT_HELP)] = None,

@@ -10,7 +10,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import JsonOption, VideosOption
+from evenreel.cli.options import CorpusArgument, JsonOption, VideosOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.wording import count
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def equalise_corpus(
-    folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    folder: CorpusArgument,
     out: Annotated[Path, typer.Option(help="Folder of the new corpus and its clips.")],
     videos: VideosOption = None,
     settings: EqualiseSettings = from_settings("evenreel.edits.common_form:EqualiseSettings", leave_out=("videos",)),

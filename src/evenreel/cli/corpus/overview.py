@@ -10,7 +10,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import JsonOption, ReadersOption, VideosOption, media_limits
+from evenreel.cli.options import CorpusArgument, JsonOption, ReadersOption, VideosOption, media_limits
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import MediaLimits
@@ -31,7 +31,7 @@ FEATURES_HELP = "Folder of features, best by the rule '10 midpoints', for the si
 
 
 def overview_corpus(
-    folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    folder: CorpusArgument,
     videos: VideosOption = None,
     features: Annotated[Path | None, typer.Option(help=FEATURES_HELP)] = None,
     rule: Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.elements.library import check_forget, check_library_alone, tell_library
-from evenreel.cli.elements.sources import TRAIN, PhraseSources, groups, mined, phrase_encoder, read_captions
+from evenreel.cli.elements.sources import TRAIN, PhraseSources, mined, phrase_encoder, read_captions
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, DeviceOption, JsonOption
@@ -83,6 +83,7 @@ def elements(
     from evenreel.cli.elements.show import Made, show_elements
     from evenreel.corpus import load_corpus
     from evenreel.features import find_clips
+    from evenreel.language import NO_SYNONYMS, read_synonyms
     from evenreel.language.scene_dictionary import packaged as packaged_dictionary
     from evenreel.report import write_page
     from evenreel.report.result.page import audit_page
@@ -90,7 +91,7 @@ def elements(
     sources.check(split)
     if forget:
         check_forget(library, sources.given)
-    settings = replace(settings, synonyms=groups(synonyms))
+    settings = replace(settings, synonyms=NO_SYNONYMS if synonyms is None else read_synonyms(synonyms))
     if library is not None:
         of_a_corpus = {
             "CORPUS": corpus, "--out": out, "--features": features, "--rule": rule, "--model": model, "--top": top,

@@ -13,7 +13,6 @@ from evenreel.errors import CorpusError, FeaturesError, UsageError
 if TYPE_CHECKING:
     from evenreel.audits.dictionary.measures import NamedCaptions
     from evenreel.checkpoint import Pretrained
-    from evenreel.language import Synonyms
     from evenreel.language.scene_dictionary import SceneDictionary
     from evenreel.language.scene_elements import Elements, MiningSettings
     from evenreel.types import Corpus, Encoder
@@ -180,13 +179,6 @@ def text_tower(pretrained: Pretrained, folder: Path | None, features: Path, devi
         return None
     own = str(folder / ENCODER) if folder is not None and note.trained_further else None
     return phrase_encoder(features, own, device)
-
-
-def groups(path: Path | None) -> Synonyms:
-    """Groups of words that are one; none without a file."""
-    from evenreel.language import NO_SYNONYMS, read_synonyms
-
-    return NO_SYNONYMS if path is None else read_synonyms(path)
 
 
 def _named(captions: list[str], settings: MiningSettings) -> list[Elements]:

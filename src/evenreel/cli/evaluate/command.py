@@ -65,7 +65,7 @@ def evaluate(
     files.check([*paths.values(), *([bank] if bank else [])])
     whole = load_corpus(corpus)
     part = whole if split is None else select(whole, split=split)
-    job = _Job(_Part(whole, part), settings, relevance, rescore, bank, asked=bool(direction))
+    job = _Job(whole, part, settings, cast("RelevanceName", relevance), rescore, bank, asked=bool(direction))
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = _compared(evaluations, settings)
     inputs = {"scores": paths.values(), "bank": bank, "corpus": corpus}
@@ -128,29 +128,17 @@ def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSetting
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """A corpus, and the part of it that is measured."""
-
-    whole: Corpus
-    measured: Corpus
-
-
 class _Job:
     """What is done to each file alike."""
 
-    def __init__(
-        self,
-        part: _Part,
-        settings: EvaluationSettings,
-        relevance: str,
-        rescoring: str | None,
-        bank: Path | None,
-        *,
-        asked: bool,
-    ) -> None:
-        self._part, self._settings = part, settings
-        self.relevance = cast("RelevanceName", relevance)  # `_check` has looked
-        self._rescoring, self._bank, self._asked = rescoring, bank, asked
+    whole: Corpus
+    part: Corpus
+    settings: EvaluationSettings
+    relevance: RelevanceName
+    rescoring: str | None
+    bank: Path | None
+    asked: bool
+    """Whether directions were asked for."""
 
     def evaluate(self, path: Path) -> Evaluation:
         """Figures of one file, with what was noticed while it was read."""
@@ -158,10 +146,10 @@ class _Job:
         scores = self._load(path, notices.append)
         directions = self._directions(scores, notices)
         with share_bar(f"ranking {path.name}") as progress:
-            if self._rescoring is None:
+            if self.rescoring is None:
                 found = self._figures(scores, directions, progress)
             else:
-                found = self._corrected(scores, directions, self._rescoring, progress)
+                found = self._corrected(scores, directions, self.rescoring, progress)
         return replace(found, notices=tuple(dict.fromkeys((*notices, *found.notices))))
 
     def scores_of(self, path: Path, direction: Direction) -> ScoreBlocks:
@@ -169,27 +157,27 @@ class _Job:
         from evenreel.evaluation.rescoring import ALONE, RESCORINGS, rescore
 
         scores = self._load(path, lambda _: None)
-        if self._rescoring is None:
+        if self.rescoring is None:
             return scores
-        corrected = rescore(self._rescoring, scores, direction, self._bank_values(scores, []))
-        if RESCORINGS[self._rescoring].serves_both and scores.about.complete:
+        corrected = rescore(self.rescoring, scores, direction, self._bank_values(scores, []))
+        if RESCORINGS[self.rescoring].serves_both and scores.about.complete:
             return corrected
         return replace(corrected, about=corrected.about.using(ALONE[direction]))
 
     def _load(self, path: Path, notice: Callable[[str], object]) -> ScoreBlocks:
         from evenreel.evaluation import load_scores
 
-        asked = self._settings.directions
-        queries = asked[0] if self._asked and len(asked) == 1 else None
-        part, partial = self._part, self._settings.partial
-        return load_scores(path, part.measured, partial=partial, queries=queries, whole=part.whole, notice=notice)
+        asked = self.settings.directions
+        queries = asked[0] if self.asked and len(asked) == 1 else None
+        partial = self.settings.partial
+        return load_scores(path, self.part, partial=partial, queries=queries, whole=self.whole, notice=notice)
 
     def _directions(self, scores: ScoreBlocks, notices: list[str]) -> tuple[Direction, ...]:
         """Those that were asked for; without being asked, lists with gaps serve only the side that they belong to."""
         from evenreel.evaluation.listed import ListedScores
 
-        if self._asked or not isinstance(scores, ListedScores) or scores.about.complete:
-            return self._settings.directions
+        if self.asked or not isinstance(scores, ListedScores) or scores.about.complete:
+            return self.settings.directions
         other = "v2t" if scores.queries == "t2v" else "t2v"
         notices.append(f"The lists are for {scores.queries} only, so {other} is left out; --direction asks for it.")
         return (scores.queries,)
@@ -197,8 +185,8 @@ class _Job:
     def _figures(self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Progress) -> Evaluation:
         from evenreel.evaluation import evaluate as evaluate_scores
 
-        settings = replace(self._settings, directions=directions)
-        return evaluate_scores(scores, self._part.measured, settings, relevance=self.relevance, progress=progress)
+        settings = replace(self.settings, directions=directions)
+        return evaluate_scores(scores, self.part, settings, relevance=self.relevance, progress=progress)
 
     def _corrected(
         self, scores: ScoreBlocks, directions: tuple[Direction, ...], word: str, progress: Progress
@@ -219,14 +207,14 @@ class _Job:
         return replace(found[0], directions=merged, notices=said)
 
     def _bank_values(self, scores: ScoreBlocks, notices: list[str]) -> Any:
-        if self._bank is None:
+        if self.bank is None:
             return None
         from evenreel.evaluation.bank import load_bank
 
-        if self._bank.suffix.lower() == ".npy":
+        if self.bank.suffix.lower() == ".npy":
             notices.append(
-                f"{self._bank} names no ids: its columns are taken for the clips in the order of the scores' columns."
+                f"{self.bank} names no ids: its columns are taken for the clips in the order of the scores' columns."
             )
-        bank = load_bank(self._bank, scores.video_ids)
+        bank = load_bank(self.bank, scores.video_ids)
         notices += [sentence] if (sentence := bank.notice(scores.caption_ids)) else []
         return bank.values

@@ -11,7 +11,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, DeviceOption, JsonOption
+from evenreel.cli.options import MOST, CorpusArgument, DeviceOption, JsonOption, SeenOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
@@ -30,19 +30,18 @@ OUT_HELP = (
     "Where the scores go: .npz with their ids, or .npy, which `evenreel evaluate` need not read whole, for a table "
     "larger than memory."
 )
-SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
 PROBES = "Probes: what a preference is due to"
 
 
 def score(
     checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help=CHECKPOINT_HELP)],
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    corpus: CorpusArgument,
     features: Annotated[
         Path, typer.Option(help="Folder of the corpus's features, by the encoder that the matcher was trained with.")
     ],
     out: Annotated[Path, typer.Option(help=OUT_HELP)],
     split: Annotated[str | None, typer.Option(help="Part of the corpus to score, such as test.")] = None,
-    seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
+    seen: SeenOption = None,
     device: DeviceOption = "auto",
     options: WordOptions = from_settings(WordOptions, leave_out=("rule", "probe")),
     change: Probe = from_settings(
@@ -74,7 +73,11 @@ def score(
         scored = score_words(part, features, out, options)
     else:
         pretrained = named_matcher(checkpoint, features, device=device)
-        _check_label(out, pretrained)
+        if out.suffix == ".npy" and pretrained.about.uses:
+            raise UsageError(
+                f"The matcher was trained with {' and '.join(pretrained.about.uses)}, which an .npy cannot say; give "
+                "--out a name that ends in .npz."
+            )
         asked = word_probe.asking(pretrained, out)
         with share_bar("reading the captions") as progress:
             loaded = change.load(asked, features, part, progress, seen=seen)
@@ -103,12 +106,3 @@ def _score_by_matcher(
     with share_bar("scoring") as progress:
         save_scores(scores, out, progress)
     return scored
-
-
-def _check_label(out: Path, pretrained: Pretrained) -> None:
-    """Refuse, before anything is scored, a file that cannot say what the matcher knows of a test split."""
-    if out.suffix == ".npy" and pretrained.about.uses:
-        raise UsageError(
-            f"The matcher was trained with {' and '.join(pretrained.about.uses)}, which an .npy cannot say; give --out "
-            "a name that ends in .npz."
-        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.options import RECIPE_HELP, JsonOption
+from evenreel.cli.options import JsonOption, RecipeArgument
 from evenreel.cli.progress import share_bar, step_bar
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ RUNS = Path("runs")
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help=RECIPE_HELP)],
+    recipe: RecipeArgument,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="PLACE=VALUE instead of the recipe's: loop.batch_size=64; may be given again."),

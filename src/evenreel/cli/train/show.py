@@ -81,7 +81,8 @@ def _lines(run: FinishedRun) -> Iterator[str]:
     for note in clips_note(loaded, trained):
         yield f"  {safe(note)}"
     for number, member in enumerate(trained.members, start=1):
-        yield f"  member {number}: {_weights(member)}" + _in_short(member)
+        measured = validation_figures(member)
+        yield f"  member {number}: {_weights(member)}" + (f": {_figures(measured)}" if measured else "")
     if measured := validation_figures(trained):
         yield ("  together: " if trained.members else "  ") + _figures(measured)
     yield f"  checkpoint: {safe(folder / CHECKPOINT)}"
@@ -107,11 +108,6 @@ def _weights(trained: TrainedModel) -> str:
     early = ", stopped early" if trained.progress.stopped else ""
     chosen = "best on validation" if trained.progress.best_step is not None else "last"
     return f"the weights are those of step {trained.step:,}, the {chosen}{early}{mixed_words(trained.start_share)}"
-
-
-def _in_short(member: TrainedModel) -> str:
-    figures = validation_figures(member)
-    return f": {_figures(figures)}" if figures else ""
 
 
 def _figures(measured: dict[str, float]) -> str:
