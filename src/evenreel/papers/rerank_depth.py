@@ -1,7 +1,7 @@
 """Is re-ranking a shortlist as good as scoring every clip, and how long must the shortlist be?
 
-A matcher that needs the pair is too dear for a large library, so a cheap score chooses which clips it sees. What it
-never sees it cannot find: how much that costs hangs on the cheap score, the corpus and the length of the shortlist.
+A matcher that needs the pair is too expensive for a large library, so a cheap score chooses which clips it sees. What
+it never sees it cannot find: how much that costs hangs on the cheap score, the corpus and the length of the shortlist.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from evenreel.evaluation import DirectionResult, EvaluationSettings, Interval, e
 from evenreel.evaluation.blocks import aligned
 from evenreel.evaluation.two_stage import TwoStage, shortlists
 from evenreel.matchers import build_matcher
+from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
 from evenreel.matchers.shortlists import coarse_scorer, score_shortlists
-from evenreel.papers.engine.findings import Findings, interval_cells, shown
+from evenreel.papers.engine.findings import Findings, few_clips, interval_cells, shown
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import Model
 from evenreel.papers.engine.needs import STAGES
@@ -33,7 +34,7 @@ from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.study import Study
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
-from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, Effect
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
 from evenreel.similarity.states import Encoded, take_rows
 from evenreel.similarity.tiles import MatcherScores
 from evenreel.types import Corpus, ScoreBlocks
@@ -127,13 +128,13 @@ def rerank_depth(material: RankingInputs, settings: DepthSettings, progress: Pro
         (AuditFigure("Recall over the length of the shortlist", partial(_drawn, found)),),
         (),
         (paragraph("rerank", "Shortlists"), paragraph("rerank", "Times", timed=TIMED)),
-        few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
+        few=few_clips(groups),
     )
 
 
 def _of_model(model: Model, others: Mapping[str, ScoreBlocks], settings: AuditSettings) -> dict[Stage, Depths]:
     texts, videos = encode_texts(model.matcher, model.part.texts), encode_videos(model.matcher, model.part.videos)
-    dear = MatcherScores(model.matcher, texts, videos)
+    expensive = MatcherScores(model.matcher, texts, videos)
     cheap = {**_cheap(model, texts, videos), **others}
     if not cheap:
         raise UsageError(
@@ -146,15 +147,15 @@ def _of_model(model: Model, others: Mapping[str, ScoreBlocks], settings: AuditSe
             f"The split has {gallery} clips, and the shortest shortlist has {DEPTHS[0]}; take a larger one."
         )
     lengths = [*(depth for depth in DEPTHS if depth < gallery), gallery]
-    whole = _evaluated(dear, model.part.corpus, settings)
+    whole = _evaluated(expensive, model.part.corpus, settings)
     found = {}
     for name, scores in cheap.items():
-        first = aligned(scores, dear)
-        times = _times(model, (texts, videos), first, lengths)
+        first = aligned(scores, expensive)
+        times = _times(model.matcher, texts, videos, first, lengths)
         ceiling = _evaluated(first, model.part.corpus, settings)
         depths = {0: AtDepth(ceiling.summary, Interval(0.0), _loss(ceiling, whole, settings), None)}
         for length in lengths:
-            there = _evaluated(TwoStage(first, dear, length, settings.seed), model.part.corpus, settings)
+            there = _evaluated(TwoStage(first, expensive, length, settings.seed), model.part.corpus, settings)
             inside = share_interval(ceiling.hit_chance(length), ceiling.groups, settings)
             loss = _loss(there, whole, settings)
             if length == gallery:  # whatever is asked, these are all clips in the order of the matcher itself
@@ -188,9 +189,10 @@ def _loss(there: DirectionResult, whole: DirectionResult, settings: AuditSetting
     return hits_interval(there.per_query["R@1"] - whole.per_query["R@1"], whole.groups, settings)
 
 
-def _times(model: Model, encoded: tuple[Encoded, Encoded], cheap: ScoreBlocks, lengths: list[int]) -> dict[int, float]:
+def _times(
+    matcher: Matcher, texts: Encoded, videos: Encoded, cheap: ScoreBlocks, lengths: list[int]
+) -> dict[int, float]:
     """Median milliseconds of a caption, by the length of its shortlist."""
-    texts, videos = encoded
     count = min(TIMED, len(texts.ids))
     places = shortlists(np.array(cheap.block(slice(0, count), slice(0, len(videos.ids)))), lengths[-1])
     some = [Encoded(texts.ids[row : row + 1], take_rows(texts.state, slice(row, row + 1))) for row in range(count)]
@@ -198,9 +200,9 @@ def _times(model: Model, encoded: tuple[Encoded, Encoded], cheap: ScoreBlocks, l
     def seconds(row: int, length: int) -> float:
         began = time.perf_counter()
         if length < len(videos.ids):
-            score_shortlists(model.matcher, some[row], videos, places[row : row + 1, :length])
+            score_shortlists(matcher, some[row], videos, places[row : row + 1, :length])
         else:  # a shortlist of all would copy all
-            MatcherScores(model.matcher, some[row], videos).score_all()
+            MatcherScores(matcher, some[row], videos).score_all()
         return time.perf_counter() - began
 
     seconds(0, lengths[0])  # the first time costs more

@@ -19,17 +19,19 @@ from numpy.typing import NDArray
 from evenreel.adaptation.stream import taken
 from evenreel.checkpoint.architecture import module
 from evenreel.errors import UsageError
+from evenreel.evaluation import Interval
 from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
+from evenreel.papers.bima.variants import BIMA as WHOLE
 from evenreel.papers.bima.variants import only_bima
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.projection import Separation, draw_points, project, separation
-from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.training_tables import measured_trainings
+from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -44,11 +46,14 @@ MOST_GROUPS = 50
 """A column of the captions with more different values is none to tell apart."""
 FOLDS = 5
 CONTENT, BIAS = "content", "bias"
-_EXPLAINED = (-np.inf, 100.0)
-"""Ends of a share of variance: what predicts worse than the mean is below 0."""
 _OWN = frozenset({"caption_id", "clip_id", "text", "verb_classes", "noun_classes"})
 
 
+_TOLD = "content told from bias by a linear classifier, % (chance 50)"
+_SHARED = "variance of the bias that is predicted from the content, %"
+_SILHOUETTE = "silhouette"
+_ENDS = {_SHARED: (-np.inf, 100.0), _SILHOUETTE: (-1.0, 1.0)}
+"""What predicts worse than the mean has a share of variance below 0."""
 _DRAWN = "Of the first training."
 
 
@@ -69,7 +74,6 @@ class TextParts(NamedTuple):
         told: how often a classifier tells content from bias.
         shared: percent of the variance of the bias that is predicted from the content.
         groups: how often each part tells the groups of each column of the captions.
-        notices: what has to be said of the training.
     """
 
     vectors: Mapping[str, NDArray[np.float64]]
@@ -78,7 +82,17 @@ class TextParts(NamedTuple):
     told: Told
     shared: float
     groups: Mapping[str, Mapping[str, Told]]
-    notices: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Return the figures of the tables, by what they are called there."""
+        groups = {_named(column, side): one.share for column, own in self.groups.items() for side, one in own.items()}
+        return {
+            _TOLD: self.told.share,
+            "nearest neighbours of the own part, %": 100 * self.apart.agreement,
+            _SILHOUETTE: self.apart.silhouette,
+            _SHARED: self.shared,
+        } | groups
 
 
 def projected_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
@@ -95,19 +109,23 @@ def projected_parts(material: LearningInputs, settings: TrainingSettings, progre
             f"The split that is searched has {clips:,} clips with features, and classifiers are taught and asked in "
             f"{FOLDS} parts; choose a split of more clips (--split)."
         )
-    outcomes = each_outcome(kinds, material, settings, progress)
-    found = [parts_of(outcome, settings.audit.seed) for outcome in outcomes]
-    confidence = settings.audit.confidence
-    shared = over_seeds([one.shared for one in found], confidence, _EXPLAINED)
-    told = over_seeds([one.told.share for one in found], confidence, PERCENT)
+    found: list[TextParts] = []
+
+    def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
+        found.append(parts_of(one, settings.audit.seed))
+        return {one.row: found[-1].figures}
+
+    runs = measured_trainings(kinds, material, settings, progress, measure, _ENDS)
+    figures = runs.means(WHOLE)
+    shared, told = figures[_SHARED], figures[_TOLD]
     return Findings(
         f"A linear classifier tells content from bias for {told.value:.1f} % of the captions (chance 50 %). Of the "
         f"bias's variance {shown(shared)} % is predicted from the content of the same captions: where that is not 0, "
         "the two are not apart.",
         effect_of(shared, "Variance of the bias that is predicted from the content, %"),
-        (_apart_table(found, confidence), *_group_tables(found, confidence)),
+        (_apart_table(figures), *_group_tables(figures, found[0])),
         (AuditFigure("Content and bias of captions, t-SNE", partial(_drawn, found[0], settings.audit.seed), _DRAWN),),
-        (*few_seeds(settings), *dict.fromkeys(notice for one in found for notice in one.notices)),
+        (*few_seeds(settings), *runs.notices),
         (paragraph("bima", "Content and bias apart"), training_told(settings.recipe, material)),
     )
 
@@ -135,7 +153,6 @@ def parts_of(outcome: TrainingOutcome, seed: int) -> TextParts:
             column: {side: told_apart(own, table[column].to_numpy(), clips) for side, own in vectors.items()}
             for column in _columns(table)
         },
-        outcome.notices,
     )
 
 
@@ -218,35 +235,25 @@ def _in_every_fold(groups: NDArray[np.object_], clips: NDArray[np.object_]) -> b
     return all(len(set(groups[taught])) > 1 for taught, _ in folds)
 
 
-def _apart_table(found: Sequence[TextParts], confidence: float) -> AuditTable:
-    figures = {
-        "content told from bias by a linear classifier, % (chance 50)": ([one.told.share for one in found], PERCENT),
-        "nearest neighbours of the own part, %": ([100 * one.apart.agreement for one in found], PERCENT),
-        "silhouette": ([one.apart.silhouette for one in found], (-1.0, 1.0)),
-        "variance of the bias that is predicted from the content, %": ([one.shared for one in found], _EXPLAINED),
-    }
-    rows = tuple(
-        (name, *interval_cells(over_seeds(values, confidence, ends))) for name, (values, ends) in figures.items()
-    )
+def _named(column: str, side: str) -> str:
+    """How the figure is called of what a part says of a column of the captions."""
+    return f"{column} from {side}"
+
+
+def _apart_table(figures: Mapping[str, Interval]) -> AuditTable:
+    rows = tuple((name, *interval_cells(one)) for name, one in list(figures.items())[:4])
     return AuditTable("Whether content and bias lie apart", ("figure", "mean", "low", "high"), rows)
 
 
-def _group_tables(found: Sequence[TextParts], confidence: float) -> tuple[AuditTable, ...]:
+def _group_tables(figures: Mapping[str, Interval], first: TextParts) -> tuple[AuditTable, ...]:
     """What each part says of the columns of the captions; nothing where there are none."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            column,
-            side,
-            *interval_cells(over_seeds([one.groups[column][side].share for one in found], confidence, PERCENT)),
-            found[0].groups[column][side].chance,
-        )
-        for column in found[0].groups
+        (column, side, *interval_cells(figures[_named(column, side)]), first.groups[column][side].chance)
+        for column in first.groups
         for side in (CONTENT, BIAS)
     )
-    if not rows:
-        return ()
     columns = ("column of the captions", "told from", "right, %", "low", "high", "chance, %")
-    return (AuditTable("What each part says of the captions", columns, rows),)
+    return (AuditTable("What each part says of the captions", columns, rows),) if rows else ()
 
 
 def _drawn(parts: TextParts, seed: int) -> go.Figure:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from evenreel.checkpoint.architecture import module
-from evenreel.evaluation import Interval
 from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.papers.bima.measures import ENDS, MAIN, RECALLS, T2V
 from evenreel.papers.bima.variants import ALPHAS, only_bima
@@ -15,9 +14,10 @@ from evenreel.papers.engine.findings import Findings, effect_of, figure_rows, sh
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.recalls import recall_figures
-from evenreel.papers.engine.seeds import PERCENT, changes_over_seeds, means_over_seeds, over_seeds
+from evenreel.papers.engine.seeds import SeededRuns, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.training_tables import measured_trainings
+from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable
@@ -35,10 +35,6 @@ FIGURE_4 = {"mean of the bias": 0, "one draw of it": 1}
 """What is added to the content, and the draws that say so."""
 
 
-Runs = Mapping[str, Sequence[Mapping[str, float]]]
-"""Figures of each reading, one a seed."""
-
-
 def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
     """Table 5: recall by content and by bias of the same training.
 
@@ -47,18 +43,17 @@ def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Pro
         EvenreelError: the dictionary cannot be used with these features.
     """
     _, test = material.learning()
-    runs, notices = _read(TABLE_5, material, settings, progress)
-    confidence = settings.audit.confidence
+    runs = _read(TABLE_5, material, settings, progress)
     chance = dict(zip(T2V, _chance(test), strict=True))
-    found = {name: _over(own, MAIN, confidence) for name, own in runs.items()}
-    above = over_seeds([run[MAIN] - chance[MAIN] for run in runs[MEAN]], confidence)
+    found = {name: runs.mean(name, MAIN).value for name in (CONTENT, MEAN)}
+    above = over_seeds([run[MAIN] - chance[MAIN] for run in runs.rows[MEAN]], settings.audit.confidence)
     return Findings(
-        f"By content the caption's clip comes first for {found[CONTENT].value:.1f} % of the captions, by bias for "
-        f"{found[MEAN].value:.1f} %, by chance for {chance[MAIN]:.1f} %; bias is {shown(above)} points above chance.",
+        f"By content the caption's clip comes first for {found[CONTENT]:.1f} % of the captions, by bias for "
+        f"{found[MEAN]:.1f} %, by chance for {chance[MAIN]:.1f} %; bias is {shown(above)} points above chance.",
         effect_of(above, f"{MAIN} by the mean of the bias, less chance, points"),
         (_table(runs, chance, settings),),
         (),
-        (*few_seeds(settings), *notices),
+        (*few_seeds(settings), *runs.notices),
         (
             *paragraphs("bima", "Measures", "The bias of a caption", "Table 5 in the paper"),
             training_told(settings.recipe, material),
@@ -77,16 +72,15 @@ def with_bias(material: LearningInputs, settings: TrainingSettings, progress: Pr
     readings = {
         _named(alpha, what): Reading(alpha=alpha, draws=draws) for what, draws in FIGURE_4.items() for alpha in ALPHAS
     }
-    runs, notices = _read(readings, material, settings, progress)
-    confidence = settings.audit.confidence
+    runs = _read(readings, material, settings, progress)
     first, last = _named(1.0, next(iter(FIGURE_4))), _named(0.0, next(iter(FIGURE_4)))
-    change = changes_over_seeds(runs[last], runs[first], confidence)[MAIN]
+    change = runs.changes(last, first)[MAIN]
     return Findings(
         f"With all of the bias added, {MAIN} changes by {shown(change)} points.",
         effect_of(change, f"Change of {MAIN} with the mean of the bias added (alpha 1), points"),
         (_table(runs, {}, settings),),
-        (AuditFigure("Recall over the share of bias that is added", partial(_sweep, runs, confidence)),),
-        (*few_seeds(settings), *notices),
+        (AuditFigure("Recall over the share of bias that is added", partial(_sweep, runs)),),
+        (*few_seeds(settings), *runs.notices),
         (
             *paragraphs("bima", "Measures", "The bias of a caption"),
             training_told(settings.recipe, material),
@@ -96,20 +90,17 @@ def with_bias(material: LearningInputs, settings: TrainingSettings, progress: Pr
 
 def _read(
     readings: Mapping[str, Reading], material: LearningInputs, settings: TrainingSettings, progress: Progress
-) -> tuple[dict[str, list[dict[str, float]]], tuple[str, ...]]:
-    """Figures of each reading, one a seed, and what has to be said of the trainings."""
-    runs: dict[str, list[dict[str, float]]] = {name: [] for name in readings}
-    notices: dict[str, None] = {}
-    for outcome in each_outcome(only_bima(material, settings), material, settings, progress):
+) -> SeededRuns[str, str]:
+    """Recall of one training by each reading of its captions."""
+
+    def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
+        found = {}
         for name, reading in readings.items():
-            runs[name].append(_figures(outcome, reading))
-        notices |= dict.fromkeys(outcome.notices)
-    return runs, tuple(notices)
+            with captions_read(module(one.matcher), reading):
+                found[name] = recall_figures(one.scores(), one.test.corpus, T2V)
+        return found
 
-
-def _figures(outcome: TrainingOutcome, reading: Reading) -> dict[str, float]:
-    with captions_read(module(outcome.matcher), reading):
-        return recall_figures(outcome.scores(), outcome.test.corpus, T2V)
+    return measured_trainings(only_bima(material, settings), material, settings, progress, measure, ENDS)
 
 
 def _chance(test: CorpusPart) -> list[float]:
@@ -123,29 +114,21 @@ def _named(alpha: float, what: str) -> str:
     return f"content + {alpha:g} x {what}"
 
 
-def _over(runs: Sequence[Mapping[str, float]], name: str, confidence: float) -> Interval:
-    return over_seeds([run[name] for run in runs], confidence, ENDS.get(name, PERCENT))
-
-
-def _table(runs: Runs, chance: Mapping[str, float], settings: TrainingSettings) -> AuditTable:
-    confidence = settings.audit.confidence
-    cells = figure_rows(((name,), means_over_seeds(own, confidence, ENDS)) for name, own in runs.items())
+def _table(runs: SeededRuns[str, str], chance: Mapping[str, float], settings: TrainingSettings) -> AuditTable:
+    cells = figure_rows(((name,), runs.means(name)) for name in runs.rows)
     cells += tuple(("chance", metric, value, None, None) for metric, value in chance.items())
     note = f"Intervals by Student's t over {settings.seeds} seeds, so of what training leaves to chance."
     return AuditTable("What is found by what", ("captions are", "figure", "mean", "low", "high"), cells, note)
 
 
-def _sweep(runs: Runs, confidence: float) -> go.Figure:
+def _sweep(runs: SeededRuns[str, str]) -> go.Figure:
     from evenreel.report.result.figures import Panel, share_sweep
 
     parts = [
         Panel(
             name,
             "%",
-            {
-                what: [(100 * alpha, _over(runs[_named(alpha, what)], metric, confidence)) for alpha in ALPHAS]
-                for what in FIGURE_4
-            },
+            {what: [(100 * alpha, runs.mean(_named(alpha, what), metric)) for alpha in ALPHAS] for what in FIGURE_4},
         )
         for name, metric in zip(RECALLS[:3], T2V[:3], strict=True)
     ]

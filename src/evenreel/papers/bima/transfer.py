@@ -6,7 +6,7 @@ can be put under each other: they say what was learned from and what was searche
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,12 +20,12 @@ from evenreel.papers.engine.findings import Findings, beside, effect_of, figure_
 from evenreel.papers.engine.inputs import TransferInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.recalls import recall_figures
-from evenreel.papers.engine.seeds import means_over_seeds, over_seeds
+from evenreel.papers.engine.seeds import SeededRuns, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.streams import with_streams
-from evenreel.papers.engine.training_tables import ComparedTrainings, Run
-from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
-from evenreel.papers.engine.variants import BASELINE, Variants
+from evenreel.papers.engine.training_tables import changes_of, measured_trainings
+from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
+from evenreel.papers.engine.variants import BASELINE
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -38,8 +38,8 @@ NOTHING = "nothing"
 _PLACE = ("searched", "learned from", "system")
 
 
-Searched = Mapping[str, ComparedTrainings]
-"""Rows of the table by the corpus that is searched, the one that is learned from last."""
+Place = tuple[str, str]
+"""The corpus that is searched, and the metric."""
 
 
 def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progress: Progress) -> Findings:
@@ -54,25 +54,32 @@ def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progr
     parts = {name: part.only(part.corpus) for name, part in taken.items()}
     kinds = compared_with_others(material, settings)
     untrained = {name: _untrained(part) for name, part in parts.items()}
-    found = _compared(kinds, parts, each_outcome(kinds, material, settings, progress))
-    confidence, own = settings.audit.confidence, material.name
-    changes = {name: one.changes(confidence) for name, one in found.items()}
-    effect = over_seeds(_mean_changes([found[name] for name in material.others]), confidence)
+
+    def measure(one: TrainingOutcome) -> dict[str, dict[Place, float]]:
+        figures = {name: recall_figures(part.scores(one.matcher), part.corpus, T2V) for name, part in parts.items()}
+        return {one.row: {(name, metric): own[metric] for name, own in figures.items() for metric in T2V}}
+
+    ends = {(name, metric): ENDS[metric] for name in parts for metric in T2V if metric in ENDS}
+    runs = measured_trainings(kinds, material, settings, progress, measure, ends)
+    changes, own = changes_of(kinds, runs), material.name
+    effect = over_seeds(_mean_changes(runs, list(material.others)), settings.audit.confidence)
     told = (
-        f"in {name} {BIMA} has {MAIN} {found[name].mean(BIMA, MAIN):.1f}, {beside(changes[name][BIMA][MAIN], BASELINE)}"
-        for name in found
+        f"in {name} {BIMA} has {MAIN} {runs.mean(BIMA, (name, MAIN)).value:.1f}, "
+        f"{beside(changes[BIMA][name, MAIN], BASELINE)}"
+        for name in parts
     )
+    note = paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
     return Findings(
         f"Learned from {own}: {'; '.join(told)}.",
         effect_of(effect, f"Mean change of {MAIN} on corpora not learned from: {BIMA} less {BASELINE}"),
         (
-            _means(found, untrained, own),
-            _changes(found, changes, settings, own),
-            _intervals(found, settings, own),
+            _means(runs, untrained, own),
+            _changes(changes, own, note),
+            _intervals(runs, list(parts), own, note),
             _galleries(parts),
         ),
-        (AuditFigure(f"Change of {MAIN} beside {BASELINE}", partial(_bars, changes)),),
-        (*few_seeds(settings), *found[own].notices),
+        (AuditFigure(f"Change of {MAIN} beside {BASELINE}", partial(_bars, changes, list(parts))),),
+        (*few_seeds(settings), *runs.notices),
         (
             paragraph("bima", "Measures"),
             training_told(settings.recipe, material),
@@ -87,66 +94,40 @@ def _untrained(part: CorpusPart) -> dict[str, float]:
     return recall_figures(scores, part.corpus, T2V)
 
 
-def _compared(kinds: Variants, parts: Mapping[str, CorpusPart], outcomes: Iterable[TrainingOutcome]) -> Searched:
-    runs: dict[str, dict[str, list[Run]]] = {name: {kind: [] for kind in kinds} for name in parts}
-    notices: dict[str, None] = {}
-    for one in outcomes:
-        for name, part in parts.items():
-            figures = recall_figures(part.scores(one.matcher), part.corpus, T2V)
-            runs[name][one.row].append(Run(figures, one.clips, one.cost))
-        notices |= dict.fromkeys(one.notices)
-    return {name: ComparedTrainings(kinds, own, tuple(notices)) for name, own in runs.items()}
-
-
-def _mean_changes(others: Iterable[ComparedTrainings]) -> list[float]:
+def _mean_changes(runs: SeededRuns[str, Place], others: Sequence[str]) -> list[float]:
     """Of each seed, how much more than the baseline finds, mean over corpora."""
-    changes = [
-        [after.figures[MAIN] - before.figures[MAIN] for before, after in zip(runs[BASELINE], runs[BIMA], strict=True)]
-        for runs in (one.runs for one in others)
-    ]
+    pairs = list(zip(runs.rows[BASELINE], runs.rows[BIMA], strict=True))
+    changes = [[after[name, MAIN] - before[name, MAIN] for before, after in pairs] for name in others]
     return [float(value) for value in np.mean(changes, axis=0)]
 
 
-def _means(found: Searched, untrained: Mapping[str, Mapping[str, float]], own: str) -> AuditTable:
+def _means(runs: SeededRuns[str, Place], untrained: Mapping[str, Mapping[str, float]], own: str) -> AuditTable:
     """The paper's form, its groups of columns below each other."""
     rows: list[tuple[Cell, ...]] = []
-    for name, one in found.items():
-        rows.append((name, NOTHING, CLIP4CLIP, *(untrained[name][metric] for metric in T2V)))
-        rows += [(name, own, kind, *(one.mean(kind, metric) for metric in T2V)) for kind in one.variants]
+    for name, before in untrained.items():
+        rows.append((name, NOTHING, CLIP4CLIP, *(before[metric] for metric in T2V)))
+        rows += [(name, own, row, *(runs.mean(row, (name, metric)).value for metric in T2V)) for row in runs.rows]
     return AuditTable("What is found where", (*_PLACE, *T2V), tuple(rows), "Means over seeds.")
 
 
-def _changes(
-    found: Searched, changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], settings: TrainingSettings, own: str
-) -> AuditTable:
+def _changes(changes: Mapping[str, Mapping[Place, Interval]], own: str, note: str) -> AuditTable:
+    places = dict.fromkeys(name for figures in changes.values() for name, _ in figures)
     rows = figure_rows(
-        ((name, own, row, found[name].variants[row].against), figures)
-        for name, by_row in changes.items()
-        for row, figures in by_row.items()
+        ((name, own, row, BASELINE), {metric: figures[name, metric] for metric in T2V})
+        for name in places
+        for row, figures in changes.items()
     )
     columns = (*_PLACE, "less", "figure", "change", "low", "high")
-    return AuditTable(
-        "What each changes, seed by seed",
-        columns,
-        rows,
-        paragraph("shared", "Intervals over seeds", seeds=settings.seeds),
-    )
+    return AuditTable("What each changes, seed by seed", columns, rows, note)
 
 
-def _intervals(found: Searched, settings: TrainingSettings, own: str) -> AuditTable:
-    confidence = settings.audit.confidence
+def _intervals(runs: SeededRuns[str, Place], places: Sequence[str], own: str, note: str) -> AuditTable:
     rows = figure_rows(
-        ((name, own, row), means_over_seeds(one.figures(row), confidence, ENDS))
-        for name, one in found.items()
-        for row in one.runs
+        ((name, own, row), {metric: runs.mean(row, (name, metric)) for metric in T2V})
+        for name in places
+        for row in runs.rows
     )
-    columns = (*_PLACE, "figure", "mean", "low", "high")
-    return AuditTable(
-        "Every figure with its interval",
-        columns,
-        rows,
-        paragraph("shared", "Intervals over seeds", seeds=settings.seeds),
-    )
+    return AuditTable("Every figure with its interval", (*_PLACE, "figure", "mean", "low", "high"), rows, note)
 
 
 def _galleries(parts: Mapping[str, CorpusPart]) -> AuditTable:
@@ -157,9 +138,8 @@ def _galleries(parts: Mapping[str, CorpusPart]) -> AuditTable:
     return AuditTable("What is searched", ("searched", "captions", "clips", "R@1 by chance, %"), rows)
 
 
-def _bars(changes: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> go.Figure:
+def _bars(changes: Mapping[str, Mapping[Place, Interval]], places: Sequence[str]) -> go.Figure:
     from evenreel.report.result.figures import deltas_by_group
 
-    kinds = next(iter(changes.values()))
-    bars = {kind: {name: by_kind[kind][MAIN] for name, by_kind in changes.items()} for kind in kinds}
+    bars = {row: {name: figures[name, MAIN] for name in places} for row, figures in changes.items()}
     return deltas_by_group(bars, f"change of {MAIN}, points")

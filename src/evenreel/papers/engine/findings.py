@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation import Interval
@@ -13,6 +13,8 @@ from evenreel.types import Corpus
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+Key = TypeVar("Key")
 
 PREFERENCE = "Normalized Δ MixR"
 """The figure that most studies are about."""
@@ -50,6 +52,20 @@ def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
 def effect_of(figure: Interval, name: str = PREFERENCE) -> Effect:
     """A figure as the effect of a study; it is neutral at 0."""
     return Effect(name, figure.value, figure.low, figure.high)
+
+
+def few_clips(count: int) -> str:
+    """A first sentence where captions are of too few clips to conclude from; empty where these are enough."""
+    return f"Too few clips with captions to conclude: {count}." if count < ENOUGH else ""
+
+
+def furthest(figures: Mapping[Key, Interval]) -> Key:
+    """Return the key of the figure that is furthest from 0; the first of several.
+
+    >>> furthest({"a": Interval(2.0), "b": Interval(-3.0)})
+    'b'
+    """
+    return max(figures, key=lambda key: abs(figures[key].value))
 
 
 def verdict(figure: Interval) -> str:

@@ -6,12 +6,12 @@ import contextlib
 import re
 import tempfile
 from collections.abc import Collection, Iterator
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.progress import Progress
-from evenreel.progress import part_of as progress_of_part
+from evenreel.progress import Progress, part_of
 
 
 class TrainingRun(NamedTuple):
@@ -31,20 +31,26 @@ class TrainingRun(NamedTuple):
 
 
 def each_run(rows: Collection[str], settings: TrainingSettings, progress: Progress) -> Iterator[TrainingRun]:
-    """Every row with every seed, all rows of one seed after each other.
+    """Yield every row with every seed and a folder for it, all rows of one seed after each other.
 
     Args:
         rows: names of rows, which also name the folders of their runs.
         settings: seeds, and where runs are kept; a temporary folder is gone after the last run.
         progress: called with the share of all runs that is done.
     """
-    number, total = 0, settings.seeds * len(rows)
     with _runs_folder(settings) as runs:
-        for seed in range(settings.seeds):
-            for row in rows:
-                folder = runs / run_name(row) / f"seed-{seed}"
-                yield TrainingRun(row, seed, folder, progress_of_part(progress, number, total))
-                number += 1
+        for row, seed, share in each_seed(rows, range(settings.seeds), progress):
+            yield TrainingRun(row, seed, runs / run_name(row) / f"seed-{seed}", share)
+
+
+def each_seed(rows: Collection[str], seeds: range, progress: Progress) -> Iterator[tuple[str, int, Progress]]:
+    """Yield every row with every seed, all rows of one seed after each other, and the progress of each.
+
+    >>> [(row, seed) for row, seed, _ in each_seed(["a", "b"], range(2), print)]
+    [('a', 0), ('b', 0), ('a', 1), ('b', 1)]
+    """
+    for number, (seed, row) in enumerate(product(seeds, rows)):
+        yield row, seed, part_of(progress, number, len(seeds) * len(rows))
 
 
 def run_name(row: str) -> str:

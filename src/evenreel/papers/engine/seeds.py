@@ -1,14 +1,16 @@
-"""One figure over several seeds: its mean, and an interval by Student's t."""
+"""Figures over several seeds: their means and changes, with intervals by Student's t."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from evenreel.evaluation import Interval
 
+Row = TypeVar("Row", bound=Hashable)
 Figure = TypeVar("Figure", bound=Hashable)
 PERCENT = (0.0, 100.0)
 """The ends of a share."""
@@ -29,28 +31,37 @@ def over_seeds(values: Sequence[float], confidence: float, ends: tuple[float, fl
     return Interval(mean, max(mean - half, ends[0]), min(mean + half, ends[1]))
 
 
-def means_over_seeds(
-    runs: Sequence[Mapping[Figure, float]], confidence: float, ends: Mapping[Figure, tuple[float, float]]
-) -> dict[Figure, Interval]:
-    """Each figure of a row with its interval.
+@dataclass(frozen=True, eq=False)
+class SeededRuns(Generic[Row, Figure]):
+    """Figures of the rows of a table, measured once with each seed, as means and changes with intervals.
 
-    Args:
-        runs: the figures of each seed.
-        confidence: of the intervals.
-        ends: between which values a figure lies whatever is measured, where that is not 0 to 100.
+    Attributes:
+        rows: figures of each row, one mapping a seed.
+        confidence: confidence of the intervals.
+        ends: least and greatest value that a figure can have, where these are not 0 and 100.
+        notices: sentences on how the figures were made.
     """
-    return {
-        figure: over_seeds([run[figure] for run in runs], confidence, ends.get(figure, PERCENT)) for figure in runs[0]
-    }
 
+    rows: Mapping[Row, Sequence[Mapping[Figure, float]]]
+    confidence: float
+    ends: Mapping[Figure, tuple[float, float]] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
-def changes_over_seeds(
-    before: Sequence[Mapping[Figure, float]], after: Sequence[Mapping[Figure, float]], confidence: float
-) -> dict[Figure, Interval]:
-    """How each figure changes from one row to another with the same seed.
+    def mean(self, row: Row, figure: Figure) -> Interval:
+        """Return the mean of a figure of a row over its seeds, with its interval."""
+        return over_seeds([run[figure] for run in self.rows[row]], self.confidence, self.ends.get(figure, PERCENT))
 
-    >>> changes_over_seeds([{"R@1": 20.0}, {"R@1": 22.0}], [{"R@1": 21.0}, {"R@1": 23.0}], 0.95)["R@1"]
-    Interval(value=1.0, low=1.0, high=1.0)
-    """
-    pairs = list(zip(before, after, strict=True))
-    return {figure: over_seeds([new[figure] - old[figure] for old, new in pairs], confidence) for figure in before[0]}
+    def means(self, row: Row) -> dict[Figure, Interval]:
+        """Return the mean of each figure of a row over its seeds, with its interval."""
+        return {figure: self.mean(row, figure) for figure in self.rows[row][0]}
+
+    def changes(self, before: Row, after: Row) -> dict[Figure, Interval]:
+        """Return how each figure changes from one row to another with the same seed.
+
+        >>> rows = {"a": [{"R@1": 20.0}, {"R@1": 22.0}], "b": [{"R@1": 21.0}, {"R@1": 23.0}]}
+        >>> SeededRuns(rows, 0.95).changes("a", "b")
+        {'R@1': Interval(value=1.0, low=1.0, high=1.0)}
+        """
+        pairs = list(zip(self.rows[before], self.rows[after], strict=True))
+        figures = self.rows[before][0]
+        return {one: over_seeds([new[one] - old[one] for old, new in pairs], self.confidence) for one in figures}

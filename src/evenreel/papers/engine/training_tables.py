@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -11,9 +11,9 @@ import numpy as np
 
 from evenreel.checkpoint.architecture import Encodings
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import Findings, beside, change_bars, effect_of, figure_rows
+from evenreel.papers.engine.findings import Findings, beside, change_bars, effect_of, figure_rows, furthest
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import changes_over_seeds, means_over_seeds
+from evenreel.papers.engine.seeds import Figure, Row, SeededRuns
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variants
@@ -81,54 +81,59 @@ class TrainingComparison(Generic[Settings]):
     drawn: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Run:
-    """What is kept of a training.
-
-    Attributes:
-        figures: by metric.
-        clips: that were learned from.
-        cost: how often a caption and a clip are encoded.
-    """
-
-    figures: Mapping[str, float]
-    clips: int
-    cost: Encodings
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ComparedTrainings:
     """Rows of a table, trained and measured.
 
     Attributes:
-        variants: the rows.
-        runs: of each row, one a seed.
-        notices: what has to be said of them.
+        variants: the rows, and which row each is compared with.
+        runs: figures of each row.
+        clips: how many clips each row learned from, one number a seed.
+        costs: how often the matcher of each row encodes a caption and a clip.
     """
 
     variants: Variants
-    runs: Mapping[str, Sequence[Run]]
-    notices: tuple[str, ...]
+    runs: SeededRuns[str, str]
+    clips: Mapping[str, Sequence[int]]
+    costs: Mapping[str, Encodings]
 
-    def mean(self, name: str, metric: str) -> float:
-        """A figure of a row, over seeds."""
-        return float(np.mean([run.figures[metric] for run in self.runs[name]]))
 
-    def cost(self, name: str) -> Encodings:
-        """Of a row; it is the same for all seeds."""
-        return self.runs[name][0].cost
+def changes_of(variants: Variants, runs: SeededRuns[str, Figure]) -> dict[str, dict[Figure, Interval]]:
+    """Return how each figure of each row differs from that of the row it is compared with, seed by seed."""
+    compared = ((name, variant.against) for name, variant in variants.items())
+    return {name: runs.changes(against, name) for name, against in compared if against is not None}
 
-    def changes(self, confidence: float) -> dict[str, dict[str, Interval]]:
-        """How each figure of a row differs from that of the row it is compared with, seed by seed."""
-        return {
-            name: changes_over_seeds(self.figures(variant.against), self.figures(name), confidence)
-            for name, variant in self.variants.items()
-            if variant.against is not None
-        }
 
-    def figures(self, name: str) -> list[Mapping[str, float]]:
-        """The figures of a row, one mapping a seed."""
-        return [run.figures for run in self.runs[name]]
+def measured_trainings(
+    variants: Variants,
+    material: LearningInputs,
+    settings: TrainingSettings,
+    progress: Progress,
+    measure: Callable[[TrainingOutcome], Mapping[Row, Mapping[Figure, float]]],
+    ends: Mapping[Figure, tuple[float, float]],
+) -> SeededRuns[Row, Figure]:
+    """Train each variant with each seed, and measure it.
+
+    Args:
+        variants: what is trained.
+        material: splits that are learned from and searched.
+        settings: seeds, confidence, and where runs are kept.
+        progress: called with the share that is done.
+        measure: from a training to its figures, by the rows of the table that they are of; most give one row.
+        ends: least and greatest value that a figure can have, where these are not 0 and 100.
+
+    Raises:
+        CorpusError: there are too few clips or captions, or no classes where a variant needs them.
+        UsageError: clips cannot be divided, or a folder holds another run.
+        TrainingError: a loss is not a number any more.
+    """
+    rows: dict[Row, list[Mapping[Figure, float]]] = {}
+    notices: dict[str, None] = {}
+    for one in each_outcome(variants, material, settings, progress):
+        for row, figures in measure(one).items():
+            rows.setdefault(row, []).append(figures)
+        notices |= dict.fromkeys(one.notices)
+    return SeededRuns(rows, settings.audit.confidence, ends, tuple(notices))
 
 
 def compared_trainings(
@@ -144,22 +149,28 @@ def compared_trainings(
     measures, main = comparison.measures, comparison.measures.main
     variants = comparison.variants(material, settings)
     measures.check(test.corpus)
-    found = _compared(variants, comparison, each_outcome(variants, material, settings, progress))
-    changes = found.changes(settings.audit.confidence)
-    lead = comparison.lead or max(changes, key=lambda name: abs(changes[name][main].value))
+    clips: dict[str, list[int]] = {}
+    costs: dict[str, Encodings] = {}
+
+    def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
+        clips.setdefault(one.row, []).append(one.clips)
+        costs[one.row] = one.cost
+        return {one.row: measures.figures(one.scores(), one.test.corpus, comparison.metrics)}
+
+    runs = measured_trainings(variants, material, settings, progress, measure, measures.ends)
+    found = ComparedTrainings(variants, runs, clips, costs)
+    changes = changes_of(variants, runs)
+    lead = comparison.lead or furthest({name: own[main] for name, own in changes.items()})
     picked = () if comparison.lead else paragraphs("shared", "The largest change")
     return Findings(
         " ".join(_told(found, name, change[main], main) for name, change in changes.items()),
         effect_of(changes[lead][main], f"Change of {main}: {lead} less {variants[lead].against}"),
-        (_means(found, comparison.metrics), _changes(found, changes, settings), _intervals(found, measures, settings)),
+        (_means(found, comparison.metrics), _changes(found, changes, settings), _intervals(found, settings)),
         (
-            *(
-                AuditFigure(name, partial(_sweep, found, comparison, name, settings.audit.confidence))
-                for name in comparison.sweeps
-            ),
+            *(AuditFigure(name, partial(_sweep, runs, comparison, name)) for name in comparison.sweeps),
             AuditFigure(f"Change of {main}", partial(change_bars, changes, main)),
         ),
-        (*few_seeds(settings), *found.notices),
+        (*few_seeds(settings), *runs.notices),
         (
             paragraph(measures.paper, "Measures"),
             training_told(settings.recipe, material),
@@ -169,29 +180,17 @@ def compared_trainings(
     )
 
 
-def _compared(
-    variants: Variants, comparison: TrainingComparison[Any], outcomes: Iterable[TrainingOutcome]
-) -> ComparedTrainings:
-    runs: dict[str, list[Run]] = {name: [] for name in variants}
-    notices: dict[str, None] = {}
-    for one in outcomes:
-        figures = comparison.measures.figures(one.scores(), one.test.corpus, comparison.metrics)
-        runs[one.row].append(Run(figures, one.clips, one.cost))
-        notices |= dict.fromkeys(one.notices)
-    return ComparedTrainings(variants, runs, tuple(notices))
-
-
 def _means(found: ComparedTrainings, metrics: tuple[str, ...]) -> AuditTable:
     """The paper's form: a row for each training, its figures, what it learned from, and what it costs to search."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             name,
-            found.cost(name).videos,
-            found.cost(name).captions,
-            round(float(np.mean([run.clips for run in runs]))),
-            *(found.mean(name, metric) for metric in metrics),
+            cost.videos,
+            cost.captions,
+            round(float(np.mean(found.clips[name]))),
+            *(found.runs.mean(name, metric).value for metric in metrics),
         )
-        for name, runs in found.runs.items()
+        for name, cost in found.costs.items()
     )
     columns = ("training", "clip encodings", "of captions", "training clips", *metrics)
     note = "Means over seeds. As many galleries are kept as a clip is encoded times."
@@ -203,7 +202,7 @@ def _changes(
 ) -> AuditTable:
     """A row for each figure that changes."""
     rows = figure_rows(
-        ((name, found.variants[name].against, found.cost(name).videos), figures) for name, figures in changes.items()
+        ((name, found.variants[name].against, found.costs[name].videos), figures) for name, figures in changes.items()
     )
     columns = ("training", "less", "clip encodings", "figure", "change", "low", "high")
     return AuditTable(
@@ -214,12 +213,9 @@ def _changes(
     )
 
 
-def _intervals(found: ComparedTrainings, measures: Measures, settings: TrainingSettings) -> AuditTable:
+def _intervals(found: ComparedTrainings, settings: TrainingSettings) -> AuditTable:
     """Every figure with its interval."""
-    confidence = settings.audit.confidence
-    rows = figure_rows(
-        ((name,), means_over_seeds(found.figures(name), confidence, measures.ends)) for name in found.runs
-    )
+    rows = figure_rows(((name,), found.runs.means(name)) for name in found.runs.rows)
     columns = ("training", "figure", "mean", "low", "high")
     return AuditTable(
         "Every figure with its interval",
@@ -231,22 +227,18 @@ def _intervals(found: ComparedTrainings, measures: Measures, settings: TrainingS
 
 def _told(found: ComparedTrainings, name: str, change: Interval, main: str) -> str:
     """A sentence for a row of the table: its change, whether it can be told, and its cost."""
-    times = found.cost(name).videos
+    times = found.costs[name].videos
     cost = "once" if times == 1 else f"{times} times"
     changed = beside(change, str(found.variants[name].against))
-    return f"{name}: {main} {found.mean(name, main):.1f}, {changed}; each clip is encoded {cost}."
+    return f"{name}: {main} {found.runs.mean(name, main).value:.1f}, {changed}; each clip is encoded {cost}."
 
 
-def _sweep(found: ComparedTrainings, comparison: TrainingComparison[Any], name: str, confidence: float) -> go.Figure:
+def _sweep(runs: SeededRuns[str, str], comparison: TrainingComparison[Any], name: str) -> go.Figure:
     """Each metric over one number that rows differ in."""
     from evenreel.report.result.figures import Panel, sweep
 
-    rows, ends = comparison.sweeps[name], comparison.measures.ends
-    means = {
-        value: means_over_seeds(found.figures(row), confidence, ends)
-        for value, row in rows.items()
-        if row in found.runs
-    }
+    rows = comparison.sweeps[name]
+    means = {value: runs.means(row) for value, row in rows.items() if row in runs.rows}
     lines = {metric: [(value, own[metric]) for value, own in means.items()] for metric in comparison.drawn}
     parts: dict[str, dict[str, Line]] = {}
     for metric, line in lines.items():

@@ -6,7 +6,7 @@ away from it; the same training is then asked for the class's test captions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -23,9 +23,10 @@ from evenreel.debias.trimming import trim_class
 from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import changes_over_seeds, over_seeds
+from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.settings import StudySettings, TrainingSettings
-from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.training_tables import measured_trainings
+from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variant, Variants
 from evenreel.papers.engine.words import paragraph
 from evenreel.papers.frame_length.variants import plain
@@ -49,8 +50,6 @@ RANK, FIRST, TRAIN, COUNT = (
 _DEPTH = 10
 
 End = Literal["shortest", "longest"]
-Runs = dict[str, list[dict[str, float]]]
-"""Figures of every seed, by row of the table."""
 
 
 @dataclass(frozen=True)
@@ -104,17 +103,18 @@ def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progre
     train, test = material.learning()
     chosen = picked_class(train.corpus, test.corpus, settings.action)
     kinds = _kinds(chosen, settings)
-    runs: Runs = {name: [] for name in kinds}
-    for outcome in each_outcome(kinds, material, settings, progress):
-        runs[outcome.row].append(_measured(outcome, chosen, settings.audit))
-    row, confidence = f"remove {chosen.towards}", settings.audit.confidence
-    change = changes_over_seeds(runs[NONE], runs[row], confidence)[RANK]
+    ends = {RANK: (1.0, np.inf), FIRST: (0.0, np.inf), TRAIN: (0.0, np.inf), COUNT: (0.0, np.inf)}
+    runs = measured_trainings(
+        kinds, material, settings, progress, lambda one: {one.row: _measured(one, chosen, settings.audit)}, ends
+    )
+    row = f"remove {chosen.towards}"
+    change = runs.changes(NONE, row)[RANK]
     return Findings(
         f"{chosen.name}: {chosen.train_mean:.1f} {chosen.unit} long in training, {chosen.test_mean:.1f} in test. With "
-        f"its {chosen.towards} training clips left out the {RANK}, {_mean(runs[NONE], RANK):,.0f}, changes by "
+        f"its {chosen.towards} training clips left out the {RANK}, {runs.mean(NONE, RANK).value:,.0f}, changes by "
         f"{shown(change)}.",
         effect_of(change, f"Change of the {RANK}: {row} less {NONE}"),
-        (_table(runs, chosen, confidence),),
+        (_table(runs, chosen),),
         (),
         (paragraph("length", "Chosen by the test split"), *few_seeds(settings)),
         (paragraph("length", "One class"), training_told(settings.recipe, material)),
@@ -217,21 +217,17 @@ def _measured(outcome: TrainingOutcome, chosen: OneClass, audit: AuditSettings) 
     }
 
 
-def _table(runs: Runs, chosen: OneClass, confidence: float) -> AuditTable:
+def _table(runs: SeededRuns[str, str], chosen: OneClass) -> AuditTable:
     rows = tuple(
         (
             name,
-            _mean(own, TRAIN),
+            runs.mean(name, TRAIN).value,
             chosen.test_mean,
-            round(_mean(own, COUNT)),
-            *interval_cells(over_seeds([run[RANK] for run in own], confidence, (1.0, np.inf))),
-            *interval_cells(over_seeds([run[FIRST] for run in own], confidence, (0.0, np.inf))),
+            round(runs.mean(name, COUNT).value),
+            *interval_cells(runs.mean(name, RANK)),
+            *interval_cells(runs.mean(name, FIRST)),
         )
-        for name, own in runs.items()
+        for name in runs.rows
     )
     columns = ("training", TRAIN, "in test", COUNT, RANK, "low", "high", FIRST, "low", "high")
     return AuditTable(f"{chosen.name}, lengths in {chosen.unit}", columns, rows)
-
-
-def _mean(runs: Sequence[Mapping[str, float]], figure: str) -> float:
-    return float(np.mean([run[figure] for run in runs]))

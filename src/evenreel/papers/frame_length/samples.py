@@ -15,9 +15,9 @@ from evenreel.audits.length.tail import TailClasses, read_tail_classes
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
+from evenreel.papers.engine.training_tables import measured_trainings
+from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.variants import BASELINE, Variant
 from evenreel.papers.engine.words import paragraph
 from evenreel.papers.frame_length.variants import RMV_ALL, RMV_RAND, plain, trimmed
@@ -26,6 +26,9 @@ from evenreel.report.result.record import AuditTable
 
 MOST = 60
 """Captions that are drawn of those that are suspected."""
+
+
+_SHARE = "Captions ranked better less those ranked worse"
 
 
 class Moved(NamedTuple):
@@ -74,7 +77,7 @@ def samples(material: LearningInputs, settings: SampleSettings, progress: Progre
         CorpusError: the clips have no classes or lengths, or no caption is suspected.
     """
     material.learning()  # refuses what lacks a split, before the recipe is looked at
-    recipe, confidence = settings.recipe, settings.audit.confidence
+    recipe = settings.recipe
     tail = read_tail_classes(settings.tail_classes) if settings.tail_classes else None
     kinds = {
         BASELINE: Variant(plain(recipe)),
@@ -82,23 +85,26 @@ def samples(material: LearningInputs, settings: SampleSettings, progress: Progre
         RMV_RAND: Variant(trimmed(recipe, "random"), BASELINE),
     }
     moved: dict[str, list[Moved]] = {RMV_ALL: [], RMV_RAND: []}
-    notices: dict[str, None] = {}
-    for outcome in each_outcome(kinds, material, settings, progress):
-        found = _measured(outcome, settings, tail)
-        notices |= dict.fromkeys(outcome.notices)
-        if outcome.row == BASELINE:  # the first of its seed
-            before, rows = found, drawn(found, outcome.seed)
-        else:
-            moved[outcome.row].append(compared(before, found, rows))
-    shares = {name: [one.share for one in own] for name, own in moved.items()}
-    added = over_seeds(np.subtract(shares[RMV_ALL], shares[RMV_RAND]).tolist(), confidence)
+    suspected: dict[int, tuple[LengthMeasures, NDArray[np.int64]]] = {}
+
+    def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
+        found = _measured(one, settings, tail)
+        if one.row == BASELINE:  # the first of its seed
+            suspected[one.seed] = found, drawn(found, one.seed)
+            return {}
+        before, rows = suspected[one.seed]
+        moved[one.row].append(compared(before, found, rows))
+        return {one.row: {_SHARE: moved[one.row][-1].share}}
+
+    runs = measured_trainings(kinds, material, settings, progress, measure, {})
+    added = runs.changes(RMV_RAND, RMV_ALL)[_SHARE]
     return Findings(
         " ".join(f"After {name}: {_told(own[0])}" for name, own in moved.items())
-        + f" Captions ranked better less those ranked worse, RmvAll less RmvRand: {shown(added)} points.",
-        effect_of(added, "Captions ranked better less those ranked worse, in %: RmvAll less RmvRand"),
+        + f" {_SHARE}, RmvAll less RmvRand: {shown(added)} points.",
+        effect_of(added, f"{_SHARE}, in %: RmvAll less RmvRand"),
         (_table(moved),),
         (),
-        (*few_seeds(settings), *notices),
+        (*few_seeds(settings), *runs.notices),
         (paragraph("length", "Suspected captions"), training_told(recipe, material)),
     )
 

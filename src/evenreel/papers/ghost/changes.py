@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
-from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import measure_source
 from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import PREFERENCE, UNIT, interval_cells
-from evenreel.papers.ghost.measures import MAIN, Figures, figures_of, notices_of, paper_table
+from evenreel.papers.engine.findings import PREFERENCE, interval_cells
+from evenreel.papers.engine.inputs import ModelInputs
+from evenreel.papers.engine.material import Model, groups_in
+from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.ghost.measures import MAIN, Figures, figures_of, group_bars, group_tables
+from evenreel.progress import Progress, part_of
 from evenreel.report.result.record import AuditTable
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import ScoreBlocks
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -21,79 +25,76 @@ if TYPE_CHECKING:
 AS_IT_IS = "as it is"
 """The variant that others are compared with; it comes first."""
 
-
 _FURTHEST = 800.0
 """How far a Normalized Δ can change."""
+
+Variants = Callable[[Model, str, Progress], Iterable[tuple[str, ScoreBlocks]]]
+"""From a model and a group of generated clips to the scores of each variant, by its name."""
+
+Key = tuple[str, str, str]
+"""Group of generated clips, model and variant."""
 
 
 @dataclass(frozen=True, eq=False)
 class VariantFigures:
-    """One model with one group of generated clips.
+    """Preferences of models with one thing changed.
 
     Attributes:
-        figures: by variant.
-        changes: of the Normalized Δ MixR from the first variant, by the others.
+        figures: figures of every variant.
+        changes: change of the Normalized Δ MixR from the first variant of its model, of the others.
     """
 
-    figures: dict[str, Figures]
-    changes: dict[str, Interval]
-
-
-Found = Mapping[tuple[str, str], VariantFigures]
-"""By group of generated clips and model."""
+    figures: dict[Key, Figures]
+    changes: dict[Key, Interval]
 
 
 def compare_variants(
-    scored: Iterable[tuple[str, ScoreBlocks]], corpus: Corpus, group: str, audit: AuditSettings
+    variants: Variants, material: ModelInputs, settings: StudySettings, progress: Progress
 ) -> VariantFigures:
-    """Measure each variant; all score the same captions and clips, and the first is what the others change."""
-    figures: dict[str, Figures] = {}
-    changes: dict[str, Interval] = {}
-    first = None
-    for name, scores in scored:
-        measures = measure_source(scores, corpus, group, audit)
-        figures[name] = figures_of(measures)
-        if first is None:
-            first = measures.swapped
-        else:
-            changes[name] = inverted_interval(measures.swapped - first, audit, ends=(-_FURTHEST, _FURTHEST))
-    return VariantFigures(figures, changes)
+    """Measure every variant of every model with every group of generated clips.
+
+    Args:
+        variants: makes the scores; all are of the same captions and clips, and the first is what the others change.
+        material: models, and the clips that they rank.
+        settings: samples and confidence of the intervals.
+        progress: called with the share that is done.
+
+    Raises:
+        UsageError: there is no model.
+        CorpusError: no generated clip mirrors a real one.
+    """
+    found = VariantFigures({}, {})
+    pairs = list(product(material.encoders(), groups_in(material.test)))
+    for number, (model, group) in enumerate(pairs):
+        share, first = part_of(progress, number, len(pairs)), None
+        for name, scores in variants(model, group, share):
+            measures = measure_source(scores, material.test, group, settings.audit)
+            found.figures[group, model.name, name] = figures_of(measures)
+            if first is None:
+                first = measures.swapped
+            else:
+                change = inverted_interval(measures.swapped - first, settings.audit, ends=(-_FURTHEST, _FURTHEST))
+                found.changes[group, model.name, name] = change
+        share(1.0)
+    return found
 
 
-def every_change(found: Found) -> dict[tuple[str, str, str], Interval]:
-    """The changes by group, model and variant."""
-    return {(*key, name): change for key, one in found.items() for name, change in one.changes.items()}
-
-
-def left_out(found: Found) -> tuple[str, ...]:
-    """What was left out of any of it."""
-    return notices_of(figures for one in found.values() for figures in one.figures.values())
-
-
-def changes_table(found: Found, what: str) -> AuditTable:
-    """A row for each variant: the preference and its change, with intervals; `what` heads the variants."""
+def changes_table(found: VariantFigures, what: str) -> AuditTable:
+    """Make a row for each variant: the preference and its change, with intervals; `what` heads the variants."""
     rows = [
-        (*key, name, *interval_cells(figures[MAIN]), *interval_cells(one.changes.get(name, Interval(0.0))))
-        for key, one in found.items()
-        for name, figures in one.figures.items()
+        (*key, *interval_cells(figures[MAIN]), *interval_cells(found.changes.get(key, Interval(0.0))))
+        for key, figures in found.figures.items()
     ]
     columns = ("generated clips", "model", what, PREFERENCE, "low", "high", "change", "low", "high")
     return AuditTable("The preference and how it changes", columns, tuple(rows))
 
 
-def paper_tables(found: Found, what: str) -> Iterator[AuditTable]:
-    """The paper's form for each model and group."""
-    for (group, model), one in found.items():
-        rows = [((name,), figures) for name, figures in one.figures.items()]
-        yield paper_table(f"{model}: real clips and {group}", (what,), rows)
+def variant_tables(found: VariantFigures, what: str) -> list[AuditTable]:
+    """Make a table in the paper's form for each model and group; `what` heads the variants."""
+    named = {(f"{model}: real clips and {group}", name): one for (group, model, name), one in found.figures.items()}
+    return group_tables(what, named, "{}")
 
 
-def bars(found: Found) -> go.Figure:
-    """A bar for each variant, by model and group."""
-    from evenreel.report.result.figures import deltas_by_group
-
-    names = {key: f"{key[1]}, {key[0]}" for key in found}
-    variants = next(iter(found.values())).figures
-    return deltas_by_group(
-        {name: {names[key]: one.figures[name][MAIN] for key, one in found.items()} for name in variants}, UNIT
-    )
+def variant_bars(found: VariantFigures) -> go.Figure:
+    """Draw a bar for each variant, by model and group."""
+    return group_bars({(f"{model}, {group}", name): one for (group, model, name), one in found.figures.items()})

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evenreel.evaluation import Interval
+from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.fine_tuning import before_training, begins_ready, each_trained
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.ghost.measures import MAIN, Figures, mean_change, mean_figures, measured
+from evenreel.papers.ghost.measures import Figures, Key, mean_figures, measured
 from evenreel.progress import Progress
 from evenreel.training.recipe.recipe import Recipe
 
 BEFORE = "before training"
 
-Runs = dict[str, list[Figures]]
-"""Figures of every seed, by what was trained."""
-
 
 def compared(
     kinds: Mapping[str, Recipe], material: LearningInputs, settings: TrainingSettings, progress: Progress
-) -> dict[str, Runs]:
+) -> dict[tuple[str, str], list[Figures]]:
     """Train each kind with each seed and measure it.
 
     Args:
@@ -36,24 +33,23 @@ def compared(
         matcher can rank before it is trained.
     """
     _, test = material.learning()
-    audit = replace(settings.audit, resamples=0)
-    found: dict[str, Runs] = {group: {} for group in groups_in(test.corpus)}
-    if begins_ready(settings.recipe, material):
-        scores = test.scores(before_training(settings.recipe, material))
-        for group, runs in found.items():
-            runs[BEFORE] = [measured(scores, test.corpus, group, audit)]
-    for kind, _, matcher in each_trained(kinds, material, settings, progress):
+    audit, groups = replace(settings.audit, resamples=0), list(groups_in(test.corpus))
+    ready = begins_ready(settings.recipe, material)
+    names = [BEFORE, *kinds] if ready else list(kinds)
+    found: dict[tuple[str, str], list[Figures]] = {(group, name): [] for group in groups for name in names}
+
+    def measure(name: str, matcher: Matcher) -> None:
         scores = test.scores(matcher)
-        for group, runs in found.items():
-            runs.setdefault(kind, []).append(measured(scores, test.corpus, group, audit))
+        for group in groups:
+            found[group, name].append(measured(scores, test.corpus, group, audit))
+
+    if ready:
+        measure(BEFORE, before_training(settings.recipe, material))
+    for kind, _, matcher in each_trained(kinds, material, settings, progress):
+        measure(kind, matcher)
     return found
 
 
-def preference_change(runs: Runs, before: str, after: str, confidence: float) -> Interval:
-    """The Normalized Δ MixR of one kind less that of another, seed by seed."""
-    return mean_change(runs[before], runs[after], confidence)[MAIN]
-
-
-def kind_means(runs: Runs, confidence: float) -> dict[str, Figures]:
-    """Each kind's figures, mean over seeds with intervals."""
-    return {kind: mean_figures(own, confidence) for kind, own in runs.items()}
+def kind_means(found: Mapping[Key, Sequence[Figures]], confidence: float) -> dict[Key, Figures]:
+    """Return the mean of each figure over seeds, with its interval, of each row."""
+    return {row: mean_figures(runs, confidence) for row, runs in found.items()}

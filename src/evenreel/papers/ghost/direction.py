@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,22 +11,13 @@ from numpy.typing import NDArray
 from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.debias.source.direction import contrasts, source_basis, without_source
 from evenreel.debias.source.vector import EmbeddingTable, VectorScores, caption_vectors, video_vectors
-from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, shown, verdict
+from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown, verdict
 from evenreel.papers.engine.inputs import DirectionInputs
 from evenreel.papers.engine.material import CorpusPart, Model, groups_in
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.words import paragraphs
-from evenreel.papers.ghost.changes import (
-    AS_IT_IS,
-    VariantFigures,
-    bars,
-    changes_table,
-    compare_variants,
-    every_change,
-    left_out,
-    paper_tables,
-)
-from evenreel.papers.ghost.measures import MAIN
+from evenreel.papers.ghost.changes import AS_IT_IS, changes_table, compare_variants, variant_bars, variant_tables
+from evenreel.papers.ghost.measures import MAIN, notices_of
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
 from evenreel.types import CAMERA, Corpus, ScoreBlocks
@@ -36,27 +27,26 @@ OF_GALLERY, OF_TRAINING = "without that of the gallery", "without that of the tr
 
 def removed_direction(material: DirectionInputs, settings: StudySettings, progress: Progress) -> Findings:
     """Rankings of every model as they are and without the source direction."""
-    models, groups = material.encoders(), list(groups_in(material.test))
-    found: dict[tuple[str, str], VariantFigures] = {}
-    for model in models:
-        variants = list(_variants(model, material.train))
-        for group in groups:
-            found[group, model.name] = compare_variants(variants, material.test, group, settings.audit)
-            progress(len(found) / (len(models) * len(groups)))
-    changes = {key: change for key, change in every_change(found).items() if key[2] == OF_GALLERY}
-    group, name, _ = furthest = max(changes, key=lambda key: abs(changes[key].value))
-    before, after = (found[group, name].figures[variant] for variant in (AS_IT_IS, OF_GALLERY))
+
+    @lru_cache(maxsize=1)
+    def of_model(model: Model) -> list[tuple[str, ScoreBlocks]]:
+        return list(_variants(model, material.train))
+
+    found = compare_variants(lambda model, group, share: of_model(model), material, settings, progress)
+    changes = {key: change for key, change in found.changes.items() if key[2] == OF_GALLERY}
+    group, name, _ = lead = furthest(changes)
+    before, after = (found.figures[group, name, variant] for variant in (AS_IT_IS, OF_GALLERY))
     recalls = [figures["real", "R@1"].value for figures in (before, after)]
     return Findings(
         f"Without the source direction of the gallery, {name} {verdict(after[MAIN])} on {group}: {PREFERENCE} "
         f"{shown(before[MAIN])} becomes {shown(after[MAIN])}, and of real clips among real ones {recalls[0]:.1f} % and "
         f"{recalls[1]:.1f} % are found first.",
-        effect_of(changes[furthest], f"Change of {PREFERENCE}: {name}, {group}"),
-        (changes_table(found, "captions"), *paper_tables(found, "captions")),
-        (AuditFigure("Preference before and after", partial(bars, found)),),
-        left_out(found),
+        effect_of(changes[lead], f"Change of {PREFERENCE}: {name}, {group}"),
+        (changes_table(found, "captions"), *variant_tables(found, "captions")),
+        (AuditFigure("Preference before and after", partial(variant_bars, found)),),
+        notices_of(found.figures.values()),
         paragraphs("ghost", "Measures", "The source direction", "Changes"),
-        few=few_pairs(material.test, groups),
+        few=few_pairs(material.test, groups_in(material.test)),
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.evaluation import Interval
 from evenreel.evaluation.first_hit import hit_chance
-from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, interval_cells, shown
+from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, furthest, interval_cells, shown
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
@@ -67,11 +67,11 @@ def gallery_share(material: RankingInputs, settings: StudySettings, progress: Pr
             notices |= dict.fromkeys(paired.notices)
             progress(len(sweeps) / (len(groups) * len(systems)))
     excess = {key: _excess(sweep) for key, sweep in sweeps.items()}
-    group, system = furthest = max(excess, key=lambda key: abs(excess[key].value))
+    group, system = lead = furthest(excess)
     return Findings(
-        f"Where half of the gallery is of {group}, these clips hold {sweeps[furthest][MIDDLE][FIRST].value:.1f} % of "
-        f"the first places of {system}: {shown(excess[furthest])} points beside their half.",
-        effect_of(excess[furthest], f"{EXCESS}: {system}, {group}"),
+        f"Where half of the gallery is of {group}, these clips hold {sweeps[lead][MIDDLE][FIRST].value:.1f} % of "
+        f"the first places of {system}: {shown(excess[lead])} points beside their half.",
+        effect_of(excess[lead], f"{EXCESS}: {system}, {group}"),
         tuple(_table(key, sweep) for key, sweep in sweeps.items()),
         (AuditFigure("Galleries with a growing share of generated clips", lambda: _drawn(sweeps)),),
         tuple(notices),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -11,11 +12,16 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import SourceMeasures, measure_source
 from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import PREFERENCE, interval_cells
-from evenreel.papers.engine.seeds import PERCENT, changes_over_seeds, means_over_seeds
+from evenreel.papers.engine.findings import PREFERENCE, UNIT, interval_cells
+from evenreel.papers.engine.seeds import PERCENT, SeededRuns
 from evenreel.papers.engine.words import paragraph
 from evenreel.report.result.record import AuditTable
 from evenreel.types import Corpus, ScoreBlocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+Key = TypeVar("Key", bound=Hashable)
 
 METRICS = tuple(map(str, DELTA_METRICS))
 ROWS = {
@@ -75,10 +81,15 @@ def figures_of(measures: SourceMeasures) -> Figures:
     return Figures({**found, WIN_RATE: measures.win_rate}, measures.notices)
 
 
+def seeded(found: Mapping[Key, Sequence[Figures]], confidence: float) -> SeededRuns[Key, tuple[str, str]]:
+    """Return the figures of rows that were measured once with each seed."""
+    ends = {key: _ends(*key) for runs in found.values() for key in runs[0].values}
+    return SeededRuns({row: [one.numbers for one in runs] for row, runs in found.items()}, confidence, ends)
+
+
 def mean_figures(runs: Sequence[Figures], confidence: float) -> Figures:
-    """Each figure's mean over runs with other seeds, with its interval."""
-    ends = {key: _ends(*key) for key in runs[0].values}
-    return Figures(means_over_seeds([run.numbers for run in runs], confidence, ends), notices_of(runs))
+    """Return each figure's mean over runs with other seeds, with its interval."""
+    return Figures(seeded({"": runs}, confidence).means(""), notices_of(runs))
 
 
 def _ends(row: str, metric: str) -> tuple[float, float]:
@@ -86,11 +97,6 @@ def _ends(row: str, metric: str) -> tuple[float, float]:
     if row in _FURTHEST:
         return -_FURTHEST[row], _FURTHEST[row]
     return (1.0, np.inf) if metric in ("MedR", "MeanR") else PERCENT
-
-
-def mean_change(before: Sequence[Figures], after: Sequence[Figures], confidence: float) -> Figures:
-    """How each figure changes from one run to another with the same seed, mean over seeds with its interval."""
-    return Figures(changes_over_seeds([one.numbers for one in before], [one.numbers for one in after], confidence))
 
 
 def notices_of(every: Iterable[Figures]) -> tuple[str, ...]:
@@ -130,3 +136,29 @@ def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = 
     columns = [column for name in shown.values() for column in (name, "low", "high")]
     cells = [(*label, *(cell for key in shown for cell in interval_cells(figures[key]))) for label, figures in rows]
     return AuditTable(title, (*labels, *columns), tuple(cells), note or paragraph("ghost", "Intervals of one ranking"))
+
+
+def group_tables(
+    label: str, found: Mapping[tuple[str, str], Figures], title: str = "Real clips and {}"
+) -> list[AuditTable]:
+    """Make a table in the paper's form for each group of generated clips.
+
+    Args:
+        label: head of the column with the second names.
+        found: figures by group and a second name, such as that of a system or a training.
+        title: title of each table, with the group in its braces.
+    """
+    tables: dict[str, list[tuple[tuple[str, ...], Figures]]] = {}
+    for (group, name), figures in found.items():
+        tables.setdefault(group, []).append(((name,), figures))
+    return [paper_table(title.format(group), (label,), rows) for group, rows in tables.items()]
+
+
+def group_bars(found: Mapping[tuple[str, str], Figures], metric: str = MIX_R) -> go.Figure:
+    """Draw the Normalized Δ of one metric, by group of generated clips and a second name, each with bars of its own."""
+    from evenreel.report.result.figures import deltas_by_group
+
+    bars: dict[str, dict[str, Interval]] = {}
+    for (group, name), figures in found.items():
+        bars.setdefault(name, {})[group] = figures["normalized", metric]
+    return deltas_by_group(bars, UNIT)

@@ -9,23 +9,20 @@ from typing import cast
 
 from evenreel.corpus.counterparts import counterparts
 from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage, reordered, sees_order, single_frame
-from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, shown
+from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import ModelInputs
 from evenreel.papers.engine.material import Model, groups_in
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.ghost.changes import (
     AS_IT_IS,
-    Found,
     VariantFigures,
-    bars,
     changes_table,
     compare_variants,
-    every_change,
-    left_out,
-    paper_tables,
+    variant_bars,
+    variant_tables,
 )
-from evenreel.papers.ghost.measures import MAIN
+from evenreel.papers.ghost.measures import MAIN, notices_of
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
 from evenreel.types import ScoreBlocks, VideoFeatures
@@ -95,37 +92,33 @@ def _one(which: str, seed: int, videos: VideoFeatures, generated: Collection[str
     return single_frame(videos, cast("OneFrame", which), seed=seed)
 
 
-def _probed(views: Mapping[str, View], material: ModelInputs, settings: StudySettings, progress: Progress) -> Found:
+def _probed(
+    views: Mapping[str, View], material: ModelInputs, settings: StudySettings, progress: Progress
+) -> VariantFigures:
     """Every model with every group of generated clips."""
-    models, groups = material.encoders(), list(groups_in(material.test))
-    total = len(models) * len(groups)
 
-    def scored(model: Model, generated: Collection[str], done: int) -> Iterator[tuple[str, ScoreBlocks]]:
-        for number, (name, view) in enumerate(views.items()):
-            yield name, model.part.scores(model.matcher, view(model.part.videos, generated))
-            progress((done + (number + 1) / len(views)) / total)
+    def scored(model: Model, group: str, share: Progress) -> Iterator[tuple[str, ScoreBlocks]]:
+        videos = model.part.videos
+        generated = set(counterparts(material.test, group)["generated_id"]) & set(videos.ids)
+        for number, (name, view) in enumerate(views.items(), start=1):
+            yield name, model.part.scores(model.matcher, view(videos, generated))
+            share(number / len(views))
 
-    found: dict[tuple[str, str], VariantFigures] = {}
-    for model in models:
-        for group in groups:
-            generated = set(counterparts(material.test, group)["generated_id"]) & set(model.part.videos.ids)
-            variants = scored(model, generated, len(found))
-            found[group, model.name] = compare_variants(variants, material.test, group, settings.audit)
-    return found
+    return compare_variants(scored, material, settings, progress)
 
 
-def _findings(found: Found, what: str, material: ModelInputs, notices: Sequence[str]) -> Findings:
-    changes = every_change(found)
-    group, model, view = furthest = max(changes, key=lambda key: abs(changes[key].value))
-    before = found[group, model].figures[AS_IT_IS][MAIN].value
+def _findings(found: VariantFigures, what: str, material: ModelInputs, notices: Sequence[str]) -> Findings:
+    changes = found.changes
+    group, model, view = lead = furthest(changes)
+    before = found.figures[group, model, AS_IT_IS][MAIN].value
     told = sum(effect_of(change).is_significant for change in changes.values())
     return Findings(
         f"With {what}, {told} of {len(changes)} preferences change by more than chance explains; the largest change "
-        f"is that of {model} on {group} ({view}): {PREFERENCE} {before:+.1f} changes by {shown(changes[furthest])}.",
-        effect_of(changes[furthest], f"Change of {PREFERENCE}: {model}, {group}, {view}"),
-        (changes_table(found, "frames"), *paper_tables(found, "frames")),
-        (AuditFigure("Preference by what is shown", partial(bars, found)),),
-        (*notices, *left_out(found)),
+        f"is that of {model} on {group} ({view}): {PREFERENCE} {before:+.1f} changes by {shown(changes[lead])}.",
+        effect_of(changes[lead], f"Change of {PREFERENCE}: {model}, {group}, {view}"),
+        (changes_table(found, "frames"), *variant_tables(found, "frames")),
+        (AuditFigure("Preference by what is shown", partial(variant_bars, found)),),
+        (*notices, *notices_of(found.figures.values())),
         paragraphs("ghost", "Measures", "Changes"),
-        few=few_pairs(material.test, {group for group, _ in found}),
+        few=few_pairs(material.test, groups_in(material.test)),
     )

@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING
 
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.errors import UsageError
-from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, shown
+from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import GroupSettings
 from evenreel.papers.engine.words import paragraph, paragraphs
-from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means, preference_change
-from evenreel.papers.ghost.measures import (
-    MAIN,
-    Figures,
-    notices_of,
-    paper_table,
-    preference_table,
-)
+from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means
+from evenreel.papers.ghost.measures import MAIN, Figures, group_tables, notices_of, preference_table, seeded
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure, AuditTable
+from evenreel.report.result.record import AuditFigure
 from evenreel.training.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -64,25 +58,28 @@ def training_share(material: LearningInputs, settings: ShareSettings, progress: 
     found = compared(
         {name_of(share): mixed(settings, share) for share in settings.shares}, material, settings, progress
     )
-    confidence = settings.audit.confidence
+    runs, means = seeded(found, settings.audit.confidence), kind_means(found, settings.audit.confidence)
     least, most = name_of(settings.shares[0]), name_of(settings.shares[-1])
-    changes = {group: preference_change(runs, least, most, confidence) for group, runs in found.items()}
-    furthest = max(changes, key=lambda group: abs(changes[group].value))
-    means = {group: kind_means(runs, confidence) for group, runs in found.items()}
-    first, last = (means[furthest][kind][MAIN].value for kind in (least, most))
+    groups = list(dict.fromkeys(group for group, _ in found))
+    changes = {group: runs.changes((group, least), (group, most))[MAIN] for group in groups}
+    lead = furthest(changes)
+    first, last = (means[lead, kind][MAIN].value for kind in (least, most))
+    note = paragraph("ghost", "Intervals over seeds", seeds=settings.seeds)
     return Findings(
-        f"Trained with {most} clips instead of {least} ones, the matcher {direction(changes[furthest])} on "
-        f"{furthest}: {PREFERENCE} {first:+.1f} becomes {last:+.1f}, a "
-        f"change of {shown(changes[furthest])} over {settings.seeds} seeds.",
-        effect_of(changes[furthest], f"Change of {PREFERENCE} on {furthest}"),
-        tuple(_tables(means, settings.seeds)),
-        tuple(
-            AuditFigure(f"Tested with {group}", partial(_drawn, kinds, settings.shares))
-            for group, kinds in means.items()
+        f"Trained with {most} clips instead of {least} ones, the matcher {direction(changes[lead])} on "
+        f"{lead}: {PREFERENCE} {first:+.1f} becomes {last:+.1f}, a "
+        f"change of {shown(changes[lead])} over {settings.seeds} seeds.",
+        effect_of(changes[lead], f"Change of {PREFERENCE} on {lead}"),
+        (
+            preference_table(
+                "The preference by what was trained on", ("tested with", "trained with"), list(means.items()), note
+            ),
+            *group_tables("trained with", means, "Tested with {}"),
         ),
-        notices_of(figures for kinds in means.values() for figures in kinds.values()),
+        tuple(AuditFigure(f"Tested with {group}", partial(_drawn, means, group, settings.shares)) for group in groups),
+        notices_of(means.values()),
         paragraphs("ghost", "Measures", "A share of generated clips"),
-        few=few_pairs(material.test, found),
+        few=few_pairs(material.test, groups),
     )
 
 
@@ -101,32 +98,19 @@ def mixed(settings: ShareSettings, share: float) -> Recipe:
     return replace(settings.recipe, data=data)
 
 
-def _tables(means: Mapping[str, Mapping[str, Figures]], seeds: int) -> list[AuditTable]:
-    rows = [((group, kind), figures) for group, kinds in means.items() for kind, figures in kinds.items()]
-    labels = ("tested with", "trained with")
-    short = preference_table(
-        "The preference by what was trained on", labels, rows, paragraph("ghost", "Intervals over seeds", seeds=seeds)
-    )
-    return [
-        short,
-        *(
-            paper_table(f"Tested with {group}", labels[1:], [((kind,), figures) for kind, figures in kinds.items()])
-            for group, kinds in means.items()
-        ),
-    ]
-
-
-def _drawn(kinds: Mapping[str, Figures], shares: Sequence[float]) -> go.Figure:
+def _drawn(means: Mapping[tuple[str, str], Figures], group: str, shares: Sequence[float]) -> go.Figure:
     """The six panels; what was there before training is a point at the left."""
     from evenreel.report.result.figures import Panel, share_sweep
 
     def lines(row: str, metrics: tuple[str, ...]) -> dict[str, Line]:
         trained: dict[str, Line] = {
-            metric: [(100 * share, kinds[name_of(share)][row, metric]) for share in shares] for metric in metrics
+            metric: [(100 * share, means[group, name_of(share)][row, metric]) for share in shares] for metric in metrics
         }
-        if BEFORE not in kinds:
+        if (group, BEFORE) not in means:
             return trained
-        points: dict[str, Line] = {f"{metric}, {BEFORE}": [(0.0, kinds[BEFORE][row, metric])] for metric in metrics}
+        points: dict[str, Line] = {
+            f"{metric}, {BEFORE}": [(0.0, means[group, BEFORE][row, metric])] for metric in metrics
+        }
         return trained | points
 
     parts = [Panel(title, unit, lines(row, metrics)) for row, (title, metrics, unit) in PANELS.items()]

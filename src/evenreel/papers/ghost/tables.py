@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.errors import CorpusError
-from evenreel.papers.engine.findings import PREFERENCE, UNIT, Findings, effect_of, few_pairs, shown, verdict
+from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown, verdict
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.words import paragraphs
-from evenreel.papers.ghost.measures import MAIN, Figures, measured, notices_of, paper_table, preference_table
+from evenreel.papers.ghost.measures import (
+    MAIN,
+    Figures,
+    group_bars,
+    group_tables,
+    measured,
+    notices_of,
+    preference_table,
+)
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 SEEING = ("image", "video")
 """Settings in which the generator saw something of the real clip."""
@@ -58,23 +62,17 @@ def _by_setting(
         for system, scores in systems.items():
             found[group, system] = measured(scores, material.test, group, settings.audit)
             progress(len(found) / (len(groups) * len(systems)))
-    furthest = max(found, key=lambda key: abs(found[key][MAIN].value))
+    lead = furthest({key: figures[MAIN] for key, figures in found.items()})
     return Findings(
-        _sentence(found, furthest),
-        effect_of(found[furthest][MAIN], f"{PREFERENCE} of {furthest[1]} on {furthest[0]}"),
+        _sentence(found, lead),
+        effect_of(found[lead][MAIN], f"{PREFERENCE} of {lead[1]} on {lead[0]}"),
         (
             preference_table("The preference of each system", ("generated clips", "system"), list(found.items())),
-            *(
-                paper_table(
-                    f"Real clips and {group}",
-                    ("system",),
-                    [((system,), figures) for (own, system), figures in found.items() if own == group],
-                )
-                for group in groups
-            ),
+            *group_tables("system", found),
         ),
         tuple(
-            AuditFigure(f"Preference by setting: {metric}", partial(_bars, found, metric)) for metric in (MIX_R, "R@1")
+            AuditFigure(f"Preference by setting: {metric}", partial(group_bars, found, metric))
+            for metric in (MIX_R, "R@1")
         ),
         notices_of(found.values()),
         paragraphs("ghost", "Measures"),
@@ -82,27 +80,16 @@ def _by_setting(
     )
 
 
-def _sentence(found: Measured, furthest: tuple[str, str]) -> str:
+def _sentence(found: Measured, lead: tuple[str, str]) -> str:
     """How many favour what, and which the most."""
     told = [effect_of(figures[MAIN]) for figures in found.values()]
     sides = [one.value > 0 for one in told if one.is_significant]
-    group, system = furthest
+    group, system = lead
     counted = (
         f"Of {len(found)} rankings, a system with a group of generated clips each, {len(sides) - sum(sides)} favour "
         f"generated clips, {sum(sides)} real ones, and of {len(found) - len(sides)} it cannot be told. "
         if len(found) > 1
         else ""
     )
-    figure = found[furthest][MAIN]
+    figure = found[lead][MAIN]
     return f"{counted}{system} {verdict(figure)} on {group}: {PREFERENCE} {shown(figure)}."
-
-
-def _bars(found: Measured, metric: str) -> go.Figure:
-    from evenreel.report.result.figures import deltas_by_group
-
-    systems = dict.fromkeys(system for _, system in found)
-    bars = {
-        system: {group: figures["normalized", metric] for (group, own), figures in found.items() if own == system}
-        for system in systems
-    }
-    return deltas_by_group(bars, UNIT)

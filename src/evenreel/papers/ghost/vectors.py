@@ -33,6 +33,7 @@ from evenreel.debias.source.vector import (
     video_vectors,
 )
 from evenreel.edits.frame_order import FrameOrder, reordered
+from evenreel.evaluation import Interval
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, interval_cells, shown
 from evenreel.papers.engine.fine_tuning import before_training, each_trained
@@ -46,10 +47,10 @@ from evenreel.papers.ghost.measures import (
     MAIN,
     METRICS,
     Figures,
-    mean_change,
     measured,
     notices_of,
     paper_table,
+    seeded,
 )
 from evenreel.papers.ghost.probes import FrameSettings
 from evenreel.progress import Progress
@@ -170,8 +171,8 @@ def _study(
         for key, found in _likenesses(paired, sets):
             likeness.setdefault(key, []).append(found)
         notices |= dict.fromkeys(_unmoved(models, paired, sets))
-    changes = {name: mean_change(runs[AS_IT_IS], own, confidence) for name, own in runs.items() if name != AS_IT_IS}
-    means = kind_means(runs, confidence)
+    means, rows = kind_means(runs, confidence), seeded(runs, confidence)
+    changes = {name: rows.changes(AS_IT_IS, name) for name in runs if name != AS_IT_IS}
     name = f"{NAMES[orders[0]]}: paper"
     return Findings(
         f"Adding {NAMES[orders[0]]} to real clips, as the printed formula has it, changes {PREFERENCE} on "
@@ -236,7 +237,9 @@ def _unmoved(models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[
             yield "The models do not see the order of frames, so p-random is p and says nothing of motion."
 
 
-def _changes_table(means: Mapping[str, Figures], changes: Mapping[str, Figures], seeds: int) -> AuditTable:
+def _changes_table(
+    means: Mapping[str, Figures], changes: Mapping[str, Mapping[tuple[str, str], Interval]], seeds: int
+) -> AuditTable:
     rows = [(AS_IT_IS, *interval_cells(means[AS_IT_IS][MAIN]), None, None, None)] + [
         (name, *interval_cells(means[name][MAIN]), *interval_cells(change[MAIN])) for name, change in changes.items()
     ]
@@ -271,7 +274,7 @@ def _likeness_table(likeness: Mapping[tuple[str, str, str], Sequence[Likeness]])
     )
 
 
-def _bars(changes: Mapping[str, Figures]) -> go.Figure:
+def _bars(changes: Mapping[str, Mapping[tuple[str, str], Interval]]) -> go.Figure:
     """A group of bars a metric; of dot products alone, which the paper has."""
     from evenreel.report.result.figures import deltas_by_group
 

@@ -81,12 +81,12 @@ def reading_costs(material: LearningInputs, settings: TrainingSettings, progress
             progress_of_part(progress, seed, settings.seeds)((number + 1) / len(kinds))
     confidence = settings.audit.confidence
     change = over_seeds(_slower(times), confidence)
-    dear = costs[ONE_BY_ONE].pair_multiply_adds / costs[TCD].pair_multiply_adds
+    times_more = costs[ONE_BY_ONE].pair_multiply_adds / costs[TCD].pair_multiply_adds
     tokens = () if test.on_screen is None else (pairs_of_tokens(token_counts(test)),)
     return Findings(
         f"A training step of tcd takes {shown(change)} % beside one of {BESIDE}, and a pair "
-        f"{costs[TCD].pair_multiply_adds:,} multiply-adds; with {WORDS} words one by one a pair would take {dear:.1f} "
-        "times as many.",
+        f"{costs[TCD].pair_multiply_adds:,} multiply-adds; with {WORDS} words one by one a pair would take "
+        f"{times_more:.1f} times as many.",
         effect_of(change, f"Time of a training step: {TCD} less {BESIDE}, % of {BESIDE}"),
         (_cost_table(costs, shape), _time_table(times, confidence), *tokens),
         notices=few_seeds(settings),

@@ -26,7 +26,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.language.wording import content_phrases
 from evenreel.papers.engine.answers import CAPTIONS
-from evenreel.papers.engine.findings import Findings, beside, effect_of
+from evenreel.papers.engine.findings import Findings, beside, effect_of, few_clips
 from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.material import texts_of
 from evenreel.papers.engine.settings import QuerySettings
@@ -34,7 +34,7 @@ from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.titan.rows import AdaptationSettings, Row, by_labels
 from evenreel.papers.titan.streams import Target
 from evenreel.progress import Progress
-from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
 
 if TYPE_CHECKING:
@@ -132,7 +132,6 @@ def corrected_phrases(material: StreamInputs, settings: PhraseSettings, progress
         progress((number + 1) / len(models))
     first, audit = found[0], settings.audit
     gain = mean_interval(first.gain(), first.target.groups[first.rows], audit)
-    groups = len(set(first.target.own))
     return Findings(
         " ".join(_told(one, mean_interval(one.gain(), one.target.groups[one.rows], audit)) for one in found),
         effect_of(gain, "Right labels, %: with the correction less without"),
@@ -146,7 +145,7 @@ def corrected_phrases(material: StreamInputs, settings: PhraseSettings, progress
             *(() if settings.queries else paragraphs("titan", "Captions that are shown")),
         ),
         paragraphs("titan", "Phrases"),
-        few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
+        few=few_clips(len(set(first.target.own))),
     )
 
 

@@ -13,15 +13,25 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import Findings, beside, change_bars, effect_of, figure_rows, may_be_chance
+from evenreel.papers.engine.findings import (
+    Findings,
+    beside,
+    change_bars,
+    effect_of,
+    few_clips,
+    figure_rows,
+    furthest,
+    may_be_chance,
+)
 from evenreel.papers.engine.inputs import StreamInputs
-from evenreel.papers.engine.seeds import changes_over_seeds
+from evenreel.papers.engine.runs import each_seed
+from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.titan.rows import SOURCE, AdaptationSettings, Row, Rows, RowsOf, name_of_whole
 from evenreel.papers.titan.streams import METRICS, Diagnosis, StreamOutcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
 from evenreel.progress import Progress, part_of
-from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 MAIN = "R@1"
 RECALLS = METRICS[:3]
@@ -58,17 +68,19 @@ class ComparedStreams:
         target: the model and its split.
         against: the row that the others are compared with.
         outcomes: by row, one a seed.
+        runs: metrics of the rows over all captions.
         left_out: why rows are missing, by the reason.
     """
 
     target: Target
     against: str
     outcomes: Mapping[str, Sequence[StreamOutcome]]
+    runs: SeededRuns[str, str]
     left_out: Mapping[str, Sequence[str]]
 
     def mean(self, row: str, metric: str) -> float:
-        """A figure of a row, over seeds."""
-        return float(np.mean([one.figure(metric) for one in self.outcomes[row]]))
+        """Return the mean of a metric of a row over the seeds."""
+        return self.runs.mean(row, metric).value
 
     def changes(self, settings: AuditSettings) -> dict[str, dict[str, Interval]]:
         """How the recalls of each row differ from those of `against`, with intervals over captions."""
@@ -81,17 +93,9 @@ class ComparedStreams:
                 found[row] = dict(zip(RECALLS, intervals, strict=True))
         return found
 
-    def seed_changes(self, confidence: float) -> dict[str, dict[str, Interval]]:
-        """Likewise with intervals over seeds, of the median rank too."""
-        before = self._figures(self.against)
-        return {
-            row: changes_over_seeds(before, self._figures(row), confidence)
-            for row in self.outcomes
-            if row != self.against
-        }
-
-    def _figures(self, row: str) -> list[dict[str, float]]:
-        return [{metric: one.figure(metric) for metric in METRICS} for one in self.outcomes[row]]
+    def seed_changes(self) -> dict[str, dict[str, Interval]]:
+        """Return how the metrics of each row differ from those of `against`, with intervals over seeds."""
+        return {row: self.runs.changes(self.against, row) for row in self.outcomes if row != self.against}
 
     def _hits(self, row: str) -> NDArray[np.float64]:
         """(3, Q) hits of each caption at each depth, in percent, their mean over seeds."""
@@ -119,8 +123,7 @@ def compared_streams(
     changes = {one.target.name: one.changes(settings.audit) for one in found}
     first = changes[found[0].target.name]
     lead = comparison.lead or name_of_whole(settings.adapt)
-    lead = lead if lead in first else max(first, key=lambda row: abs(first[row][MAIN].value))
-    groups = len(set(found[0].target.own))
+    lead = lead if lead in first else furthest({row: own[MAIN] for row, own in first.items()})
     return Findings(
         " ".join(_told(found, changes)),
         effect_of(first[lead][MAIN], f"Change of {MAIN}: {lead} less {found[0].against}"),
@@ -140,7 +143,7 @@ def compared_streams(
             paragraph("titan", "Seeds"),
             *paragraphs("titan", *comparison.notes),
         ),
-        few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
+        few=few_clips(len(set(found[0].target.own))),
     )
 
 
@@ -177,14 +180,14 @@ def _compared(
     if against not in able:
         against = SOURCE
     outcomes: dict[str, list[StreamOutcome]] = {name: [] for name in able}
-    number, total = 0, len(able) * settings.seeds
-    for seed in range(settings.adapt.seed, settings.adapt.seed + settings.seeds):
-        for name, row in able.items():
-            share = part_of(progress, number, total)
-            outcomes[name].append(answered(target, row, seed, share, settings=settings.adapt))
-            number += 1
-            progress(number / total)
-    return ComparedStreams(target, against, outcomes, reasons)
+    seeds = range(settings.adapt.seed, settings.adapt.seed + settings.seeds)
+    for name, seed, share in each_seed(able, seeds, progress):
+        outcomes[name].append(answered(target, able[name], seed, share, settings=settings.adapt))
+        share(1.0)
+    figures = {
+        name: [{metric: one.figure(metric) for metric in METRICS} for one in own] for name, own in outcomes.items()
+    }
+    return ComparedStreams(target, against, outcomes, SeededRuns(figures, settings.audit.confidence), reasons)
 
 
 def _reason(target: Target, row: Row) -> str:
@@ -229,7 +232,7 @@ def _changes(
 
 
 def _over_seeds(found: Sequence[ComparedStreams], settings: AdaptationSettings) -> AuditTable:
-    rows = _change_rows((one, one.seed_changes(settings.audit.confidence)) for one in found)
+    rows = _change_rows((one, one.seed_changes()) for one in found)
     note = f"Student's t over {settings.seeds} seeds, so of the order of the queries and not of which they are."
     return AuditTable("What each changes, seed by seed", CHANGED, rows, note)
 
@@ -299,5 +302,5 @@ def _figures(
     for one in found:
         name = one.target.name
         if comparison.sweeps:
-            yield from sweep_figures(one.target, one.outcomes, settings)
+            yield from sweep_figures(one.target, one.runs, settings.adapt)
         yield AuditFigure(f"{name}: change of {MAIN}", partial(change_bars, changes[name], MAIN))

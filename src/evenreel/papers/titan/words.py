@@ -11,10 +11,10 @@ from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, counterfactuals, crowded, over_attended
 from evenreel.evaluation import Interval
 from evenreel.evaluation.concentration import balance
-from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.words import paragraph
-from evenreel.papers.titan.rows import AdaptationSettings, swept
-from evenreel.papers.titan.streams import METRICS, StreamOutcome, Target
+from evenreel.papers.titan.rows import Swept, swept
+from evenreel.papers.titan.streams import METRICS, Target
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 if TYPE_CHECKING:
@@ -69,13 +69,12 @@ def sweep_tables(targets: Sequence[Target], settings: AdaptSettings) -> tuple[Au
     return (AuditTable("What the thresholds let through", columns, rows, note),)
 
 
-def sweep_figures(
-    target: Target, outcomes: Mapping[str, Sequence[StreamOutcome]], settings: AdaptationSettings
-) -> Iterator[AuditFigure]:
-    """Recall over each threshold, and beside it what this lets through."""
-    assert settings.adapt.counterfactuals is not None
-    for name in swept(settings.adapt.counterfactuals):
-        draw = partial(_sweep, target, outcomes, settings, name)
+def sweep_figures(target: Target, runs: SeededRuns[str, str], settings: AdaptSettings) -> Iterator[AuditFigure]:
+    """Draw recall over each threshold, and beside it what this lets through."""
+    assert settings.counterfactuals is not None
+    for name, points in swept(settings.counterfactuals).items():
+        there = {value: point for value, point in points.items() if point.row in runs.rows}
+        draw = partial(_sweep, target, runs, name, there)
         yield AuditFigure(f"{target.name}: {name}", draw, "Bands are of the seeds, where there are some.")
 
 
@@ -92,24 +91,11 @@ def _hubs(target: Target, how: CounterfactualSettings) -> Iterator[tuple[Cell, .
         yield (target.name, clip, queries, own, "yes" if column in full else "no", named)
 
 
-def _sweep(
-    target: Target, outcomes: Mapping[str, Sequence[StreamOutcome]], settings: AdaptationSettings, name: str
-) -> go.Figure:
+def _sweep(target: Target, runs: SeededRuns[str, str], name: str, points: Mapping[float, Swept]) -> go.Figure:
     from evenreel.report.result.figures import Panel, sweep
 
-    assert settings.adapt.counterfactuals is not None
-    points = {
-        value: point for value, point in swept(settings.adapt.counterfactuals)[name].items() if point.row in outcomes
-    }
     recalls = {
-        metric: [
-            (
-                float(value),
-                over_seeds([one.figure(metric) for one in outcomes[point.row]], settings.audit.confidence, PERCENT),
-            )
-            for value, point in points.items()
-        ]
-        for metric in RECALLS
+        metric: [(float(value), runs.mean(point.row, metric)) for value, point in points.items()] for metric in RECALLS
     }
     through = {value: counts(target, point.how) for value, point in points.items()}
     numbers = {
