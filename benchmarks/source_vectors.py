@@ -53,7 +53,7 @@ from evenreel.encoders import load_encoder
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.fine_tuning import fine_tuned, zero_shot
 from evenreel.papers.engine.material import CorpusPart
-from evenreel.papers.engine.recipes import study_recipe
+from evenreel.papers.engine.settings import study_recipe
 from evenreel.papers.ghost.direction import source_directions
 from evenreel.planted import PlantSettings, plan_corpus
 from evenreel.planted.source import GENERATOR

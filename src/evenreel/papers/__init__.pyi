@@ -16,7 +16,10 @@ from .engine.inputs import (
 )
 from .engine.material import Model as Model, CorpusPart as CorpusPart, part_of as part_of
 from .engine.on_screen import ClipText as ClipText, ScreenText as ScreenText, on_screen_of as on_screen_of
-from .engine.recipes import study_recipe as study_recipe
-from .engine.settings import StudySettings as StudySettings, TrainingSettings as TrainingSettings
+from .engine.settings import (
+    StudySettings as StudySettings,
+    TrainingSettings as TrainingSettings,
+    study_recipe as study_recipe,
+)
 from .engine.study import Study as Study
 from .registry import STUDIES as STUDIES, find_study as find_study, run_study as run_study

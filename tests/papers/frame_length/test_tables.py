@@ -23,7 +23,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.papers import STUDIES, run_study
-from evenreel.papers.engine.streams import with_streams
+from evenreel.papers.engine.material import with_streams
 from evenreel.papers.engine.trainings import splits_of
 from evenreel.papers.engine.variants import BASELINE, Variants
 from evenreel.papers.frame_length.classes import End, OneClass, picked_class, without_end

@@ -98,7 +98,7 @@ def maps(material: PictureInputs, settings: MapSettings, progress: Progress) -> 
 
 def _views(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks], settings: MapSettings) -> list[View]:
     """What the user asks for; else some captions, and what each system finds first for them."""
-    rows = asked(models[0], settings.queries)
+    rows = asked(models[0].part.corpus, settings.queries)
     if not settings.clips:
         return [View(row) for row in rows or chosen(models, rankings)]
     own = {clip: row for row, clip in reversed(list(enumerate(models[0].part.corpus.captions["clip_id"])))}

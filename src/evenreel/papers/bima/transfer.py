@@ -16,14 +16,13 @@ from evenreel.evaluation import Interval
 from evenreel.matchers import build_matcher
 from evenreel.papers.bima.measures import ENDS, MAIN, T2V
 from evenreel.papers.bima.variants import BIMA, CLIP4CLIP, compared_with_others
-from evenreel.papers.engine.findings import Findings, beside, effect_of, figure_rows
+from evenreel.papers.engine.findings import Findings, beside, effect_of
 from evenreel.papers.engine.inputs import TransferInputs
-from evenreel.papers.engine.material import CorpusPart
+from evenreel.papers.engine.material import CorpusPart, with_streams
 from evenreel.papers.engine.recalls import recall_figures
 from evenreel.papers.engine.seeds import SeededRuns, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.streams import with_streams
-from evenreel.papers.engine.training_tables import changes_of, measured_trainings
+from evenreel.papers.engine.training_tables import changes_of, changes_table, means_table, measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.variants import BASELINE
 from evenreel.papers.engine.words import paragraph, paragraphs
@@ -68,14 +67,29 @@ def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progr
         f"{beside(changes[BIMA][name, MAIN], BASELINE)}"
         for name in parts
     )
-    note = paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
     return Findings(
         f"Learned from {own}: {'; '.join(told)}.",
         effect_of(effect, f"Mean change of {MAIN} on corpora not learned from: {BIMA} less {BASELINE}"),
         (
             _means(runs, untrained, own),
-            _changes(changes, own, note),
-            _intervals(runs, list(parts), own, note),
+            changes_table(
+                (
+                    ((name, own, row, BASELINE), {metric: figures[name, metric] for metric in T2V})
+                    for name in parts
+                    for row, figures in changes.items()
+                ),
+                (*_PLACE, "less"),
+                settings,
+            ),
+            means_table(
+                (
+                    ((name, own, row), {metric: runs.mean(row, (name, metric)) for metric in T2V})
+                    for name in parts
+                    for row in runs.rows
+                ),
+                _PLACE,
+                settings,
+            ),
             _galleries(parts),
         ),
         (AuditFigure(f"Change of {MAIN} beside {BASELINE}", partial(_bars, changes, list(parts))),),
@@ -108,26 +122,6 @@ def _means(runs: SeededRuns[str, Place], untrained: Mapping[str, Mapping[str, fl
         rows.append((name, NOTHING, CLIP4CLIP, *(before[metric] for metric in T2V)))
         rows += [(name, own, row, *(runs.mean(row, (name, metric)).value for metric in T2V)) for row in runs.rows]
     return AuditTable("What is found where", (*_PLACE, *T2V), tuple(rows), "Means over seeds.")
-
-
-def _changes(changes: Mapping[str, Mapping[Place, Interval]], own: str, note: str) -> AuditTable:
-    places = dict.fromkeys(name for figures in changes.values() for name, _ in figures)
-    rows = figure_rows(
-        ((name, own, row, BASELINE), {metric: figures[name, metric] for metric in T2V})
-        for name in places
-        for row, figures in changes.items()
-    )
-    columns = (*_PLACE, "less", "figure", "change", "low", "high")
-    return AuditTable("What each changes, seed by seed", columns, rows, note)
-
-
-def _intervals(runs: SeededRuns[str, Place], places: Sequence[str], own: str, note: str) -> AuditTable:
-    rows = figure_rows(
-        ((name, own, row), {metric: runs.mean(row, (name, metric)) for metric in T2V})
-        for name in places
-        for row in runs.rows
-    )
-    return AuditTable("Every figure with its interval", (*_PLACE, "figure", "mean", "low", "high"), rows, note)
 
 
 def _galleries(parts: Mapping[str, CorpusPart]) -> AuditTable:

@@ -146,5 +146,4 @@ def only_bima(material: LearningInputs, settings: TrainingSettings) -> Variants:
 
 def _beside_bima(recipe: Recipe, rows: Mapping[str, Mapping[str, Any]]) -> Variants:
     """Rows that are each compared with all of it."""
-    others = {name: Variant(changed(recipe, settings), BIMA) for name, settings in rows.items() if name != BIMA}
-    return {BIMA: Variant(recipe)} | others
+    return beside(recipe, {name: changed(recipe, settings) for name, settings in rows.items()}, BIMA)

@@ -15,7 +15,7 @@ from evenreel.errors import UsageError
 from evenreel.papers.engine.material import Model
 from evenreel.papers.engine.words import paragraph
 from evenreel.report.result.record import Effect
-from evenreel.types import ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks
 
 CAPTIONS, MOST_CAPTIONS = 4, 1_000
 """Shown where the user names none, and looked through for them."""
@@ -50,13 +50,13 @@ def alike(models: Sequence[Model]) -> list[Model]:
     return [replace(model, part=model.part.only(corpus)) for model in models]
 
 
-def asked(model: Model, queries: Sequence[str]) -> list[int]:
-    """Rows of captions by their ids.
+def asked(corpus: Corpus, queries: Sequence[str]) -> list[int]:
+    """Return the rows of captions by their ids.
 
     Raises:
         UsageError: there is no such caption.
     """
-    place = {one: row for row, one in enumerate(model.part.corpus.captions["caption_id"])}
+    place = {one: row for row, one in enumerate(corpus.captions["caption_id"])}
     if strange := [one for one in queries if one not in place]:
         raise UsageError(f"The split has no caption {strange[0]!r}; --query takes ids of captions.")
     return [place[one] for one in queries]

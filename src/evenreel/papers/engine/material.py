@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from evenreel.adaptation.stream import EncodeTexts, taken
 from evenreel.corpus import select
 from evenreel.corpus.counterparts import SETTING, counterparts
 from evenreel.errors import CorpusError, UsageError
+from evenreel.features.stored.clips import joined
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
@@ -118,6 +119,30 @@ def part_of(
     if kept.captions.height == 0:
         raise CorpusError("No caption of the split has a clip with features; is it the right split?")
     return CorpusPart(kept, texts, videos, on_screen)
+
+
+def with_streams(part: CorpusPart, streams: Mapping[str, int], names: Sequence[str]) -> CorpusPart:
+    """The part with frames of some streams alone, as `data.streams` of a recipe has them.
+
+    A clip one of whose frames is zero in every stream that is left takes no part, and neither do its captions.
+
+    Args:
+        part: with frames of all streams side by side.
+        streams: dimension of each stream by its name, in their order.
+        names: of those that stay; empty for all.
+    """
+    if not names or set(names) >= set(streams):
+        return part
+    columns = np.concatenate([np.full(count, name in names) for name, count in streams.items()])
+    videos = part.videos
+    frames = np.zeros((*videos.frames.shape[:2], int(columns.sum())), np.float16)
+    kept = []
+    for clip_id, mask, own, left in zip(videos.ids, videos.frame_mask, videos.frames, frames, strict=True):
+        left[mask] = joined([own[mask][:, columns].astype(np.float32)])
+        if left[mask].any(axis=1).all():
+            kept.append(clip_id)
+    corpus = select(part.corpus, where=pl.col("clip_id").is_in(kept))
+    return replace(part, videos=replace(videos, frames=frames)).only(corpus)
 
 
 def texts_of(texts: TextFeatures, ids: tuple[str, ...]) -> TextFeatures:

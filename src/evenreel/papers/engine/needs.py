@@ -55,12 +55,14 @@ class Needs(Generic[Sources, Given]):
         sources: where it is on disk.
         inputs: what the study is given.
         read: reads the latter from the former.
+        features: whether features of the corpus have to be named.
     """
 
     words: str
     sources: type[Sources]
     inputs: type[Given]
     read: Callable[[StudyCorpus, Sources, Progress], Given]
+    features: bool = True
 
 
 def load_study_inputs(
@@ -91,6 +93,8 @@ def load_study_inputs(
     opened = StudyCorpus(corpus, sources)
     if mirrors:
         groups_in(opened.test)
+    if needs.features:
+        _ = opened.features  # refuses what names none
     return needs.read(opened, sources, progress)
 
 
@@ -100,7 +104,6 @@ def _read_files(opened: StudyCorpus, sources: StudySources, progress: Progress) 
 
 
 def _read_pairs(opened: StudyCorpus, sources: StudySources, progress: Progress) -> PairInputs:
-    _ = opened.features
     parts = StudyParts(opened)
     train, features = parts.split(sources.train_split), parts.part(opened.test)
     return PairInputs(**opened.told, train=train, features=features, rule=parts.rule)
@@ -124,7 +127,6 @@ def _read_rankings(opened: StudyCorpus, sources: RankingSources, progress: Progr
 
 def _read_stages(opened: StudyCorpus, sources: RankingSources, progress: Progress) -> RankingInputs:
     """Models that cannot be left out, and other rankings beside them."""
-    _ = opened.features
     return _with_scores(opened, sources, StudyModels(opened, sources).load())
 
 
@@ -143,20 +145,17 @@ def _read_length_rankings(opened: StudyCorpus, sources: RankingSources, progress
 
 
 def _read_models(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> ModelInputs:
-    _ = opened.features
     models = StudyModels(opened, sources).load()
     return ModelInputs(**opened.told, models=models)
 
 
 def _read_directions(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> DirectionInputs:
-    _ = opened.features
     train = StudyParts(opened).split(sources.train_split)
     models = StudyModels(opened, sources).load()
     return DirectionInputs(**opened.told, models=models, train=train)
 
 
 def _read_pictures(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> PictureInputs:
-    _ = opened.features
     models = StudyModels(opened, sources).load()
     return PictureInputs(**opened.told, models=models, looking=opened.looking())
 
@@ -168,7 +167,6 @@ def _read_text_pictures(opened: StudyCorpus, sources: TextModelSources, progress
 
 
 def _read_text(opened: StudyCorpus, sources: TextSources, progress: Progress) -> FeatureInputs:
-    _ = opened.features
     parts = StudyParts(opened)
     parts.say_words(sources)
     features = parts.part(opened.test)
@@ -176,7 +174,6 @@ def _read_text(opened: StudyCorpus, sources: TextSources, progress: Progress) ->
 
 
 def _read_streams(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> StreamInputs:
-    _ = opened.features
     models = StudyModels(opened, sources).load_adapting()
     bank = _bank(opened, models)
     return StreamInputs(**opened.told, models=models, bank=bank)
@@ -196,24 +193,20 @@ def _bank(opened: StudyCorpus, models: Sequence[Model]) -> CaptionBank | None:
 
 
 def _read_fine_tuning(opened: StudyCorpus, sources: TrainingSources, progress: Progress) -> LearningInputs:
-    _ = opened.features
     return _trained_on(opened, sources, StudyParts.for_training(opened, sources), None)
 
 
 def _read_training(opened: StudyCorpus, sources: SelectingSources, progress: Progress) -> LearningInputs:
-    _ = opened.features
     return _trained_on(opened, sources, StudyParts.for_training(opened, sources), sources.validation_split)
 
 
 def _read_text_training(opened: StudyCorpus, sources: TextTrainingSources, progress: Progress) -> LearningInputs:
-    _ = opened.features
     parts = StudyParts.for_training(opened, sources)
     parts.say_words(sources)
     return _trained_on(opened, sources, parts, sources.validation_split)
 
 
 def _read_transfer(opened: StudyCorpus, sources: TransferSources, progress: Progress) -> TransferInputs:
-    _ = opened.features
     if not sources.others:
         raise UsageError(
             "This study searches corpora that nothing was learned from; name some with --other NAME=CORPUS,FEATURES."
@@ -245,11 +238,11 @@ def _trained_on(
 
 
 _FEATURES, _TRAINING, _RANKINGS = "--features", "--features and a split to train on", "--features or --scores"
-FILES = Needs("the videos", StudySources, PairInputs, _read_files)
+FILES = Needs("the videos", StudySources, PairInputs, _read_files, features=False)
 PAIRS = Needs(_FEATURES, StudySources, PairInputs, _read_pairs)
-LENGTHS = Needs("a split to train on", StudySources, LengthInputs, _read_lengths)
-RANKINGS = Needs(_RANKINGS, RankingSources, RankingInputs, _read_rankings)
-LENGTH_RANKINGS = Needs(_RANKINGS, RankingSources, LengthRankingInputs, _read_length_rankings)
+LENGTHS = Needs("a split to train on", StudySources, LengthInputs, _read_lengths, features=False)
+RANKINGS = Needs(_RANKINGS, RankingSources, RankingInputs, _read_rankings, features=False)
+LENGTH_RANKINGS = Needs(_RANKINGS, RankingSources, LengthRankingInputs, _read_length_rankings, features=False)
 STAGES = Needs(_FEATURES, RankingSources, RankingInputs, _read_stages)
 MODELS = Needs(_FEATURES, ModelSources, ModelInputs, _read_models)
 DIRECTIONS = Needs(_FEATURES, ModelSources, DirectionInputs, _read_directions)

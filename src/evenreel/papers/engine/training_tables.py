@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -165,7 +165,15 @@ def compared_trainings(
     return Findings(
         " ".join(_told(found, name, change[main], main) for name, change in changes.items()),
         effect_of(changes[lead][main], f"Change of {main}: {lead} less {variants[lead].against}"),
-        (_means(found, comparison.metrics), _changes(found, changes, settings), _intervals(found, settings)),
+        (
+            _means(found, comparison.metrics),
+            changes_table(
+                (((name, variants[name].against, costs[name].videos), figures) for name, figures in changes.items()),
+                ("training", "less", "clip encodings"),
+                settings,
+            ),
+            means_table((((name,), runs.means(name)) for name in runs.rows), ("training",), settings),
+        ),
         (
             *(AuditFigure(name, partial(_sweep, runs, comparison, name)) for name in comparison.sweeps),
             AuditFigure(f"Change of {main}", partial(change_bars, changes, main)),
@@ -197,31 +205,28 @@ def _means(found: ComparedTrainings, metrics: tuple[str, ...]) -> AuditTable:
     return AuditTable("What each training gives", columns, rows, note)
 
 
-def _changes(
-    found: ComparedTrainings, changes: Mapping[str, Mapping[str, Interval]], settings: TrainingSettings
+def changes_table(
+    rows: Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]], columns: Sequence[str], settings: TrainingSettings
 ) -> AuditTable:
-    """A row for each figure that changes."""
-    rows = figure_rows(
-        ((name, found.variants[name].against, found.costs[name].videos), figures) for name, figures in changes.items()
-    )
-    columns = ("training", "less", "clip encodings", "figure", "change", "low", "high")
-    return AuditTable(
-        "What each changes, seed by seed",
-        columns,
-        rows,
-        paragraph("shared", "Intervals over seeds", seeds=settings.seeds),
-    )
+    """Make a row for each figure that changes from one training to another.
+
+    Args:
+        rows: cells that say whose changes they are, and the changes by figure.
+        columns: heads of these cells.
+        settings: how many seeds there were.
+    """
+    note = paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
+    columns = (*columns, "figure", "change", "low", "high")
+    return AuditTable("What each changes, seed by seed", columns, figure_rows(rows), note)
 
 
-def _intervals(found: ComparedTrainings, settings: TrainingSettings) -> AuditTable:
-    """Every figure with its interval."""
-    rows = figure_rows(((name,), found.runs.means(name)) for name in found.runs.rows)
-    columns = ("training", "figure", "mean", "low", "high")
+def means_table(
+    rows: Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]], columns: Sequence[str], settings: TrainingSettings
+) -> AuditTable:
+    """Make a row for each figure of each training, with its interval; takes what `changes_table` takes."""
+    note = paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
     return AuditTable(
-        "Every figure with its interval",
-        columns,
-        rows,
-        paragraph("shared", "Intervals over seeds", seeds=settings.seeds),
+        "Every figure with its interval", (*columns, "figure", "mean", "low", "high"), figure_rows(rows), note
     )
 
 

@@ -12,10 +12,9 @@ from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import CorpusPart
+from evenreel.papers.engine.material import CorpusPart, with_streams
 from evenreel.papers.engine.runs import TrainingRun, each_run
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.streams import with_streams
 from evenreel.papers.engine.variants import Variant
 from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress

@@ -49,9 +49,15 @@ class Variant:
 Variants = dict[str, Variant]
 
 
-def beside(baseline: Recipe, rows: Mapping[str, Recipe]) -> Variants:
-    """Rows that are each compared with the baseline."""
-    return {BASELINE: Variant(baseline)} | {name: Variant(row, BASELINE) for name, row in rows.items()}
+def beside(whole: Recipe, rows: Mapping[str, Recipe], name: str = BASELINE) -> Variants:
+    """Return rows that are each compared with one recipe.
+
+    Args:
+        whole: what the rows are compared with.
+        rows: recipes by name; one that is called as the whole is the whole, and left out.
+        name: name of the row of the whole.
+    """
+    return {name: Variant(whole)} | {row: Variant(recipe, name) for row, recipe in rows.items() if row != name}
 
 
 def changed(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:

@@ -29,8 +29,9 @@ from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tables import chance_table, class_table, discrepancy_table, most_affected
 from evenreel.audits.length.words import length_method, length_notices, unit_of
 from evenreel.audits.statistics.means import mean_interval
-from evenreel.errors import CorpusError, UsageError
+from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
+from evenreel.papers.engine.answers import asked
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LengthInputs, LengthRankingInputs
 from evenreel.papers.engine.settings import QuerySettings, StudySettings
@@ -135,12 +136,12 @@ def shown_lengths(material: LengthRankingInputs, settings: ClassSettings, progre
         UsageError: no ranking is given, or the class is not in both splits.
     """
     learned = material.learned_from()
-    asked = None if settings.action is None else picked_class(learned, material.test, settings.action).pair
+    pair = None if settings.action is None else picked_class(learned, material.test, settings.action).pair
     measured = _measured(material, settings, learned, progress)
     rows: list[ClassShown] = []
     figures: list[AuditFigure] = []
     first_name, (first, _) = next(iter(measured.items()))
-    class_ = _class_of(first, asked)
+    class_ = _class_of(first, pair)
     for name, (one, scores) in measured.items():
         rows.append(_class_row(name, one, class_))
         parts = histogram_parts(one, scores, class_)
@@ -169,7 +170,7 @@ def strips(material: LengthRankingInputs, settings: QuerySettings, progress: Pro
     """
     measured = _measured(material, settings, material.learned_from(), progress)
     first = next(iter(measured.values()))[0]
-    captions = _captions(first, settings.queries) or strip_captions(first)
+    captions = asked(first.data.corpus, settings.queries) or strip_captions(first)
     if not captions:
         raise CorpusError("No caption of the split has a clip that answers it, so there is nothing to show.")
     parts = {
@@ -234,21 +235,23 @@ def _measured(material: LengthRankingInputs, settings: StudySettings, learned: C
     return found
 
 
-def _class_of(measured: LengthMeasures, asked: tuple[int, int] | None) -> int:
-    """The class that is asked for, or the one of which the most captions may be missed for its length."""
-    held = measured.data.classes
-    if held is None:
+def _classes(measured: LengthMeasures) -> TrainTestClasses:
+    if measured.data.classes is None:
         raise CorpusError("The clips have no verb classes; add some with `evenreel corpus classes`.")
+    return measured.data.classes
+
+
+def _class_of(measured: LengthMeasures, pair: tuple[int, int] | None) -> int:
+    """The class that is asked for, or the one of which the most captions may be missed for its length."""
+    held = _classes(measured)
     affected = most_affected(measured)
-    if asked is None and not affected:
+    if pair is None and not affected:
         raise CorpusError("No caption is of a class that training has, so no class can be shown.")
-    return affected[0] if asked is None else held.actions.pairs.index(asked)
+    return affected[0] if pair is None else held.actions.pairs.index(pair)
 
 
 def _class_row(system: str, measured: LengthMeasures, class_: int) -> ClassShown:
-    held = measured.data.classes
-    if held is None:
-        raise CorpusError("The clips have no verb classes; add some with `evenreel corpus classes`.")
+    held = _classes(measured)
     own = measured.data.caption_class == class_
     means, ranks = measured.first.at(MAIN)[own], measured.first.rank[own]
     return ClassShown(
@@ -264,14 +267,6 @@ def _class_row(system: str, measured: LengthMeasures, class_: int) -> ClassShown
 def _known_mean(values: NDArray[np.float64]) -> float:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")
-
-
-def _captions(measured: LengthMeasures, ids: Sequence[str]) -> list[int]:
-    """Rows of captions by their ids."""
-    place = {one: row for row, one in enumerate(measured.data.corpus.captions["caption_id"])}
-    if strange := [one for one in ids if one not in place]:
-        raise UsageError(f"The split has no caption {strange[0]!r}; --query takes ids of captions.")
-    return [place[one] for one in ids]
 
 
 def _spread_table(groups: Groups, unit: str) -> AuditTable:

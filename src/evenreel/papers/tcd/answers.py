@@ -82,7 +82,7 @@ def first_answers(material: TextPictureInputs, settings: QuerySettings, progress
     models, looking = alike(material.encoders()), material.pictures()
     texts = {model.name: _read_texts(model, material) for model in models}
     rankings = {model.name: model.part.scores(model.matcher) for model in models}
-    rows = asked(models[0], settings.queries) or chosen(models, rankings)
+    rows = asked(models[0].part.corpus, settings.queries) or chosen(models, rankings)
     answered: list[Answered] = []
     for row in rows:
         for model in models:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -81,13 +80,13 @@ def modules(material: LearningInputs, settings: TrainingSettings) -> Variants:
 def without_words(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 3: with and without on-screen text; what has none stands for nothing, or says that it has none."""
     recipe = tcd_of(material, settings, rewords=True)
-    return _beside(recipe, {WORDLESS: worded(recipe, ratio=0.0), SAID: worded(recipe, ratio=0.0, empty="caption")})
+    return beside(recipe, {WORDLESS: worded(recipe, ratio=0.0), SAID: worded(recipe, ratio=0.0, empty="caption")}, TCD)
 
 
 def word_ratios(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 4: a share of the words on screen."""
     recipe = tcd_of(material, settings, rewords=True)
-    return _beside(recipe, {ratio_row(ratio): worded(recipe, ratio=ratio) for ratio in RATIOS})
+    return beside(recipe, {ratio_row(ratio): worded(recipe, ratio=ratio) for ratio in RATIOS}, TCD)
 
 
 def ratio_row(ratio: float) -> str:
@@ -116,19 +115,19 @@ def wordless_modules(material: LearningInputs, settings: TrainingSettings) -> Va
 def fusions(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 6: what makes one vector of frames and windows."""
     recipe = tcd_of(material, settings)
-    return _beside(recipe, {name.replace("_", " "): changed(recipe, {"fusion": name}) for name in FUSIONS})
+    return beside(recipe, {name.replace("_", " "): changed(recipe, {"fusion": name}) for name in FUSIONS}, TCD)
 
 
 def match_subsets(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 7: what a caption is compared with."""
     recipe = tcd_of(material, settings)
-    return _beside(recipe, {f"match {' + '.join(parts)}": changed(recipe, {"matches": parts}) for parts in SUBSETS})
+    return beside(recipe, {f"match {' + '.join(parts)}": changed(recipe, {"matches": parts}) for parts in SUBSETS}, TCD)
 
 
 def calibration_weights(material: LearningInputs, settings: TrainingSettings) -> Variants:
     """Table 9: the weight of calibration; the paper's is in the middle."""
     recipe = changed(tcd_of(material, settings), {"lambda_hsc": 0.1})
-    return _beside(recipe, {weight_row(weight): changed(recipe, {"lambda_hsc": weight}) for weight in LAMBDAS})
+    return beside(recipe, {weight_row(weight): changed(recipe, {"lambda_hsc": weight}) for weight in LAMBDAS}, TCD)
 
 
 def weight_row(weight: float) -> str:
@@ -164,7 +163,7 @@ def readings_of_the_paper(material: LearningInputs, settings: TrainingSettings) 
     recipe = tcd_of(material, settings, rewords=True)
     rows = {name: changed(recipe, own) for name, own in READINGS.items()}
     said = worded(recipe, empty="caption")
-    return _beside(recipe, rows | {EMPTY_SAID: said, ALL_PRINTED: changed(said, PRINTED)})
+    return beside(recipe, rows | {EMPTY_SAID: said, ALL_PRINTED: changed(said, PRINTED)}, TCD)
 
 
 def misread_words(material: LearningInputs, settings: TrainingSettings) -> Variants:
@@ -175,7 +174,7 @@ def misread_words(material: LearningInputs, settings: TrainingSettings) -> Varia
         for rate in ERROR_RATES
         for where, splits in (("test", "evaluated"), ("both", "all"))
     }
-    kinds = _beside(recipe, wrong)
+    kinds = beside(recipe, wrong, TCD)
     weighed = {
         CERTAIN.format(name): Variant(changed(kind.recipe, {"confidence": True}), name) for name, kind in kinds.items()
     }
@@ -234,8 +233,3 @@ def check_text(part: CorpusPart, split: str) -> None:
             f"This study is about on-screen text, and no clip of the {split} split shows any; give it a corpus whose "
             "clips have words in them."
         )
-
-
-def _beside(recipe: Recipe, rows: Mapping[str, Recipe]) -> Variants:
-    """Rows that are each compared with the whole; one of the same name is the whole."""
-    return {TCD: Variant(recipe)} | {name: Variant(row, TCD) for name, row in rows.items() if name != TCD}

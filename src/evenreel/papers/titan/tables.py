@@ -35,6 +35,12 @@ from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 MAIN = "R@1"
 RECALLS = METRICS[:3]
+_DIAGNOSED = {
+    "labels": ("labels", 1), "right, %": ("right", 100), "coverage, %": ("coverage", 100), "Gini": ("gini", 1),
+    "counterfactual captions": ("counterfactual", 1), "weights moved, %": ("moved", 100),
+    "first clips changed, %": ("changed", 100), "rank before": ("rank_before", 1), "rank after": ("rank_after", 1),
+}  # fmt: skip
+"""Columns of the table of labels: a field of `Diagnosis` each, and what it is multiplied by."""
 CHANGED = ("model", "row", "less", "figure", "change", "low", "high")
 FEW_ROWS = 3
 """Rows that all have a sentence; of more, those have one that differ for sure."""
@@ -253,10 +259,7 @@ def _diagnoses(found: Sequence[ComparedStreams]) -> AuditTable:
         for row, outcomes in one.outcomes.items()
         if outcomes[0].diagnosis is not None
     ]
-    columns = (
-        "model", "row", "labels", "right, %", "coverage, %", "Gini", "counterfactual captions", "weights moved, %",
-        "first clips changed, %", "rank before", "rank after", "in the end",
-    )  # fmt: skip
+    columns = ("model", "row", *_DIAGNOSED, "in the end")
     return AuditTable(
         "How good the pseudo-labels were", columns, tuple(rows), "Means over seeds; the end of the first."
     )
@@ -267,18 +270,8 @@ def _diagnosis(own: Sequence[Diagnosis]) -> tuple[Cell, ...]:
         known = [value for value in values if value is not None]
         return factor * float(np.mean(known)) if known else None
 
-    return (
-        mean([one.labels for one in own]),
-        mean([one.right for one in own], 100),
-        mean([one.coverage for one in own], 100),
-        mean([one.gini for one in own]),
-        mean([one.counterfactual for one in own]),
-        mean([one.moved for one in own], 100),
-        mean([one.changed for one in own], 100),
-        mean([one.rank_before for one in own]),
-        mean([one.rank_after for one in own]),
-        own[0].sentence,
-    )
+    means = (mean([getattr(one, name) for one in own], factor) for name, factor in _DIAGNOSED.values())
+    return (*means, own[0].sentence)
 
 
 def _left_out(found: Sequence[ComparedStreams]) -> Iterator[str]:
