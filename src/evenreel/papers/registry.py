@@ -25,12 +25,12 @@ STUDIES = {one.name: one for one in (*GHOST, *LENGTH, *BIMA, *TCD, *TITAN, RERAN
 def run_study(
     name: str, material: StudyInputs, settings: StudySettings, progress: Progress = lambda share: None
 ) -> AuditResult:
-    """Make one study.
+    """Make one study on inputs in memory.
 
     Args:
         name: a key of `STUDIES`.
-        material: what it works on.
-        settings: how.
+        material: inputs of the class that the study needs.
+        settings: settings of the study's class.
         progress: called with the share that is done.
 
     Raises:
@@ -60,7 +60,7 @@ def run_study(
 
 
 def find_study(name: str) -> Study[Any, Any]:
-    """A study by its name.
+    """Return a study by its name.
 
     Raises:
         UsageError: there is none.

@@ -53,7 +53,7 @@ TIMED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class DepthSettings(StudySettings):
-    """When a shortlist is long enough.
+    """Settings of the study of how long a shortlist has to be.
 
     Attributes:
         margin: points of R@1 that a shortlist may lose.
@@ -68,7 +68,7 @@ class DepthSettings(StudySettings):
 
 
 class Stage(NamedTuple):
-    """A matcher behind a cheap score."""
+    """The names of a matcher and of the cheap score that chooses its shortlists."""
 
     model: str
     cheap: str
@@ -79,13 +79,13 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AtDepth:
-    """What is found with shortlists of one length.
+    """Recall, loss and time with shortlists of one length.
 
     Attributes:
-        figures: R@1, R@5 and R@10.
+        figures: R@1, R@5 and R@10 with shortlists of this length.
         inside: share of captions whose clip is on the shortlist, percent.
         loss: R@1 less that of scoring every clip, points.
-        milliseconds: that the matcher takes for a caption; None where it takes none.
+        milliseconds: time that the matcher takes for a caption; None where it scores nothing.
     """
 
     figures: Mapping[str, Interval]
@@ -99,7 +99,7 @@ Depths = dict[int, AtDepth]
 
 
 def rerank_depth(material: RankingInputs, settings: DepthSettings, progress: Progress) -> Findings:
-    """Recall over the length of the shortlist, for each matcher behind each cheap score.
+    """Measure recall over the length of the shortlist, for each matcher behind each cheap score.
 
     Raises:
         UsageError: there is nothing that could choose a shortlist.
@@ -212,7 +212,7 @@ def _times(
 
 
 def smallest(depths: Depths, margin: float) -> int:
-    """The shortest shortlist, of those measured, that surely loses less than `margin` points of R@1.
+    """Return the shortest shortlist, of those measured, that surely loses less than `margin` points of R@1.
 
     Surely: by the lower end of the loss's interval, or by the loss itself where there is none.
 
@@ -229,7 +229,7 @@ def _least(loss: Interval) -> float:
 
 
 def told(stage: Stage, depths: Depths, margin: float) -> str:
-    """What is found, in two sentences, for a shortlist that may lose `margin` points of R@1."""
+    """Say in two sentences how long a shortlist that may lose `margin` points of R@1 has to be."""
     gallery, chosen = max(depths), smallest(depths, margin)
     whole, alone = (depths[length].figures["R@1"].value for length in (gallery, 0))
     there = depths[chosen]

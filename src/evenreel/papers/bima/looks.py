@@ -26,10 +26,10 @@ SCORE = "how well the caption fits each patch"
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """Where some frames are hot.
+    """Maps of how hot the patches of some frames are, for a caption or a scene element.
 
     Attributes:
-        label: what the heat is of.
+        label: name of what is hot: the caption's score, or a scene element.
         maps: (n, rows, columns) of the n frames, in any unit, the hotter the more.
     """
 
@@ -39,25 +39,25 @@ class Heat:
 
 @dataclass(frozen=True)
 class SelectedElement:
-    """What frames attend to: the phrases that make one element, and its share of all attention, 0 to 1."""
+    """One scene element that frames attend to: its phrases, and its share of all attention, 0 to 1."""
 
     phrases: tuple[str, ...]
     share: float
 
     @property
     def label(self) -> str:
-        """For a heading."""
+        """Return the share and the phrases, for a heading."""
         return f"{self.share:.0%}: {' + '.join(self.phrases)}"
 
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """How frames attend to elements.
+    """How much each frame of a clip attends to the scene elements of the clip.
 
     Attributes:
         elements: E of them, the most attended first.
-        times_s: (T,) of the frames.
-        weights: (T, E), 0 to 1.
+        times_s: (T,) times of the frames in the clip.
+        weights: (T, E) share of each frame's attention, 0 to 1.
     """
 
     elements: tuple[SelectedElement, ...]
@@ -67,12 +67,12 @@ class Attention:
 
 @dataclass(frozen=True, eq=False)
 class ElementLook:
-    """A clip as a model sees it beside a caption.
+    """What a model sees of a clip beside a caption: frames, their heat and the scene elements they attend to.
 
     Attributes:
         pictures: n frames, the part that the towers see, (h, w, 3) of one size.
-        times_s: of these.
-        heats: that of the score first, then those of elements.
+        times_s: times of these frames in the clip.
+        heats: heat of the caption's score first, then of scene elements.
         attention: of all frames to elements; None for a model that attends to none.
     """
 
@@ -83,7 +83,7 @@ class ElementLook:
 
 
 def look(model: Model, row: int, column: int, looking: Looking) -> ElementLook:
-    """Look at one clip.
+    """Look at one clip as a model sees it, beside one caption.
 
     Args:
         model: any matcher; elements are those of a `bima`, also behind an adapter.
@@ -113,7 +113,7 @@ def look(model: Model, row: int, column: int, looking: Looking) -> ElementLook:
 
 
 def patches_as_clips(patches: FloatArray, part: CorpusPart, column: int) -> VideoFeatures:
-    """Each patch (n, rows, columns, D) as a clip of one frame, with all else that is known of the clip it is from."""
+    """Turn each patch (n, rows, columns, D) into a clip of one frame, with all else that its clip has."""
     videos, count = part.videos, patches[..., 0].size
     mean = pretrained_mean_of(video_batch(videos, slice(column, column + 1))).numpy()
     return VideoFeatures(
@@ -127,7 +127,7 @@ def patches_as_clips(patches: FloatArray, part: CorpusPart, column: int) -> Vide
 
 
 def attention_of(matcher: Matcher, video: VideoBatch, times_s: NDArray[np.float64]) -> Attention | None:
-    """What the frames of one clip attend to, the most attended elements first; None for a model without elements."""
+    """Return what the frames of one clip attend to, most attended elements first; None for a model without elements."""
     if isinstance(matcher, Adapted):
         with torch.no_grad(), evaluating(matcher):
             video = matcher.adapt_video(video)
@@ -150,13 +150,13 @@ def attention_of(matcher: Matcher, video: VideoBatch, times_s: NDArray[np.float6
 
 
 def direction(element: SelectedElement, encoder: TowerEncoder) -> FloatArray:
-    """(D,) the unit vector in the middle between the phrases of an element."""
+    """Return the unit vector (D,) in the middle between the phrases of a scene element."""
     vector = encoder.encode_text(element.phrases).sentence.sum(axis=0)
     return np.asarray(vector / np.linalg.norm(vector), np.float32)
 
 
 def seen_parts(frames: list[Pixels], encoder: TowerEncoder) -> tuple[Pixels, ...]:
-    """The part of each frame that the towers see, all in the size of the first, `WIDTH_PX` wide."""
+    """Return the part of each frame that the towers see, all in the size of the first, `WIDTH_PX` wide."""
     from PIL import Image
 
     height, width = frames[0].shape[:2]

@@ -29,7 +29,7 @@ _WORDS_LETTERS, _WORDS_WIDTH = 120, 34
 
 
 def displayed(maps: FloatArray) -> FloatArray:
-    """Maps for display: 0 up to their median, 1 at the hottest patch of all, in proportion between.
+    """Scale maps of heat for display: 0 up to their median, 1 at the hottest patch, in proportion between.
 
     >>> displayed(np.array([[[0.0, 2.0], [4.0, 5.0]]], np.float32)).tolist()
     [[[0.0, 0.0], [0.5, 1.0]]]
@@ -41,7 +41,7 @@ def displayed(maps: FloatArray) -> FloatArray:
 
 
 def heat_strip(look: ElementLook, *, right: bool) -> go.Figure:
-    """The frames, in a border that says whether the clip is right, and again under each heat."""
+    """Draw the frames of a clip, in a border that says whether it is the right one, and again under each heat."""
     titles = [f"the clip ({'right' if right else 'wrong'})", *(heat.label for heat in look.heats)]
     shown = [textwrap.shorten(title, _TITLE_LETTERS, placeholder=" ...") for title in titles]
     figure = go.Figure(layout=panels(shown, "", [""] * len(titles), columns=1))
@@ -57,7 +57,7 @@ def heat_strip(look: ElementLook, *, right: bool) -> go.Figure:
 
 
 def attention_map(attention: Attention) -> go.Figure:
-    """Frames across, elements downwards, the most attended first; the darker, the more a frame attends to one."""
+    """Draw attention: frames across, elements downwards; the darker, the more a frame attends to one."""
     figure = go.Figure(layout=axes("time in the clip, s", ""))
     places, count = np.arange(len(attention.elements)), len(attention.times_s)
     labels = [" + ".join(element.phrases) for element in attention.elements]
@@ -81,13 +81,13 @@ def attention_map(attention: Attention) -> go.Figure:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A picture with words.
+    """One picture of a clip with its title and the words below it.
 
     Attributes:
-        title: above it.
-        picture: (H, W, 3).
-        right: what its border says.
-        words: below it, a paragraph each.
+        title: heading above the picture.
+        picture: (H, W, 3) pixels.
+        right: whether the border says that the clip is the right one.
+        words: paragraphs below the picture.
     """
 
     title: str
@@ -97,7 +97,7 @@ class Shown:
 
 
 def beside_each_other(shown: Sequence[Shown]) -> go.Figure:
-    """Pictures, each in a border that says whether it is right, above its words."""
+    """Draw pictures beside each other, each above its words and in a border that says whether it is right."""
     titles = [textwrap.shorten(one.title, _LABEL_WIDTH, placeholder=" ...") for one in shown]
     figure = go.Figure(layout=panels(titles, "", [""] * len(titles)))
     figure.update_layout(showlegend=False)
@@ -177,7 +177,7 @@ def _beside(maps: FloatArray) -> NDArray[np.float64]:
 
 
 def jpeg(picture: Pixels) -> str:
-    """As the address of an image that holds its data."""
+    """Encode a picture as the data address of a JPEG image."""
     from PIL import Image
 
     file = BytesIO()

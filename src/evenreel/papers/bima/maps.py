@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class View(NamedTuple):
-    """What is looked at.
+    """A caption, and the clip that is shown under its heat.
 
     Attributes:
-        caption: its row in the split.
+        caption: row of the caption in the split.
         clip: id of the clip that is shown with it; None for the one that each system finds first.
     """
 
@@ -43,15 +43,15 @@ class View(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """A caption and a clip to one system.
+    """What one system sees of a clip beside a caption, and how it ranks the caption's own clip.
 
     Attributes:
-        system: its name.
-        caption: as it is written.
-        clip: id of the one that is shown.
-        right: whether the caption describes it.
-        rank: of the clip that it describes.
-        look: what the system sees.
+        system: name of the system.
+        caption: text of the caption.
+        clip: id of the clip that is shown.
+        right: whether the caption describes that clip.
+        rank: rank of the clip that the caption describes.
+        look: what the system sees of the clip.
     """
 
     system: str
@@ -74,7 +74,7 @@ class MapSettings(QuerySettings):
 
 
 def maps(material: PictureInputs, settings: MapSettings, progress: Progress) -> Findings:
-    """Figures 1 and 6, with the attention of frames to elements beside them.
+    """Make figures 1 and 6: heat on frames for captions, and the attention of frames to scene elements.
 
     Raises:
         UsageError: there is no model or no way to look at clips; a caption or clip is not in the split.

@@ -58,14 +58,14 @@ _DRAWN = "Of the first training."
 
 
 class Told(NamedTuple):
-    """How often groups are told apart, and how often chance does, in percent."""
+    """How often a classifier names the right group of a vector, and how often chance does, in percent."""
 
     share: float
     chance: float
 
 
 class TextParts(NamedTuple):
-    """Captions of a test split as a training takes them apart.
+    """Content and bias of captions of a test split by one trained matcher, with figures of how far they are apart.
 
     Attributes:
         vectors: (n, D) of each part.
@@ -85,7 +85,7 @@ class TextParts(NamedTuple):
 
     @property
     def figures(self) -> dict[str, float]:
-        """Return the figures of the tables, by what they are called there."""
+        """Return the figures of the study's tables, by the names they have there."""
         groups = {_named(column, side): one.share for column, own in self.groups.items() for side, one in own.items()}
         return {
             _TOLD: self.told.share,
@@ -96,7 +96,7 @@ class TextParts(NamedTuple):
 
 
 def projected_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Content and bias of up to 1,000 captions of the test split.
+    """Make figure 5: content and bias of up to 1,000 captions of the test split, in a plane and in figures.
 
     Raises:
         UsageError: the recipe trains another matcher, or there are too few clips.
@@ -131,7 +131,7 @@ def projected_parts(material: LearningInputs, settings: TrainingSettings, progre
 
 
 def parts_of(outcome: TrainingOutcome, seed: int) -> TextParts:
-    """What one training makes of the captions."""
+    """Split captions of the test split in content and bias by one training, and measure both."""
     test = outcome.test
     rows = draw_points(["caption"] * len(test.texts.ids), seed, MOST)
     texts = taken(test.texts, rows)
@@ -157,7 +157,7 @@ def parts_of(outcome: TrainingOutcome, seed: int) -> TextParts:
 
 
 def whole_captions(matcher: Matcher, texts: TextFeatures, reading: Reading) -> NDArray[np.float64]:
-    """(Q, D) rows of unit length: the sentence of each caption, as it is read.
+    """Return one unit vector for each caption, (Q, D): its sentence, read as content or as bias.
 
     Args:
         matcher: a `Bima`, perhaps in an adapter.
@@ -174,7 +174,7 @@ def whole_captions(matcher: Matcher, texts: TextFeatures, reading: Reading) -> N
 
 
 def told_apart(vectors: NDArray[np.float64], groups: NDArray[np.object_], clips: NDArray[np.object_]) -> Told:
-    """How often a linear classifier tells the groups of vectors of clips that it was not taught with.
+    """Measure how often a linear classifier names the group of vectors of clips that it was not trained on.
 
     Args:
         vectors: (n, D).
@@ -195,7 +195,7 @@ def told_apart(vectors: NDArray[np.float64], groups: NDArray[np.object_], clips:
 
 
 def predicted(known: NDArray[np.float64], asked: NDArray[np.float64], clips: NDArray[np.object_]) -> float:
-    """Share of the variance of (n, D) vectors that a ridge regression predicts from (n, D) others, by clips."""
+    """Return the share of the variance of (n, D) vectors that a ridge regression predicts from (n, D) others."""
     from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import GroupKFold, cross_val_predict
     from threadpoolctl import threadpool_limits

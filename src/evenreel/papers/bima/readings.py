@@ -36,7 +36,7 @@ FIGURE_4 = {"mean of the bias": 0, "one draw of it": 1}
 
 
 def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Table 5: recall by content and by bias of the same training.
+    """Make table 5: recall by the content and by the bias of captions, of the same training.
 
     Raises:
         UsageError: the recipe trains another matcher.
@@ -62,7 +62,7 @@ def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Pro
 
 
 def with_bias(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Figure 4: recall by content with a growing share of the bias.
+    """Make figure 4: recall by the content of captions with a growing share of their bias.
 
     Raises:
         UsageError: the recipe trains another matcher.

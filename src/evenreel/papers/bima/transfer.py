@@ -42,7 +42,7 @@ Place = tuple[str, str]
 
 
 def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Train each system on one corpus, and measure it on others and on its own.
+    """Make table 3: train each system on one corpus, and measure it on others and on its own.
 
     Raises:
         UsageError: there is no other corpus, or the recipe trains another matcher than bima.
@@ -109,7 +109,7 @@ def _untrained(part: CorpusPart) -> dict[str, float]:
 
 
 def _mean_changes(runs: SeededRuns[str, Place], others: Sequence[str]) -> list[float]:
-    """Of each seed, how much more than the baseline finds, mean over corpora."""
+    """Return by how much BiMa finds more than the baseline with each seed, mean over corpora."""
     pairs = list(zip(runs.rows[BASELINE], runs.rows[BIMA], strict=True))
     changes = [[after[name, MAIN] - before[name, MAIN] for before, after in pairs] for name in others]
     return [float(value) for value in np.mean(changes, axis=0)]

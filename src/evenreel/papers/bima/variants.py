@@ -48,20 +48,20 @@ _SPELT_OUT = (*OFF, *CHOSEN, "g", "residual", "kl_on", "reduction")
 
 
 def parts(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 4: each part alone, some, and all of them."""
+    """Return the rows of table 4: BiMa with each part alone, with some, and with all of them."""
     recipe = from_the_start(bima_of(material, settings), material)
     return beside(changed(recipe, OFF), {name: changed(recipe, switches) for name, switches in PARTS.items()})
 
 
 def compared_with_others(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 3: all parts and none, as in table 4, and CLIP4Clip."""
+    """Return the rows of table 3: BiMa with all parts and with none, and CLIP4Clip."""
     recipe = from_the_start(bima_of(material, settings), material)
     clip4clip = replace(recipe, matcher=MatcherChoice(CLIP4CLIP))
     return beside(changed(recipe, OFF), {CLIP4CLIP: clip4clip, BIMA: changed(recipe, PARTS[BIMA])})
 
 
 def row_of(name: str, value: float) -> str:
-    """The row in which one number is another; `BIMA` where it is the paper's.
+    """Name the row in which one setting has another value; `BIMA` where it is the paper's.
 
     >>> row_of("lambda_kl", 2e-4), row_of("kappa", 20)
     ('lambda_kl 0.0002', 'bima')
@@ -70,27 +70,27 @@ def row_of(name: str, value: float) -> str:
 
 
 def weights(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Figure 3: the weight of each term of the loss, the others as the paper has them."""
+    """Return the rows of figure 3: each weight of the loss changed, the others as in the paper."""
     chosen = {name: CHOSEN[name] for name in LAMBDAS}
     rows = {row_of(name, value): {name: value} for name, values in LAMBDAS.items() for value in values}
     return _beside_bima(changed(bima_of(material, settings), chosen), rows)
 
 
 def balances(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Supplement: entities weighed by equation 4, by a fixed number, or as activities are."""
+    """Return rows with entities weighed by equation 4, by a fixed number, or as activities are (supplement)."""
     rows: dict[str, dict[str, Any]] = {f"g {FIXED_G:g}": {"g": FIXED_G}, "g none": {"g": "none"}}
     return _beside_bima(changed(bima_of(material, settings), {"g": "adaptive"}), rows)
 
 
 def element_counts(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Supplement: how many entities and activities each clip has; no more than the dictionary has of a kind."""
+    """Return rows with 1 to 40 entities and activities a clip, as far as the dictionary has so many (supplement)."""
     recipe = changed(bima_of(material, settings), {"kappa": CHOSEN["kappa"]})
     most = min(map(len, _phrases(BimaSettings(**recipe.matcher.settings), material.weights_hash).values()))
     return _beside_bima(recipe, {row_of("kappa", kappa): {"kappa": kappa} for kappa in KAPPAS if kappa <= most})
 
 
 def readings_of_the_paper(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Not in the paper: its formulas as they are printed, where we read them otherwise."""
+    """Return rows with formulas as they are printed, where we read them otherwise; not in the paper."""
     rows: dict[str, dict[str, Any]] = {
         "attention without residual": {"residual": False},
         "divergence of z": {"kl_on": "z"},
@@ -101,7 +101,7 @@ def readings_of_the_paper(material: LearningInputs, settings: TrainingSettings) 
 
 
 def bima_of(material: LearningInputs, settings: TrainingSettings) -> Recipe:
-    """The recipe, whose matcher is bima.
+    """Return the study's recipe of bima, with every setting that studies change written out.
 
     Raises:
         UsageError: it is another, or knows no dictionary with both kinds of phrases.
@@ -140,7 +140,7 @@ def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Sequ
 
 
 def only_bima(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """One row: all of it, the last of table 4."""
+    """Return one row: BiMa with all of its parts, the last of table 4."""
     return {BIMA: Variant(changed(bima_of(material, settings), PARTS[BIMA]))}
 
 

@@ -24,12 +24,12 @@ _SHARE = "Share of the captions shown whose clip is first"
 
 
 class Answer(NamedTuple):
-    """What a system answers a caption with.
+    """The clips that a system ranks first for a caption, and the rank of the caption's own clip.
 
     Attributes:
         first: columns of the clips that come first.
-        own: that of the clip that the caption describes.
-        rank: of that clip.
+        own: column of the clip that the caption describes.
+        rank: rank of that clip.
     """
 
     first: tuple[int, ...]
@@ -38,13 +38,13 @@ class Answer(NamedTuple):
 
 
 def notices_of_shown(*, chosen: bool) -> tuple[str, ...]:
-    """Say that a few captions are shown, and how, where a study chose them itself."""
+    """Return the notices that few captions are shown and, where a study chose them itself, how."""
     how = paragraph("shared", "Captions that are shown", most=MOST_CAPTIONS)
     return (paragraph("shared", "A few captions"), *([how] if chosen else []))
 
 
 def alike(models: Sequence[Model]) -> list[Model]:
-    """The models with the clips that all of them have features of, so that a row is the same caption to each."""
+    """Keep the clips that all models have features of, so that a row is the same caption to each model."""
     shared = set.intersection(*(set(model.part.videos.ids) for model in models))
     corpus = select(models[0].part.corpus, where=pl.col("clip_id").is_in(shared))
     return [replace(model, part=model.part.only(corpus)) for model in models]
@@ -63,7 +63,7 @@ def asked(corpus: Corpus, queries: Sequence[str]) -> list[int]:
 
 
 def chosen(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks]) -> list[int]:
-    """Captions that the first system answers and the last one does not; where there is none, the first captions."""
+    """Choose captions that the first system answers and the last one does not; else the first captions."""
     first, last = models[0], models[-1]
     count = first.part.corpus.captions.height
 
@@ -76,7 +76,7 @@ def chosen(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks]) -> list
 
 
 def answer(model: Model, scores: ScoreBlocks, row: int, most: int = 1) -> Answer:
-    """The clips that come first for a caption, at most so many, and the rank of its own.
+    """Return the clips that rank first for a caption, at most `most`, and the rank of its own clip.
 
     Of equal scores the clip that comes first in the split is first, and the rank is the best of theirs.
     """
@@ -87,10 +87,10 @@ def answer(model: Model, scores: ScoreBlocks, row: int, most: int = 1) -> Answer
 
 
 def shares_first(ranks: Mapping[str, Sequence[int]]) -> tuple[str, Effect]:
-    """How often each system finds the caption's own clip first, of the captions shown: a sentence, and the figure.
+    """Say how often each system ranks the own clip of the captions shown first, and return that as an effect.
 
     Args:
-        ranks: of the clips of these captions, by system.
+        ranks: ranks of the captions' own clips, by system.
     """
     shares = {name: sum(rank == 1 for rank in own) / len(own) for name, own in ranks.items()}
     told = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())

@@ -18,18 +18,18 @@ from evenreel.types import Corpus, TextFeatures
 
 @dataclass(frozen=True, eq=False)
 class CaptionBank:
-    """Captions that can be drawn from.
+    """Training captions that scores are corrected by, read from disk as they are drawn.
 
     Attributes:
-        count: how many there are.
-        read: the features of some of them, by their places.
+        count: number of captions.
+        read: reads the features of some captions by their places.
     """
 
     count: int
     read: Callable[[Indices], TextFeatures]
 
     def drawn(self, seed: int, most: int, words: int | None = None) -> TextFeatures:
-        """So many of them at most, in their order, each cut to so many words; None for all words."""
+        """Draw at most `most` captions in their order, each cut to `words` words; None for all words."""
         texts = self.read(np.sort(np.random.default_rng([seed, 3]).permutation(self.count)[:most]))
         if words is None:
             return texts
@@ -38,12 +38,12 @@ class CaptionBank:
 
 
 def caption_bank(folder: Path, corpus: Corpus, *, graphs: bool) -> CaptionBank:
-    """The captions of a corpus, none of which is read yet.
+    """Open the captions of a corpus as a bank; none is read yet.
 
     Args:
-        folder: of their features.
-        corpus: whose captions; select the split first.
-        graphs: whether their role graphs are read too.
+        folder: folder of the captions' features.
+        corpus: corpus with the captions; select the split first.
+        graphs: whether role graphs of the captions are read too.
 
     Raises:
         FeaturesError: a caption has no features.

@@ -24,7 +24,7 @@ UNIT = "Normalized Δ, % (above 0: real clips first)"
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The parts of an `evenreel.report.result.record.AuditResult` that a study fills in; see there.
+    """What a study found: the fields of `evenreel.report.result.record.AuditResult` that its function fills in.
 
     Attributes:
         few: the sentence of `few_pairs`, which then comes first; empty where there are enough.
@@ -40,7 +40,7 @@ class Findings:
 
 
 def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
-    """A first sentence where a group has too few pairs to conclude from; empty where all have enough."""
+    """Say that a group has too few pairs of a clip and its mirror to conclude; empty where all have enough."""
     sizes = {group: counterparts(corpus, group)["clip_id"].n_unique() for group in groups}
     few = {group: size for group, size in sizes.items() if size < ENOUGH}
     if not few:
@@ -50,12 +50,12 @@ def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
 
 
 def effect_of(figure: Interval, name: str = PREFERENCE) -> Effect:
-    """A figure as the effect of a study; it is neutral at 0."""
+    """Return a figure as the effect of a study, neutral at 0."""
     return Effect(name, figure.value, figure.low, figure.high)
 
 
 def few_clips(count: int) -> str:
-    """A first sentence where captions are of too few clips to conclude from; empty where these are enough."""
+    """Say that captions are of too few clips to conclude; empty where there are enough."""
     return f"Too few clips with captions to conclude: {count}." if count < ENOUGH else ""
 
 
@@ -69,7 +69,7 @@ def furthest(figures: Mapping[Key, Interval]) -> Key:
 
 
 def verdict(figure: Interval) -> str:
-    """What a Δ says, in words.
+    """Say which clips a Normalized Δ favours.
 
     >>> verdict(Interval(-12.0, -20.0, -4.0)), verdict(Interval(3.0, -1.0, 7.0)), verdict(Interval(3.0))
     ('favours generated clips', 'favours neither, as far as can be told,', 'seems to favour real clips')
@@ -78,7 +78,7 @@ def verdict(figure: Interval) -> str:
 
 
 def direction(change: Interval) -> str:
-    """What a change of Δ says, in words.
+    """Say which clips a change of the Normalized Δ favours more.
 
     >>> direction(Interval(-12.0, -20.0, -4.0)), direction(Interval(3.0))
     ('favours generated clips more', 'seems to favour real clips more')
@@ -97,7 +97,7 @@ def _told(figure: Interval, words: tuple[str, str, str]) -> str:
 
 
 def shown(figure: Interval) -> str:
-    """A difference with its interval.
+    """Format a difference with its interval.
 
     >>> shown(Interval(-12.0, -20.0, -4.0)), shown(Interval(3.0))
     ('-12.0 (-20.0 to -4.0)', '+3.0')
@@ -107,7 +107,7 @@ def shown(figure: Interval) -> str:
 
 
 def beside(change: Interval, other: str) -> str:
-    """A change with its interval, what it is a change from, and whether it can be told.
+    """Format a change with its interval, what it is a change from, and whether it may be chance.
 
     >>> beside(Interval(2.0, -1.0, 5.0), "baseline"), beside(Interval(2.0, 1.0, 3.0), "baseline")
     ('+2.0 (-1.0 to +5.0) beside baseline, which may be chance', '+2.0 (+1.0 to +3.0) beside baseline')
@@ -116,17 +116,17 @@ def beside(change: Interval, other: str) -> str:
 
 
 def may_be_chance(change: Interval) -> bool:
-    """Whether the interval of a change has 0 in it."""
+    """Check whether the interval of a change contains 0."""
     return change.low is not None and change.high is not None and change.low <= 0 <= change.high
 
 
 def interval_cells(figure: Interval) -> tuple[Cell, Cell, Cell]:
-    """A figure and the ends of its interval, as three fields of a table."""
+    """Return a figure and the ends of its interval as three cells of a table."""
     return figure.value, figure.low, figure.high
 
 
 def figure_rows(rows: Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]]) -> tuple[tuple[Cell, ...], ...]:
-    """A row of a table for each figure with its interval, behind the cells that say whose figures they are.
+    """Make a row of a table for each figure with its interval, behind the cells that say whose figures they are.
 
     >>> figure_rows([(("tcd", "baseline"), {"R@1": Interval(2.0, 1.0, 3.0)})])
     (('tcd', 'baseline', 'R@1', 2.0, 1.0, 3.0),)
@@ -135,7 +135,7 @@ def figure_rows(rows: Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]]) -
 
 
 def change_bars(changes: Mapping[str, Mapping[str, Interval]], metric: str) -> go.Figure:
-    """A bar for each row: how one metric changes."""
+    """Draw a bar for each row of a table: how much one metric changes."""
     from evenreel.report.result.figures import deltas_by_group
 
     return deltas_by_group({metric: {row: own[metric] for row, own in changes.items()}}, f"change of {metric}, points")

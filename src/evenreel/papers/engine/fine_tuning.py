@@ -32,7 +32,7 @@ STARTS_READY = ("mean_pool", "temporal")
 
 
 def begun(recipe: Recipe, material: LearningInputs) -> Recipe:
-    """The recipe with the matcher and the adapter of the checkpoint that training begins with, where there is one.
+    """Give a recipe the matcher and the adapter of the checkpoint that training begins with, where there is one.
 
     Raises:
         UsageError: the recipe names a checkpoint that the material has not, or the checkpoint is of several matchers.
@@ -58,12 +58,12 @@ def _built_as(recipe: Recipe, spec: MatcherSpec) -> Recipe:
 
 
 def begins_ready(recipe: Recipe, material: LearningInputs) -> bool:
-    """Whether what is trained can rank before it is."""
+    """Check whether a recipe's matcher can rank clips before it is trained."""
     return material.start is not None or recipe.matcher.name in STARTS_READY
 
 
 def before_training(recipe: Recipe, material: LearningInputs) -> Matcher:
-    """What every training begins as: the checkpoint's matcher, or the recipe's; raises as `zero_shot` does."""
+    """Return the matcher that every training begins as: the checkpoint's, or that of `zero_shot`, which may raise."""
     if material.start is not None:
         return material.start.matcher
     _, test = material.learning()
@@ -71,7 +71,7 @@ def before_training(recipe: Recipe, material: LearningInputs) -> Matcher:
 
 
 def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
-    """The recipe's matcher before any training, without its adapter, which changes nothing then.
+    """Build the recipe's matcher before any training, without its adapter, which changes nothing then.
 
     Raises:
         UsageError: the matcher begins with random numbers, so that what it ranks means nothing yet.
@@ -87,7 +87,7 @@ def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
 def each_trained(
     kinds: Mapping[str, Recipe], material: LearningInputs, settings: TrainingSettings, progress: Progress
 ) -> Iterator[tuple[str, int, Matcher]]:
-    """Train each kind with each seed, all kinds of one seed after each other.
+    """Train each recipe with each seed, all recipes of one seed after each other.
 
     Args:
         kinds: recipes by name, which is also that of the folder of their runs.
@@ -109,7 +109,7 @@ def each_trained(
 def fine_tuned(
     recipe: Recipe, part: CorpusPart, folder: Path, progress: Progress, start: Mapping[str, Tensor] | None = None
 ) -> Matcher:
-    """The matcher after its last step; a run that is there goes on, and one that is over is read.
+    """Train a matcher to its last step; a run that is there goes on, and one that is over is read.
 
     Args:
         recipe: what to do; its places of data are not looked at.

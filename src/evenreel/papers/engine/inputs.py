@@ -16,7 +16,7 @@ from evenreel.types import Corpus, ScoreBlocks
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StudyInputs:
-    """The corpus that a study is made on.
+    """The corpus that a study is made on; every kind of study has a class that adds what it needs.
 
     Attributes:
         test: the split that is searched.
@@ -32,13 +32,13 @@ class StudyInputs:
 
     @property
     def whole(self) -> Corpus:
-        """All splits, as far as they were given."""
+        """Return the corpus with all splits, or the test split where only that was given."""
         return self.test if self.corpus is None else self.corpus
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureInputs(StudyInputs):
-    """A split with features, for studies of what is in them.
+    """A corpus whose test split has features, for studies of these.
 
     Attributes:
         features: those of the test split; None where there are none.
@@ -64,7 +64,7 @@ class PairInputs(FeatureInputs):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LengthInputs(StudyInputs):
-    """Lengths and classes of clips, which the corpus has itself.
+    """A corpus whose clips have lengths and classes, with its training split.
 
     Attributes:
         learned: the training split; None where there is none.
@@ -73,7 +73,7 @@ class LengthInputs(StudyInputs):
     learned: Corpus | None = None
 
     def learned_from(self) -> Corpus:
-        """The training split.
+        """Return the training split.
 
         Raises:
             UsageError: there is none.
@@ -87,7 +87,7 @@ class LengthInputs(StudyInputs):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelInputs(StudyInputs):
-    """Models with the features of the test split that they take.
+    """Models to study, with the features of the test split that each takes.
 
     Attributes:
         models: matchers that are studied.
@@ -96,7 +96,7 @@ class ModelInputs(StudyInputs):
     models: tuple[Model, ...] = ()
 
     def encoders(self) -> tuple[Model, ...]:
-        """The models, for studies that change what they see.
+        """Return the models, for studies that change what a model sees.
 
         Raises:
             UsageError: there is none.
@@ -108,7 +108,7 @@ class ModelInputs(StudyInputs):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RankingInputs(ModelInputs):
-    """Rankings of the test split, of models and of other systems.
+    """Rankings of the test split to study, by models and by other systems.
 
     Attributes:
         scores: of other systems on the test split, by their names.
@@ -117,7 +117,7 @@ class RankingInputs(ModelInputs):
     scores: Mapping[str, ScoreBlocks] = field(default_factory=dict)
 
     def systems(self) -> dict[str, ScoreBlocks]:
-        """Scores of the models and of the other systems, by name.
+        """Return the scores of the models and of the other systems, by name.
 
         Raises:
             UsageError: there is none.
@@ -130,12 +130,12 @@ class RankingInputs(ModelInputs):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LengthRankingInputs(RankingInputs, LengthInputs):
-    """Rankings beside the lengths of the clips that were learned from."""
+    """Rankings of the test split, with the training split whose lengths they are held against."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DirectionInputs(ModelInputs):
-    """Models, and clips of known source that were not searched.
+    """Models to study, with training clips of known source that are not searched.
 
     Attributes:
         train: features of the training split; None where there are none.
@@ -146,7 +146,7 @@ class DirectionInputs(ModelInputs):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StreamInputs(ModelInputs):
-    """Models that learn from a stream of queries.
+    """Models that learn from a stream of queries at test time.
 
     Attributes:
         bank: captions of the training split, for corrections of scores by these; None for none.
@@ -157,7 +157,7 @@ class StreamInputs(ModelInputs):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PictureInputs(ModelInputs):
-    """Models, and what it takes to show what they look at.
+    """Models to study, with the frames of clips and the towers that see them.
 
     Attributes:
         looking: shows frames of clips; None where nobody can.
@@ -166,7 +166,7 @@ class PictureInputs(ModelInputs):
     looking: Looking | None = None
 
     def pictures(self) -> Looking:
-        """What it takes to look at clips.
+        """Return the frames of clips and the towers that see them.
 
         Raises:
             UsageError: there is nothing to look with.
@@ -178,7 +178,7 @@ class PictureInputs(ModelInputs):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TextPictureInputs(PictureInputs, FeatureInputs):
-    """Models, frames of clips, and the words on screen that the features of the test split know."""
+    """Models, frames of clips, and the on-screen words that the features of the test split have."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -201,7 +201,7 @@ class LearningInputs(FeatureInputs):
     weights_hash: str | None = None
 
     def learning(self) -> tuple[CorpusPart, CorpusPart]:
-        """What is learned from, and what is searched afterwards.
+        """Return the training split and the test split, both with features.
 
         Raises:
             UsageError: one of them is missing.
@@ -213,7 +213,7 @@ class LearningInputs(FeatureInputs):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TransferInputs(LearningInputs):
-    """Splits to train on, and other corpora to search.
+    """Splits to train on, and other corpora that are searched.
 
     Attributes:
         name: what the corpus is called beside the others.
@@ -224,7 +224,7 @@ class TransferInputs(LearningInputs):
     others: Mapping[str, CorpusPart] = field(default_factory=dict)
 
     def searched(self) -> dict[str, CorpusPart]:
-        """Parts of other corpora, by their names, and the test split after them.
+        """Return the parts of other corpora by their names, and the test split after them.
 
         Raises:
             UsageError: there are no others, or one has the name of the corpus.

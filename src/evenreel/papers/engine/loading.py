@@ -39,7 +39,7 @@ ZERO_SHOT = "mean_pool"
 
 
 class StudyCorpus:
-    """A corpus whose split, features and encoder are read, with what has to be said of them.
+    """A corpus on disk with its test split, features and encoder, and the notices gathered as they are read.
 
     Args:
         folder: of the corpus.
@@ -55,7 +55,7 @@ class StudyCorpus:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What every study is given."""
+        """Return the fields that the inputs of every study have."""
         return {
             "test": self.test,
             "corpus": self.whole,
@@ -65,7 +65,7 @@ class StudyCorpus:
 
     @property
     def features(self) -> Path:
-        """The folder of features.
+        """Return the folder of features.
 
         Raises:
             UsageError: none is named.
@@ -78,17 +78,17 @@ class StudyCorpus:
         return self.sources.features
 
     def learned(self) -> Corpus | None:
-        """The split that is learned from, as the corpus has it; None where there is none."""
+        """Return the training split of the corpus; None where there is none."""
         name = self.sources.train_split
         return select(self.whole, split=name) if name in self.whole.clips["split"] else None
 
     def facts(self, progress: Progress) -> ClipFacts:
-        """What the headers of all files say; kept beside the corpus for the next time."""
+        """Read the headers of all video files; they are kept beside the corpus for the next time."""
         videos = self.sources.videos or self.folder
         return clip_facts(self.whole, FactSettings(videos, self.folder / FACTS), progress)
 
     def looking(self) -> Looking:
-        """The encoder of the features, and the videos where these were made or where the user says."""
+        """Open the encoder of the features, and the videos they were made of or that the user names."""
         manifest = read_manifest(self.features)
         if manifest.streams:
             raise UsageError(
@@ -100,7 +100,7 @@ class StudyCorpus:
 
     @cached_property
     def encoder(self) -> TowerEncoder:
-        """The encoder of the features."""
+        """Load the encoder of the features."""
         manifest = read_manifest(self.features)
         encoder = load_encoder(manifest.encoder_id, device=self.sources.device, precision=manifest.precision)
         if encoder.weights_hash != manifest.weights_hash:
@@ -120,25 +120,25 @@ class StudyCorpus:
             )
 
     def said_of(self, system: str) -> list[str]:
-        """The sentences that are gathered about a system."""
+        """Return the list of notices about a system, to add to."""
         return self.of_systems.setdefault(system, [])
 
 
 class SeenFeatures:
-    """Features by towers before their training, where a checkpoint asks for some."""
+    """Folder of features by towers as they were before training, which some checkpoints require."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder, self._asked = folder, False
 
     def of(self, pretrained: Pretrained) -> Path | None:
-        """The folder for a checkpoint; None for one that asks for no such features."""
+        """Return the folder for a checkpoint; None for one that requires no such features."""
         if not pretrained.needs_pretrained_means:
             return None
         self._asked = True
         return self._folder
 
     def check_used(self) -> None:
-        """Refuse features that nothing asked for."""
+        """Refuse a folder that no checkpoint required."""
         if self._folder is not None and not self._asked:
             raise UsageError(
                 "No checkpoint here selects scene elements by its towers as they were before training; leave --seen "
@@ -147,7 +147,7 @@ class SeenFeatures:
 
 
 class StudyParts:
-    """Splits with the features that training takes: by the rule of the first, or of what training begins with."""
+    """Splits with features, all by one frame rule, or as the checkpoint takes them that training begins with."""
 
     def __init__(self, opened: StudyCorpus, *, graphs: bool = False, start: Pretrained | None = None) -> None:
         self._opened, self._graphs, self.start, self.seen = opened, graphs, start, SeenFeatures(None)
@@ -159,23 +159,23 @@ class StudyParts:
 
     @classmethod
     def for_training(cls, opened: StudyCorpus, sources: TrainingSources) -> StudyParts:
-        """Those of a study that trains; the checkpoint that training begins with is read first."""
+        """Open the splits of a study that trains, after reading the checkpoint that training begins with."""
         start = None if sources.start is None else load_matcher(sources.start)
         found = cls(opened, graphs=sources.graphs, start=start)
         found.seen = SeenFeatures(sources.seen)
         return found
 
     def say_words(self, sources: TextSources) -> None:
-        """Look at words on screen of one source, and say of which."""
+        """Read on-screen words of one source, and add a notice of which."""
         self._words, self._says_words = sources.words, True
 
     def split(self, name: str) -> CorpusPart | None:
-        """A split with its features; None where there is none."""
+        """Read a split with its features; None where there is none."""
         whole = self._opened.whole
         return self.part(select(whole, split=name)) if name in whole.clips["split"] else None
 
     def part(self, corpus: Corpus, features: Path | None = None) -> CorpusPart:
-        """Features by the rule of the last run, or those that the checkpoint takes which training begins with.
+        """Read a corpus with features by the rule of the last run, or as the checkpoint takes them.
 
         Args:
             corpus: a split.
@@ -201,7 +201,7 @@ class StudyParts:
         return part_of(corpus, read, videos, on_screen_of(found, videos))
 
     def other(self, name: str, other: OtherCorpus) -> CorpusPart:
-        """A split of another corpus, with features like those that are learned from."""
+        """Read a split of another corpus, with features like those of the training split."""
         corpus = select(load_corpus(other.corpus), split=other.split or self._opened.sources.split)
         if self.start is None:
             self._check_alike(name, other)
@@ -225,18 +225,18 @@ class StudyParts:
 
 
 class StudyModels:
-    """Matchers with the features that each of them takes."""
+    """Matchers that the user names, read with the features that each of them takes."""
 
     def __init__(self, opened: StudyCorpus, sources: ModelSources, *, says_words: bool = False) -> None:
         self._opened, self._sources, self._says_words = opened, sources, says_words
         self._seen = SeenFeatures(sources.seen)
 
     def load(self) -> tuple[Model, ...]:
-        """All that are named; `mean_pool` where none is."""
+        """Read all matchers that are named; `mean_pool` where none is."""
         return self._each(self._model)
 
     def load_adapting(self) -> tuple[Model, ...]:
-        """All that are named, with something in front that can learn, what they carry and a reader of captions."""
+        """Read all matchers that are named, ready to learn at test time, with a reader of new captions."""
         return self._each(self._adapting)
 
     def _each(self, read: Callable[[str, str], Model]) -> tuple[Model, ...]:
@@ -286,7 +286,7 @@ class StudyModels:
 
 
 def words_read(found: FoundClips | StoredClips) -> list[str]:
-    """A sentence on whose on-screen words these are, and which others there are; none where there is no such text."""
+    """Say whose on-screen words the features have, and which others there are; nothing where there are none."""
     if found.made.windows is None:
         return []
     own, rule = found.made.words, found.made.rule

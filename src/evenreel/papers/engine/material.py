@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CorpusPart:
-    """A part of a corpus with features of all its captions and clips, made by `part_of`.
+    """Clips and captions of a corpus with features of all of them, made by `part_of`.
 
     Attributes:
-        corpus: the part.
-        texts: of its captions.
-        videos: of its clips.
-        on_screen: what is written in these, or in more of them; None where nobody says.
+        corpus: the clips and captions.
+        texts: features of all captions.
+        videos: features of all clips.
+        on_screen: on-screen text of these clips, or of more; None where nobody read it.
     """
 
     corpus: Corpus
@@ -43,12 +43,12 @@ class CorpusPart:
     on_screen: ScreenText | None = None
 
     def only(self, corpus: Corpus) -> CorpusPart:
-        """Some of its clips, with their captions; features are copied where not all are taken."""
+        """Keep some of the clips, with their captions; features are copied unless all are kept."""
         captions, clips = tuple(corpus.captions["caption_id"]), tuple(corpus.clips["clip_id"])
         return CorpusPart(corpus, texts_of(self.texts, captions), videos_of(self.videos, clips), self.on_screen)
 
     def worded(self, words: WordChanges | None) -> CorpusPart:
-        """The part with other words on screen, as `data.words` of a recipe has them.
+        """Change the on-screen words of the clips, as `data.words` of a recipe says.
 
         Raises:
             UsageError: nobody says which words there are.
@@ -65,7 +65,7 @@ class CorpusPart:
         return replace(self, videos=replace(self.videos, on_screen=changed.on_screen))
 
     def scores(self, matcher: Matcher, videos: VideoFeatures | None = None) -> ScoreBlocks:
-        """Scores of every caption and clip; `videos` stand in for the part's own, for example in another order."""
+        """Score every caption and clip; `videos` stand in for the part's own, for example in another frame order."""
         return matcher_scores(matcher, self.texts, self.videos if videos is None else videos)
 
 
@@ -74,9 +74,9 @@ class Model:
     """A matcher with the features of the test split that it takes.
 
     Attributes:
-        name: that it is shown by.
-        matcher: what ranks.
-        part: the split.
+        name: name that the model is shown by.
+        matcher: matcher that ranks.
+        part: test split with features.
         prepared: what its checkpoint carries of its source; None for nothing.
         read: reads new captions as the matcher takes them; None where nobody can.
     """
@@ -90,11 +90,11 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Looking:
-    """What it takes to look at clips.
+    """The towers of the features, and frames of clips for them to see.
 
     Attributes:
-        encoder: of the features; its towers say what patches of a frame show.
-        frames: those of a clip, named by its id, at some times of its features, (H, W, 3) uint8 each.
+        encoder: encoder of the features; its towers say what patches of a frame show.
+        frames: reads the frames of a clip by its id, at some times of its features, (H, W, 3) uint8 each.
     """
 
     encoder: TowerEncoder
@@ -104,13 +104,13 @@ class Looking:
 def part_of(
     corpus: Corpus, texts: TextFeatures, videos: VideoFeatures, on_screen: ScreenText | None = None
 ) -> CorpusPart:
-    """The clips and captions of a corpus that have features.
+    """Select the clips and captions of a corpus that have features.
 
     Args:
-        corpus: whose.
-        texts: of its captions.
-        videos: of its clips.
-        on_screen: what is written in these; None where nobody says.
+        corpus: corpus to select from.
+        texts: features of its captions.
+        videos: features of its clips.
+        on_screen: on-screen text of the clips; None where nobody read it.
 
     Raises:
         CorpusError: none has.
@@ -122,7 +122,7 @@ def part_of(
 
 
 def with_streams(part: CorpusPart, streams: Mapping[str, int], names: Sequence[str]) -> CorpusPart:
-    """The part with frames of some streams alone, as `data.streams` of a recipe has them.
+    """Keep some streams of the frames alone, as `data.streams` of a recipe says.
 
     A clip one of whose frames is zero in every stream that is left takes no part, and neither do its captions.
 
@@ -146,14 +146,14 @@ def with_streams(part: CorpusPart, streams: Mapping[str, int], names: Sequence[s
 
 
 def texts_of(texts: TextFeatures, ids: tuple[str, ...]) -> TextFeatures:
-    """Features of some captions, by their ids; nothing is copied where these are all."""
+    """Select features of captions by their ids; nothing is copied where these are all."""
     if ids == texts.ids:
         return texts
     return taken(texts, _rows(texts.ids, ids))
 
 
 def videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
-    """Features of some clips, likewise."""
+    """Select features of clips by their ids; nothing is copied where these are all."""
     if ids == videos.ids:
         return videos
     return videos.taken(_rows(videos.ids, ids))
@@ -165,7 +165,7 @@ def _rows(ids: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
 
 
 def groups_in(corpus: Corpus) -> dict[str, str | None]:
-    """Groups of generated clips that mirror real ones, in the corpus's order, and what their generators were given.
+    """Return the groups of generated clips that mirror real ones, and what their generators were given.
 
     Raises:
         CorpusError: there is none.
@@ -186,7 +186,7 @@ def groups_in(corpus: Corpus) -> dict[str, str | None]:
 
 
 def one_group(corpus: Corpus, group: str | None) -> str:
-    """The group of this name, or the only one that there is.
+    """Return the group of generated clips of this name, or the only one there is.
 
     Raises:
         CorpusError: there is no such group, or there are several and none is named.

@@ -48,13 +48,13 @@ Given = TypeVar("Given", bound=StudyInputs)
 
 @dataclass(frozen=True)
 class Needs(Generic[Sources, Given]):
-    """What a study works on.
+    """What a study needs from the user, the record it is given, and the reader between them.
 
     Attributes:
         words: what the user has to name beside the corpus, for a list.
-        sources: where it is on disk.
-        inputs: what the study is given.
-        read: reads the latter from the former.
+        sources: record of where that is on disk.
+        inputs: record that the study is given.
+        read: reads the inputs from the sources.
         features: whether features of the corpus have to be named.
     """
 

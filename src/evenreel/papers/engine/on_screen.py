@@ -15,10 +15,10 @@ from evenreel.types import TextTrack, VideoFeatures
 
 
 class ClipText(NamedTuple):
-    """What is written in a clip.
+    """On-screen text of a clip, by sign and by window.
 
     Attributes:
-        signs: each once, with the stretch in which it is shown; once for each reading where words were misread.
+        signs: each sign once, with the stretch in which it is shown; once for each reading where it was misread.
         windows: O sentences, empty where no sign is shown.
     """
 
@@ -28,11 +28,11 @@ class ClipText(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ScreenText:
-    """On-screen text behind features.
+    """On-screen text behind the features of clips: to be read, or changed.
 
     Attributes:
-        read: what is written in each clip with features, by its id.
-        changed: features of these clips with other words on screen.
+        read: reads the text of each clip with features, by its id.
+        changed: makes features of these clips with other words on screen.
     """
 
     read: Callable[[], Mapping[str, ClipText]]
@@ -42,7 +42,7 @@ class ScreenText:
 def on_screen_of(
     found: FoundClips | StoredClips, videos: VideoFeatures, changes: WordChanges | None = None
 ) -> ScreenText | None:
-    """What is written in clips whose features were found and loaded; None where nobody read any of it.
+    """Return the on-screen text of clips whose features were loaded; None where nobody read any.
 
     Args:
         found: the clips, by `evenreel.features.find_clips`.
@@ -55,7 +55,7 @@ def on_screen_of(
 
 
 def words_said(sentence: str) -> list[str]:
-    """The words on screen that a window's sentence names.
+    """Split the sentence of a window into the on-screen words that it names.
 
     >>> words_said("There are scene texts: Gate 12 in this frame."), words_said("There is no scene text in this frame.")
     (['Gate', '12'], [])

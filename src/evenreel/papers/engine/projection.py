@@ -32,7 +32,7 @@ SAME = 1e-6
 
 @dataclass(frozen=True)
 class Separation:
-    """Whether groups of vectors lie apart.
+    """How far groups of vectors lie apart, beside what chance would give.
 
     Attributes:
         neighbours: k, how many of each vector's nearest ones are looked at.
@@ -49,7 +49,7 @@ class Separation:
 
 
 def draw_points(groups: Sequence[str], seed: int = 0, most: int = MOST_POINTS) -> NDArray[np.int64]:
-    """Rows that are few enough to project: those of each group, or as many as are wanted at most, in their order.
+    """Draw rows that are few enough to project, in their order: at most `most` of each group.
 
     Args:
         groups: of N vectors.
@@ -69,7 +69,7 @@ def draw_points(groups: Sequence[str], seed: int = 0, most: int = MOST_POINTS) -
 
 
 def project(vectors: NDArray[Any], *, perplexity: float | None = None) -> NDArray[np.float32]:
-    """Places in a plane by t-SNE, (N, D) -> (N, 2); the same bytes in each run on one machine.
+    """Place vectors in a plane by t-SNE, (N, D) -> (N, 2); the same bytes in each run on one machine.
 
     Vectors of more than 50 dimensions are first reduced to these by PCA. Points start at their first two principal
     components, so nothing is random. It works on one core, because several would add in another order each time.
@@ -99,7 +99,7 @@ def project(vectors: NDArray[Any], *, perplexity: float | None = None) -> NDArra
 
 
 def separation(vectors: NDArray[Any], groups: Sequence[str], neighbours: int = 10) -> Separation:
-    """Whether groups lie apart in the full space, in memory that does not grow with N x N.
+    """Measure whether groups lie apart in the full space, in memory that does not grow with N x N.
 
     Args:
         vectors: (N, D).

@@ -18,7 +18,7 @@ _ENDS = {"Rsum": (0.0, 300.0), "MedR": (1.0, np.inf), "MeanR": (1.0, np.inf)}
 
 
 def named(metrics: Sequence[str], *ways: str) -> tuple[str, ...]:
-    """The columns of some metrics, one way after the other.
+    """Return the columns of some metrics, one direction after the other.
 
     >>> named(("R@1", "MedR"), "T2V", "V2T")
     ('R@1 T2V', 'MedR T2V', 'R@1 V2T', 'MedR V2T')
@@ -27,17 +27,17 @@ def named(metrics: Sequence[str], *ways: str) -> tuple[str, ...]:
 
 
 def ends_of(names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Between which values figures lie whatever is measured, where that is not 0 to 100."""
+    """Return the least and greatest value that figures can have, where these are not 0 and 100."""
     own = {name: _ENDS[name.split()[0]] for name in names if name != BOTH and name.split()[0] in _ENDS}
     return own | ({BOTH: (0.0, 600.0)} if BOTH in names else {})
 
 
 def recall_figures(scores: ScoreBlocks, corpus: Corpus, names: Sequence[str]) -> dict[str, float]:
-    """Recall in percent and ranks, of the caption's own clip and of the clip's own captions.
+    """Measure recall in percent and ranks, of the caption's own clip and of the clip's own captions.
 
     Args:
-        scores: of every caption and clip of the corpus.
-        corpus: whose they are.
+        scores: scores of every caption and clip of the corpus.
+        corpus: corpus that the scores are of.
         names: a metric of `evenreel.evaluation` and a way of `WAYS`, such as `R@1 T2V`; or `BOTH`.
     """
     metrics = dict.fromkeys("Rsum" if name == BOTH else name.split()[0] for name in names)

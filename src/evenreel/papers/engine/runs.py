@@ -18,9 +18,9 @@ class TrainingRun(NamedTuple):
     """One row of a table, trained with one seed.
 
     Attributes:
-        row: its name.
-        seed: from 0.
-        folder: of what training writes.
+        row: name of the row.
+        seed: number of the seed, from 0.
+        folder: folder of what training writes.
         progress: called with the share of this run that is done.
     """
 
@@ -54,7 +54,7 @@ def each_seed(rows: Collection[str], seeds: range, progress: Progress) -> Iterat
 
 
 def run_name(row: str) -> str:
-    """A row as the name of the folder of its runs.
+    """Turn the name of a row into that of the folder of its runs.
 
     >>> run_name("RmvAll"), run_name("20 % generated")
     ('rmvall', '20-generated')

@@ -17,7 +17,7 @@ PERCENT = (0.0, 100.0)
 
 
 def over_seeds(values: Sequence[float], confidence: float, ends: tuple[float, float] = (-np.inf, np.inf)) -> Interval:
-    """Mean of independent runs; one run has no interval, and no interval goes past the ends of what is measured.
+    """Return the mean of independent runs with its interval, which one run has none of, cut to the ends of the figure.
 
     >>> over_seeds([2.5], 0.95)
     Interval(value=2.5, low=None, high=None)

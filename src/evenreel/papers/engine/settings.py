@@ -16,7 +16,7 @@ from evenreel.training.recipe.recipe import Recipe
 def study_recipe(
     name: str | Path | None = None, changes: Sequence[str] = (), default: str = "ghost/adapter.yaml"
 ) -> Recipe:
-    """The recipe that studies train by.
+    """Load the recipe that studies train by.
 
     Args:
         name: a recipe on features, a file of the user's own or one that comes along; None for the default.
@@ -39,7 +39,7 @@ def study_recipe(
 
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """How any study is made; a study with options of its own has a class of its own.
+    """Settings of any study; a study with options of its own has a class of its own.
 
     Attributes:
         audit: samples and confidence of the intervals.
@@ -56,7 +56,7 @@ class StudySettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(StudySettings):
-    """How a study trains.
+    """Settings of a study that trains.
 
     Attributes:
         recipe: of what is trained; its data and its seed are the study's.
@@ -69,7 +69,7 @@ class TrainingSettings(StudySettings):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings(TrainingSettings):
-    """How a study trains with generated clips.
+    """Settings of a study that trains with generated clips.
 
     Attributes:
         group: generated clips to train on, or to look at alone, such as 'sora text'; None: the only ones.
@@ -80,7 +80,7 @@ class GroupSettings(TrainingSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class QuerySettings(StudySettings):
-    """What a study shows.
+    """Settings of a study that shows some captions.
 
     Attributes:
         queries: captions that are shown, by their ids; empty: those that it chooses.

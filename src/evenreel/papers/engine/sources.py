@@ -15,7 +15,7 @@ WORDS: Mapping[Words, str] = {"ocr": "words read in the frames", "corpus": "word
 
 @dataclass(frozen=True)
 class OtherCorpus:
-    """Where a corpus is that is searched and not learned from.
+    """Places of a corpus that is searched and not learned from.
 
     Attributes:
         corpus: its folder.
@@ -30,7 +30,7 @@ class OtherCorpus:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySources:
-    """Where any study finds what it works on, beside the folder of the corpus.
+    """Places on disk of what any study works on, beside the folder of the corpus.
 
     Attributes:
         features: folder of the corpus's features, for studies that look at some.
@@ -49,7 +49,7 @@ class StudySources:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSources(StudySources):
-    """Where models are.
+    """Places of what a study of models works on.
 
     Attributes:
         matchers: checkpoints, or names of matchers that need no training, by the names they are shown by; empty for
@@ -63,7 +63,7 @@ class ModelSources(StudySources):
 
 @dataclass(frozen=True, kw_only=True)
 class RankingSources(ModelSources):
-    """Where models and rankings of other systems are.
+    """Places of what a study of rankings works on: models, and scores of other systems.
 
     Attributes:
         scores: files of other systems' scores of the split that is searched, by the names they are shown by.
@@ -74,7 +74,7 @@ class RankingSources(ModelSources):
 
 @dataclass(frozen=True, kw_only=True)
 class TextSources(StudySources):
-    """Where words on screen are.
+    """Places of what a study of on-screen words works on.
 
     Attributes:
         words: words on screen that are looked at, corpus or ocr, where these are not those of the last run of
@@ -90,12 +90,12 @@ class TextSources(StudySources):
 
 @dataclass(frozen=True, kw_only=True)
 class TextModelSources(TextSources, ModelSources):
-    """Where models and words on screen are."""
+    """Places of what a study of models and on-screen words works on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSources(StudySources):
-    """Where what training begins with is.
+    """Places of what a study that trains works on.
 
     Attributes:
         start: a checkpoint that training begins with, whose matcher and adapter take the place of the recipe's.
@@ -110,7 +110,7 @@ class TrainingSources(StudySources):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectingSources(TrainingSources):
-    """Where trainings find a split to select on.
+    """Places of what a study works on that trains and may select on a split.
 
     Attributes:
         validation_split: part of the corpus that models are selected on; None for none.
@@ -121,12 +121,12 @@ class SelectingSources(TrainingSources):
 
 @dataclass(frozen=True, kw_only=True)
 class TextTrainingSources(TextSources, SelectingSources):
-    """Where trainings find words on screen."""
+    """Places of what a study works on that trains on on-screen words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransferSources(SelectingSources):
-    """Where other corpora are, which are searched and not learned from.
+    """Places of what a study works on that searches other corpora than it learned from.
 
     Attributes:
         others: their folders, by the names they are shown by.

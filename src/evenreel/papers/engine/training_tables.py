@@ -37,15 +37,14 @@ def _any_corpus(corpus: Corpus) -> None:
 
 @dataclass(frozen=True)
 class Measures:
-    """What the tables of a paper measure.
+    """The metrics that the tables of a paper have, and how they are measured.
 
     Attributes:
-        paper: where `papers/words` says how they are calculated, below the heading Measures, and what else readers of
-            a table have to know.
-        figures: from scores of every caption and clip of a corpus to the figures of these names.
-        main: the one that the effect of a study is about.
-        ends: between which values a figure lies whatever is measured, where that is not 0 to 100.
-        check: refuses a corpus that they say nothing of, before anything is trained.
+        paper: file of `papers/words` that says how they are calculated, below the heading Measures.
+        figures: measures metrics by their names, on scores of every caption and clip of a corpus.
+        main: metric that the effect of a study is about.
+        ends: least and greatest value that a metric can have, where these are not 0 and 100.
+        check: refuses a corpus that cannot be measured, before anything is trained.
     """
 
     paper: str
@@ -60,16 +59,17 @@ Settings = TypeVar("Settings", bound=TrainingSettings)
 
 @dataclass(frozen=True)
 class TrainingComparison(Generic[Settings]):
-    """A table of trainings.
+    """A table of matchers trained with one setting changed: its rows, its columns, and what readers have to know.
 
     Attributes:
-        variants: makes its rows.
-        metrics: its columns.
-        measures: where these come from.
-        lead: the row whose change is the effect of the study; empty for the row with the largest change.
-        notes: what else the reader should know of it.
-        sweeps: numbers that rows differ in, by their names: the row of each value, of those that there may be.
-        drawn: the metrics that are drawn over these.
+        variants: makes the recipes of the rows from the inputs and settings of the study.
+        metrics: metrics that are measured, a column each.
+        measures: how these metrics are measured.
+        lead: row whose change is the effect of the study; empty for the row with the largest change.
+        notes: headings of paragraphs of `papers/words` that readers have to know, beside that of the measures.
+        sweeps: settings that are drawn, such as `kappa`, with the row of each of their values; rows that were not
+            trained are left out.
+        drawn: metrics that are drawn over the values of each sweep.
     """
 
     variants: Callable[[LearningInputs, Settings], Variants]
@@ -83,7 +83,7 @@ class TrainingComparison(Generic[Settings]):
 
 @dataclass(frozen=True, eq=False)
 class ComparedTrainings:
-    """Rows of a table, trained and measured.
+    """The rows of a table with what was measured of each training: figures, training clips and encodings.
 
     Attributes:
         variants: the rows, and which row each is compared with.
@@ -115,7 +115,7 @@ def measured_trainings(
     """Train each variant with each seed, and measure it.
 
     Args:
-        variants: what is trained.
+        variants: rows to train, by name.
         material: splits that are learned from and searched.
         settings: seeds, confidence, and where runs are kept.
         progress: called with the share that is done.
@@ -139,7 +139,7 @@ def measured_trainings(
 def compared_trainings(
     comparison: TrainingComparison[Settings], material: LearningInputs, settings: Settings, progress: Progress
 ) -> Findings:
-    """Train the rows of a table and measure each.
+    """Make a table of trainings: train and measure each row, and compare it with the row it names, seed by seed.
 
     Raises:
         CorpusError: the test split lacks what the measures ask for.

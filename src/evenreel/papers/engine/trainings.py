@@ -38,15 +38,15 @@ those of the next seed would not be independent, as the intervals over seeds tak
 
 @dataclass(frozen=True, eq=False)
 class TrainingOutcome:
-    """A row of a table, trained with one seed.
+    """One trained row of a table: its matcher, the split it is tested on and what it learned from.
 
     Attributes:
-        row: which row.
-        seed: of its training.
+        row: name of the row.
+        seed: number of the seed.
         trained: the matcher, with the weights that were selected, and its members.
         test: the split that is searched, as the matcher takes it.
         learned: what was learned from, after trimming; by all members together.
-        notices: what has to be said of it.
+        notices: sentences on how it was trained.
     """
 
     row: str
@@ -58,31 +58,31 @@ class TrainingOutcome:
 
     @property
     def matcher(self) -> Matcher:
-        """What was trained."""
+        """Return the trained matcher."""
         return self.trained.matcher
 
     @property
     def clips(self) -> int:
-        """How many were learned from; of a stratum alone, its own."""
+        """Return how many clips were learned from; of a member of one stratum, those of the stratum."""
         return sum(one.clips for one in self.trained.strata) or self.learned.clips.height
 
     @property
     def cost(self) -> Encodings:
-        """How often it encodes a caption and a clip; as many galleries are kept as a clip is encoded times."""
+        """Return how often the matcher encodes a caption and a clip; as many galleries are kept."""
         return encodings(self.trained.spec)
 
     def scores(self) -> ScoreBlocks:
-        """Of every caption and clip of the test split."""
+        """Score every caption and clip of the test split."""
         return self.test.scores(self.matcher)
 
 
 class Splits(NamedTuple):
-    """What a training learns from, and what it is selected on, with what has to be said of them.
+    """The splits that a training learns from and is selected on, with their notices.
 
     Attributes:
         learned: clips and captions with their features.
-        selected: likewise; None for nothing.
-        notices: sentences.
+        selected: clips and captions that weights are selected on; None for no selection.
+        notices: sentences on how the splits were made.
     """
 
     learned: CorpusPart
@@ -134,7 +134,7 @@ def _member(name: str, whole: TrainingOutcome, number: int) -> TrainingOutcome:
 
 
 def training_told(recipe: Recipe, material: LearningInputs) -> str:
-    """What all rows have in common, as a sentence for the reader."""
+    """Say what all rows of a table of trainings have in common."""
     if material.validation is not None:
         selected = f"the best by {recipe.selection.metric} on the split {recipe.data.validation}"
     elif recipe.data.held_out:
@@ -148,7 +148,7 @@ def training_told(recipe: Recipe, material: LearningInputs) -> str:
 
 
 def few_seeds(settings: TrainingSettings) -> tuple[str, ...]:
-    """What has to be said where nothing tells a difference from chance."""
+    """Return the notice that one seed tells no difference from chance; nothing for more seeds."""
     if settings.seeds > 1:
         return ()
     return ("Trained with one seed, so nothing says which of the differences are chance; give --seeds 3 or more.",)
@@ -169,7 +169,7 @@ def _outcome(run: TrainingRun, variant: Variant, material: LearningInputs) -> Tr
 
 
 def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
-    """The clips that a recipe learns from, after trimming, and those that it is selected on.
+    """Return the clips that a recipe learns from, after trimming, and those that it is selected on.
 
     Args:
         recipe: its `data` says what is held out, and which streams are used.
@@ -205,13 +205,13 @@ def _parts(recipe: Recipe, material: LearningInputs) -> tuple[CorpusPart, Corpus
 def learning_of(
     recipe: Recipe, splits: Splits, start: Pretrained | None = None, weights_hash: str | None = None
 ) -> TrainingInputs:
-    """What a training by a recipe is given of its splits.
+    """Return the inputs of a training by a recipe on its splits.
 
     Args:
-        recipe: whose splits they are (`splits_of`).
-        splits: with features.
-        start: what training begins with; None for fresh weights.
-        weights_hash: of the encoder of the features; None where nobody says.
+        recipe: recipe that the splits were made by (`splits_of`).
+        splits: splits with features.
+        start: checkpoint that training begins with; None for fresh weights.
+        weights_hash: digest of the weights of the features' encoder; None where nobody says.
     """
     learned, selected = splits.learned, splits.selected
     return TrainingInputs(

@@ -18,11 +18,11 @@ BASELINE = "baseline"
 
 
 class MemberOf(NamedTuple):
-    """A member of the training of another row.
+    """One member of the training of another row.
 
     Attributes:
-        row: which.
-        number: of the member, from 1.
+        row: name of that row.
+        number: number of the member, from 1.
     """
 
     row: str
@@ -31,11 +31,11 @@ class MemberOf(NamedTuple):
 
 @dataclass(frozen=True)
 class Variant:
-    """One configuration to train, and the one it is compared with.
+    """One recipe to train as a row of a table, and the row it is compared with.
 
     Attributes:
-        recipe: how it is trained.
-        against: the row that it is compared with; None for a row that others are compared with.
+        recipe: recipe of the row.
+        against: name of the row that it is compared with; None for a row that others are compared with.
         narrowed: from what would be learned from to what is; None where nothing is left out but by the recipe.
         member: of which row it is a member, so that it is not trained again; None for a training of its own.
     """
@@ -61,12 +61,12 @@ def beside(whole: Recipe, rows: Mapping[str, Recipe], name: str = BASELINE) -> V
 
 
 def changed(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
-    """The recipe with other settings of its matcher."""
+    """Return the recipe with other settings of its matcher."""
     return replace(recipe, matcher=MatcherChoice(recipe.matcher.name, {**recipe.matcher.settings, **settings}))
 
 
 def with_room(name: str, material: LearningInputs, *, windows: bool = False) -> MatcherChoice:
-    """A matcher by its defaults, but for places for the longest clip and caption where it would have too few.
+    """Choose a matcher by its defaults, with room for the longest clip and caption where these have too little.
 
     Args:
         name: the matcher, a key of `evenreel.matchers.MATCHERS`.
@@ -82,7 +82,7 @@ def with_room(name: str, material: LearningInputs, *, windows: bool = False) -> 
 
 
 def longest(material: LearningInputs, of: Literal["words", "frames", "windows"]) -> int:
-    """The most words of a caption, or frames or windows of a clip, in the splits that a study works on."""
+    """Return the most words of a caption, or frames or windows of a clip, in the splits of a study."""
     parts = [part for part in (*material.learning(), material.validation) if part is not None]
     if of == "windows":
         return max(0 if part.videos.on_screen is None else part.videos.on_screen.mask.shape[1] for part in parts)
@@ -91,7 +91,7 @@ def longest(material: LearningInputs, of: Literal["words", "frames", "windows"])
 
 
 def from_the_start(recipe: Recipe, material: LearningInputs) -> Recipe:
-    """The recipe, for rows that are built in several ways.
+    """Return the recipe, for a study that trains matchers built in several ways.
 
     Raises:
         UsageError: training is to begin with a checkpoint, which is built in one way.

@@ -54,14 +54,14 @@ End = Literal["shortest", "longest"]
 
 @dataclass(frozen=True)
 class OneClass:
-    """A class that training and test have.
+    """A class of verb and noun that both splits have, with its mean length in each.
 
     Attributes:
         pair: its verb class and noun class.
         name: what captions call it.
-        train_mean: its mean length in training.
-        test_mean: likewise in test.
-        unit: of these.
+        train_mean: mean length of its clips in training.
+        test_mean: mean length of its clips in test.
+        unit: unit of both lengths.
     """
 
     pair: tuple[int, int]
@@ -72,13 +72,13 @@ class OneClass:
 
     @property
     def towards(self) -> End:
-        """Which clips have to go for training to be as long as test."""
+        """Return which training clips have to go for training to be as long as test."""
         return "shortest" if self.test_mean >= self.train_mean else "longest"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassSettings(StudySettings):
-    """Which class is looked at.
+    """Settings of a study that looks at one class.
 
     Attributes:
         action: the class, VERB,NOUN or what captions call it; None for the one most longer in test, or of whose
@@ -90,11 +90,11 @@ class ClassSettings(StudySettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassTrainingSettings(ClassSettings, TrainingSettings):
-    """Which class loses training clips."""
+    """Settings of a study that leaves out training clips of one class."""
 
 
 def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progress: Progress) -> Findings:
-    """Table 8: train with the shortest, with none and with the longest clips of a class left out.
+    """Make table 8: train with the shortest, with none and with the longest clips of a class left out.
 
     Raises:
         CorpusError: the clips have no classes, or no lengths.
@@ -122,7 +122,7 @@ def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progre
 
 
 def picked_class(train: Corpus, test: Corpus, asked: str | None) -> OneClass:
-    """The class that is asked for, or the one that is most longer in test of those with `FEWEST` training clips.
+    """Return the class that is named, or the one most longer in test of those with `FEWEST` training clips.
 
     Args:
         train: what is learned from.
@@ -180,7 +180,7 @@ def _kinds(chosen: OneClass, settings: ClassTrainingSettings) -> Variants:
 
 
 def without_end(corpus: Corpus, chosen: OneClass, end: End) -> Corpus:
-    """Training clips without as many of the shortest or the longest of a class as RmvOne leaves out of it.
+    """Leave out as many of the shortest or the longest training clips of a class as RmvOne does.
 
     Raises:
         UsageError: the class has no clip to spare.

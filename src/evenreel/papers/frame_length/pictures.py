@@ -49,15 +49,15 @@ Measured = Mapping[str, tuple[LengthMeasures, CheckedScores]]
 
 
 class ClassShown(NamedTuple):
-    """A class and what one system shows its captions; lengths are means.
+    """A class, and the clips that one system shows for its captions; lengths are means.
 
     Attributes:
-        system: its name.
-        name: of the class.
-        train: length in training.
-        test: length in test.
-        first: length of the first clips.
-        rank: median, of the first clip that answers.
+        system: name of the system.
+        name: name of the class.
+        train: length of the class in training.
+        test: length of the class in test.
+        first: length of the first clips of its captions.
+        rank: median rank of the first clip that answers a caption.
     """
 
     system: str
@@ -68,7 +68,7 @@ class ClassShown(NamedTuple):
     rank: float
 
     def told(self, unit: str) -> str:
-        """In a sentence."""
+        """Say the lengths in a sentence."""
         return (
             f"{self.system}: the class '{self.name}' is {self.train:,.1f} {unit} long in training and {self.test:,.1f} "
             f"in test; the first {MAIN} clips of its captions have {self.first:,.1f}."
@@ -79,7 +79,7 @@ _BARS_NOTE = "Point at a bar for its class."
 
 
 def discrepancies(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Figures 2 and 8: every class by how much longer it is in test, with its sign and without.
+    """Make figures 2 and 8: each class by how much longer it is in test, with its sign and without.
 
     Raises:
         CorpusError: the clips have no classes or no lengths, or the splits have no class in common.
@@ -103,7 +103,7 @@ def discrepancies(material: LengthInputs, settings: StudySettings, progress: Pro
 
 
 def spread(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Figures 7, 9a and 10a: quartiles of the lengths of training and test clips, without outliers and with them.
+    """Make figures 7, 9a and 10a: quartiles of the lengths of training and test clips.
 
     Raises:
         CorpusError: the clips have no lengths.
@@ -129,7 +129,7 @@ def spread(material: LengthInputs, settings: StudySettings, progress: Progress) 
 
 
 def shown_lengths(material: LengthRankingInputs, settings: ClassSettings, progress: Progress) -> Findings:
-    """Figures 1b, 6, 9b and 10b: lengths of a class in training, in test and of what its captions are shown.
+    """Make figures 1b, 6, 9b and 10b: lengths of a class in training, in test and among the clips ranked first.
 
     Raises:
         CorpusError: the clips have no classes or no lengths.
@@ -162,7 +162,7 @@ _SHOWN_NOTE = f"Returned first: each clip as often as it is among the first {MAI
 
 
 def strips(material: LengthRankingInputs, settings: QuerySettings, progress: Progress) -> Findings:
-    """Figures 5 and 11: how relevant the first clips of some captions are, and the first captions of their clips.
+    """Make figures 5 and 11: how relevant the first clips of some captions are, and the first captions of clips.
 
     Raises:
         CorpusError: the clips have no classes or no lengths.
@@ -200,7 +200,7 @@ _STRIP_NOTICE = "A few queries show what a ranking looks like, and prove nothing
 
 
 def _strip_effect(means: Mapping[str, float]) -> Effect:
-    """Of the last system less the first, text to video; with one system the mean itself."""
+    """Return the mean relevance of the last system less that of the first, text to video; of one system, its own."""
     of_text = [mean for part, mean in means.items() if part.endswith("text to video")]
     if len(of_text) == 1:
         return Effect(f"Mean relevance of the first {STRIP_DEPTH}, text to video", of_text[0])

@@ -32,7 +32,7 @@ _SHARE = "Captions ranked better less those ranked worse"
 
 
 class Moved(NamedTuple):
-    """How some captions move.
+    """How many captions rank better or worse after another training, and by how many ranks.
 
     Attributes:
         suspected: how many there were to draw from.
@@ -49,18 +49,18 @@ class Moved(NamedTuple):
 
     @property
     def drawn(self) -> int:
-        """How many captions were looked at."""
+        """Return how many captions were ranked again."""
         return self.better + self.worse + self.same
 
     @property
     def share(self) -> float:
-        """Those ranked better less those ranked worse, in percent."""
+        """Return the share of captions ranked better less that of captions ranked worse, in percent."""
         return 100 * (self.better - self.worse) / self.drawn
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSettings(TrainingSettings):
-    """Which classes are rare.
+    """Settings of a study that leaves rare classes out.
 
     Attributes:
         tail_classes: a csv of verbs or nouns with few training clips; again for both kinds; empty to find them by their
@@ -71,7 +71,7 @@ class SampleSettings(TrainingSettings):
 
 
 def samples(material: LearningInputs, settings: SampleSettings, progress: Progress) -> Findings:
-    """Ranks of suspected captions before and after RmvAll, and after RmvRand.
+    """Rank suspected captions before and after RmvAll, and after RmvRand (section B).
 
     Raises:
         CorpusError: the clips have no classes or lengths, or no caption is suspected.
@@ -117,7 +117,7 @@ def _told(moved: Moved) -> str:
 
 
 def compared(before: LengthMeasures, after: LengthMeasures, rows: NDArray[np.int64]) -> Moved:
-    """How some captions move from one ranking to another, of as many as are suspected in the first."""
+    """Count how captions move from one ranking to another."""
     change = after.first.rank[rows] - before.first.rank[rows]
     suspected = 0 if before.failures is None else len(before.failures.suspected)
     return Moved(
@@ -131,7 +131,7 @@ def compared(before: LengthMeasures, after: LengthMeasures, rows: NDArray[np.int
 
 
 def drawn(before: LengthMeasures, seed: int) -> NDArray[np.int64]:
-    """Up to `MOST` of the captions that are suspected, ascending.
+    """Draw up to `MOST` of the captions that are suspected of being missed for their length, ascending.
 
     Raises:
         CorpusError: none is.

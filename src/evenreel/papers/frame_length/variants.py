@@ -25,25 +25,25 @@ MINED = {"RAN": "ran", "RANP": "ranp"}
 
 
 def against_trimming(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 1: every correction beside the baseline."""
+    """Return the rows of table 1: every correction beside the baseline."""
     recipe = settings.recipe
     rows = {RMV_RAND: trimmed(recipe, "random"), RMV_ALL: trimmed(recipe, "all")}
     return beside(plain(recipe), rows | {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
 
 
 def against_mining(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 2: losses that know degrees of relevance, with and without the backdoor adjustment."""
+    """Return the rows of table 2: RAN and RANP, with and without the backdoor adjustment."""
     return _each_with_backdoor({name: mined(settings.recipe, mining) for name, mining in MINED.items()})
 
 
 def with_mining(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Tables 3 and 9: the baseline and these losses, with and without the backdoor adjustment."""
+    """Return the rows of tables 3 and 9: the baseline, RAN and RANP, with and without the backdoor adjustment."""
     rows = {name: mined(settings.recipe, mining) for name, mining in MINED.items()}
     return _each_with_backdoor({BASELINE: settings.recipe} | rows)
 
 
 def divisions(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 4: how training clips are divided, into how many strata, and what one stratum gives alone."""
+    """Return the rows of table 4: training clips divided in several ways, and one stratum alone."""
     recipe = settings.recipe
     chosen = _members(recipe)
     equal = replace(chosen, count=2, split="equal", fraction=None, thresholds=(), longest_first=False)
@@ -59,7 +59,7 @@ def divisions(material: LearningInputs, settings: TrainingSettings) -> Variants:
 
 
 def without_streams(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 6: each stream of the features left out in turn."""
+    """Return the rows of table 6: each stream of the features left out in turn."""
     streams = settings.recipe.data.streams or tuple(material.streams)
     if len(streams) < 2:
         raise UsageError(
@@ -76,7 +76,7 @@ def without_streams(material: LearningInputs, settings: TrainingSettings) -> Var
 
 @dataclass(frozen=True, kw_only=True)
 class BaseSettings(TrainingSettings):
-    """Which base models are trained.
+    """Settings of a study that trains several base models.
 
     Attributes:
         bases: a matcher that is trained; again for more.
@@ -86,7 +86,7 @@ class BaseSettings(TrainingSettings):
 
 
 def other_matchers(material: LearningInputs, settings: BaseSettings) -> Variants:
-    """Table 7: other base models, with and without the backdoor adjustment."""
+    """Return the rows of table 7: other base models, with and without the backdoor adjustment."""
     if strange := [name for name in settings.bases if name not in MATCHERS]:
         raise UsageError(f"No matcher is called {strange[0]!r}; there are {', '.join(MATCHERS)}.")
     if material.start is not None:
@@ -97,13 +97,13 @@ def other_matchers(material: LearningInputs, settings: BaseSettings) -> Variants
 
 
 def with_ensemble(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 10: the backdoor adjustment beside as many models that learn from all clips."""
+    """Return the rows of table 10: the backdoor adjustment beside as many models of all clips."""
     recipe = settings.recipe
     return beside(plain(recipe), {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
 
 
 def fine_tuned_strata(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """The failure method (section C.4): members that begin with a model of all clips, beside one of as many steps."""
+    """Return the rows of the failure method (section C.4): strata that begin with a model of all clips."""
     recipe = settings.recipe
     members = replace(_members(recipe), begin="full")
     times = 1 + (members.count if members.steps == "full" else 1)
@@ -112,7 +112,7 @@ def fine_tuned_strata(material: LearningInputs, settings: TrainingSettings) -> V
 
 
 def controls(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Not in the paper: what of the adjustment is fewer steps, what fewer clips, and what the division by length.
+    """Return rows that part what fewer steps, fewer clips and the division by length do; not in the paper.
 
     From the baseline to strata at random is what division costs, from these to strata by length what length adds; rows
     of more steps are compared with a baseline of as many.
@@ -134,14 +134,14 @@ def controls(material: LearningInputs, settings: TrainingSettings) -> Variants:
 
 
 def longer(recipe: Recipe, times: int) -> Recipe:
-    """The base model alone, trained for a multiple of its epochs or steps."""
+    """Return the recipe of the base model alone, trained for a multiple of its epochs or steps."""
     loop = recipe.loop
     steps, epochs = (None if count is None else times * count for count in (loop.steps, loop.epochs))
     return plain(replace(recipe, loop=replace(loop, steps=steps, epochs=epochs)))
 
 
 def longer_row(times: int) -> str:
-    """The row of a baseline that is trained for longer.
+    """Name the row of a baseline that is trained for longer.
 
     >>> longer_row(2)
     'baseline, 2 times as long'
@@ -150,41 +150,41 @@ def longer_row(times: int) -> str:
 
 
 def shared_encoder(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Not in the paper: what a single encoder with a head for each stratum keeps of the gain, with one gallery."""
+    """Return rows with one encoder that has a head for each stratum, and one gallery; not in the paper."""
     recipe = settings.recipe
     heads = replace(backdoor(recipe), members=replace(_members(recipe), form="heads", at_once=1))
     return beside(plain(recipe), {BACKDOOR: backdoor(recipe), "shared encoder": heads})
 
 
 def plain(recipe: Recipe) -> Recipe:
-    """The base model alone."""
+    """Return the recipe of the base model alone."""
     return replace(recipe, trim=None, members=None)
 
 
 def trimmed(recipe: Recipe, rule: Literal["all", "random"]) -> Recipe:
-    """RmvAll or RmvRand, as the recipe trims, or by the preset that comes near the published number of clips."""
+    """Return the recipe with RmvAll or RmvRand, as it trims itself or by the preset near the published count."""
     return replace(recipe, trim=replace(recipe.trim or Trim(), rule=rule), members=None)
 
 
 def backdoor(recipe: Recipe) -> Recipe:
-    """The backdoor adjustment, as the recipe divides clips, or in two adjusted strata."""
+    """Return the recipe with the backdoor adjustment, as it divides clips itself or in two adjusted strata."""
     return divided(recipe, _members(recipe))
 
 
 def divided(recipe: Recipe, members: Members) -> Recipe:
-    """The base model on each of some strata."""
+    """Return the recipe of the base model on each of some strata."""
     return replace(recipe, trim=None, members=members)
 
 
 def ensemble(recipe: Recipe) -> Recipe:
-    """As many models as the backdoor adjustment has, each of all clips."""
+    """Return the recipe of as many models as the backdoor adjustment has, each of all clips."""
     chosen = _members(recipe)
     members = Members(by="seed", count=chosen.count, fusion="uniform", standardise=chosen.standardise)
     return replace(recipe, trim=None, members=replace(members, at_once=chosen.at_once))
 
 
 def mined(recipe: Recipe, mining: str) -> Recipe:
-    """The base model with another choice of negatives and positives.
+    """Return the recipe of the base model with another choice of negatives and positives.
 
     Raises:
         UsageError: the matcher's loss has no such choice.

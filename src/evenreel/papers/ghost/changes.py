@@ -37,7 +37,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class VariantFigures:
-    """Preferences of models with one thing changed.
+    """Source preferences of models with one thing changed, and how much each change does.
 
     Attributes:
         figures: figures of every variant.

@@ -40,7 +40,7 @@ PLAIN = "plain"
 
 
 def debiased_training(material: LearningInputs, settings: GroupSettings, progress: Progress) -> Findings:
-    """Table 6: every preset beside plain fine-tuning, on every group of generated clips."""
+    """Make table 6: every debiasing preset beside plain fine-tuning, on every group of generated clips."""
     data = replace(settings.recipe.data, generated_group=settings.group)
     plain = replace(settings.recipe, data=data, debias=None)
     kinds: dict[str, Recipe] = {PLAIN: plain} | {

@@ -26,7 +26,7 @@ OF_GALLERY, OF_TRAINING = "without that of the gallery", "without that of the tr
 
 
 def removed_direction(material: DirectionInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Rankings of every model as they are and without the source direction."""
+    """Rank clips by every model as it is and without the source direction in its captions."""
 
     @lru_cache(maxsize=1)
     def of_model(model: Model) -> list[tuple[str, ScoreBlocks]]:
@@ -51,7 +51,7 @@ def removed_direction(material: DirectionInputs, settings: StudySettings, progre
 
 
 def source_directions(corpus: Corpus, clips: EmbeddingTable) -> NDArray[np.float32]:
-    """An orthonormal basis (D, R) of what sets each generator's clips apart from real ones, by a model's vectors.
+    """Return an orthonormal basis (D, R) of what sets each generator's clips apart from real ones.
 
     Raises:
         UsageError: there are too few clips of a side.

@@ -42,7 +42,7 @@ Sweep = Mapping[float, Mapping[str, Interval]]
 
 @dataclass(frozen=True, eq=False)
 class GalleryDraws:
-    """What was counted in G galleries: (G,) sums over captions.
+    """What was counted in each of G galleries, (G,) sums over captions.
 
     Attributes:
         first: chances that the clip in the first place is generated.
@@ -56,7 +56,7 @@ class GalleryDraws:
 
 
 def gallery_share(material: RankingInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Share of generated clips in the gallery against their share of the first results, and R@1 of both kinds."""
+    """Measure first places and R@1 in galleries with a growing share of generated clips."""
     groups, systems = list(groups_in(material.test)), material.systems()
     sweeps: dict[tuple[str, str], Sweep] = {}
     notices: dict[str, None] = {}
@@ -81,7 +81,7 @@ def gallery_share(material: RankingInputs, settings: StudySettings, progress: Pr
 
 
 def swept(paired: PairedScores, settings: StudySettings) -> Sweep:
-    """The figures of all shares, mean over seeds."""
+    """Measure galleries of all shares, as means over seeds."""
     pairs = len(paired.real)
     replaced = np.stack([draw_replaced(pairs, share, seed) for share in SHARES for seed in range(settings.seeds)])
     counted = count_galleries(paired, replaced, settings.audit.band_bytes)
@@ -90,7 +90,7 @@ def swept(paired: PairedScores, settings: StudySettings) -> Sweep:
 
 
 def draw_replaced(pairs: int, share: float, seed: int) -> NDArray[np.bool_]:
-    """(n,) which pairs are held by their mirror.
+    """Draw which of n pairs are held by their mirror, (n,).
 
     >>> [int(draw_replaced(10, share, seed=0).sum()) for share in (0.0, 0.25, 1.0)]
     [0, 2, 10]
@@ -144,7 +144,7 @@ def _figures(counted: GalleryDraws, rows: NDArray[np.int64], confidence: float) 
 
 
 def _excess(sweep: Sweep) -> Interval:
-    """In points, at equal numbers of both."""
+    """Return the first places of generated clips beyond their half of the gallery, in points."""
     at, half = sweep[MIDDLE][FIRST], 100 * MIDDLE
     low, high = (None if end is None else end - half for end in (at.low, at.high))
     return Interval(at.value - half, low, high)

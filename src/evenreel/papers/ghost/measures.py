@@ -43,7 +43,7 @@ WIN_RATE = ("win rate", "%")
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """What is measured of one system with one group of generated clips.
+    """Source measures of one system with one group of generated clips.
 
     Attributes:
         values: by row (a key of `ROWS`, or `WIN_RATE`) and metric.
@@ -58,7 +58,7 @@ class Figures:
 
     @property
     def numbers(self) -> dict[tuple[str, str], float]:
-        """The figures without their intervals."""
+        """Return the figures without their intervals."""
         return {key: figure.value for key, figure in self.values.items()}
 
 
@@ -70,12 +70,12 @@ _FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
 
 
 def measured(scores: ScoreBlocks, corpus: Corpus, group: str, audit: AuditSettings) -> Figures:
-    """The figures of one system with one group of generated clips."""
+    """Measure one system with one group of generated clips."""
     return figures_of(measure_source(scores, corpus, group, audit))
 
 
 def figures_of(measures: SourceMeasures) -> Figures:
-    """An audit's measures under one kind of key."""
+    """Bring the measures of the source audit under one kind of key."""
     rows = {**measures.figures, **measures.deltas}
     found = {(row, metric): figure for row, metrics in rows.items() for metric, figure in metrics.items()}
     return Figures({**found, WIN_RATE: measures.win_rate}, measures.notices)
@@ -100,12 +100,12 @@ def _ends(row: str, metric: str) -> tuple[float, float]:
 
 
 def notices_of(every: Iterable[Figures]) -> tuple[str, ...]:
-    """What was left out, each sentence once."""
+    """Return the notices of all figures, each sentence once."""
     return tuple(dict.fromkeys(notice for figures in every for notice in figures.notices))
 
 
 def paper_table(title: str, labels: Sequence[str], rows: Rows) -> AuditTable:
-    """Seven rows for each system, as the paper prints them.
+    """Make a table of seven rows for each system, as the paper prints them.
 
     Args:
         title: of the table.
@@ -126,7 +126,7 @@ def _value(figure: Interval | None) -> float | None:
 
 
 def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = "") -> AuditTable:
-    """A row for each system: the preference, the win rate and what is found of real clips alone, with intervals."""
+    """Make a row for each system: preference, win rate and recall among real clips alone, with intervals."""
     shown = {
         MAIN: PREFERENCE,
         ("normalized", "R@1"): "Normalized Δ R@1",

@@ -35,14 +35,14 @@ _UNKNOWN = ClipFacts(pl.DataFrame(schema={"clip_id": pl.String(), **FACT_COLUMNS
 
 
 def benchmark(material: PairInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Table 1: clips of each group and split, what their files say, and their similarity to the real ones."""
+    """Make table 1: clips of each group and split, their files, and their similarity to the real ones."""
     found = _overview(material, settings)
     figures = _figures(found) if found.pairs["similarity"].is_not_nan().any() else ()
     return _findings(found, material, figures)
 
 
 def similarity(material: PairInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Figure 2: how the similarities of pairs are spread.
+    """Make figure 2: how the similarities of pairs are spread.
 
     Raises:
         UsageError: there are no features.
@@ -80,7 +80,7 @@ def _overview(material: PairInputs, settings: StudySettings) -> Overview:
 
 
 def _cosines(material: PairInputs) -> NDArray[np.float64]:
-    """Of all pairs of the corpus; NaN where nobody has features of them."""
+    """Return the similarity of each pair of the corpus; NaN for a pair without features."""
     pairs = counterparts(material.whole)
     found = np.full(pairs.height, np.nan)
     for part in (material.features, material.train):

@@ -36,7 +36,7 @@ View = Callable[[VideoFeatures, Collection[str]], VideoFeatures]
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSettings(StudySettings):
-    """Which frames are moved.
+    """Settings of a study that moves frames.
 
     Attributes:
         stage: move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video).
@@ -48,7 +48,7 @@ class FrameSettings(StudySettings):
 
 
 def frame_order(material: ModelInputs, settings: FrameSettings, progress: Progress) -> Findings:
-    """Table 4: frames in random and reverse order, of all clips and of generated ones alone."""
+    """Make table 4: frames in random and reverse order, of all clips and of generated ones alone."""
     views = {AS_IT_IS: _ordered("original", settings)}
     for order in ("random", "reversed"):
         views[f"{order}, both"] = _ordered(order, settings)
@@ -63,7 +63,7 @@ def frame_order(material: ModelInputs, settings: FrameSettings, progress: Progre
 
 
 def one_frame(material: ModelInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Table 5: one frame of each clip, so that nothing but how clips look is left."""
+    """Make table 5: one frame of each clip, so that nothing but how clips look is left."""
     views: dict[str, View] = {AS_IT_IS: lambda videos, generated: videos}
     views |= {f"{which} frame": partial(_one, which, settings.audit.seed) for which in ("middle", "first", "random")}
     return _findings(_probed(views, material, settings, progress), "a single frame", material, ())

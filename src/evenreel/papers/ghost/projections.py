@@ -51,7 +51,7 @@ COMPARED = (
 
 
 def projected(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
-    """Vectors of the first seed, with frames in order and in random order."""
+    """Make figure 5: vectors of clips before and after debiasing, with frames in order and in random order."""
     paired = paired_clips(material, settings)
     (models,) = trained_models(material, replace(settings, seeds=1), progress)
     sets = {order: vector_sets(encoded(models, paired, order, settings), paired) for order in ORDERS}
@@ -72,7 +72,7 @@ def projected(material: LearningInputs, settings: VectorSettings, progress: Prog
 
 
 def vector_sets(vectors: Mapping[str, EmbeddingTable], paired: Paired) -> dict[str, NDArray[np.float64]]:
-    """What the figure and the table are about, pair by pair."""
+    """Return the (n, D) vectors and their differences that the figure and the table compare, pair by pair."""
     found: dict[str, NDArray[np.float64]] = {}
     for kind, letter in ((ORIGINAL, "h"), (DEBIASED, "h^d")):
         found |= {f"{letter} {side}": vectors[kind].of(paired.of(side)).values.astype(np.float64) for side in SIDES}

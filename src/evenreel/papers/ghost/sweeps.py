@@ -39,7 +39,7 @@ PANELS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ShareSettings(GroupSettings):
-    """How much is replaced.
+    """Settings of a study that replaces a share of the training clips by their mirrors.
 
     Attributes:
         shares: share of generated clips in training; give two or more, from the least to the most.
@@ -54,7 +54,7 @@ class ShareSettings(GroupSettings):
 
 
 def training_share(material: LearningInputs, settings: ShareSettings, progress: Progress) -> Findings:
-    """Replace a share of the real training clips by their mirrors, and measure what training on them does."""
+    """Make figure 3: train with a growing share of generated clips, and measure the preference."""
     found = compared(
         {name_of(share): mixed(settings, share) for share in settings.shares}, material, settings, progress
     )
@@ -84,7 +84,7 @@ def training_share(material: LearningInputs, settings: ShareSettings, progress: 
 
 
 def name_of(share: float) -> str:
-    """What a share is called in tables and folders.
+    """Name a share of generated clips, for tables and folders.
 
     >>> name_of(0.2)
     '20 % generated'
@@ -93,7 +93,7 @@ def name_of(share: float) -> str:
 
 
 def mixed(settings: ShareSettings, share: float) -> Recipe:
-    """The study's recipe with a share of generated clips in training."""
+    """Return the study's recipe with a share of generated clips in training."""
     data = replace(settings.recipe.data, generated_share=share, generated_group=settings.group)
     return replace(settings.recipe, data=data)
 

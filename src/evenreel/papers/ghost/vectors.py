@@ -68,7 +68,7 @@ NAMES: Mapping[FrameOrder, str] = {"original": "p", "random": "p-random"}
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """One seed's models beside the one that they began as.
+    """The models of one seed, beside the one that they began as.
 
     Attributes:
         original: before training.
@@ -83,7 +83,14 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """A test split with the ids of real clips and of their mirrors, pair by pair."""
+    """A test split with its pairs of real clips and their mirrors.
+
+    Attributes:
+        part: test split with features.
+        group: name of the group of generated clips.
+        real: ids of the real clips, one a pair.
+        generated: ids of their mirrors, pair by pair.
+    """
 
     part: CorpusPart
     group: str
@@ -91,32 +98,32 @@ class Paired:
     generated: tuple[str, ...]
 
     def of(self, source: Source) -> tuple[str, ...]:
-        """The ids of one side, `real` or `generated`."""
+        """Return the clip ids of one side, `real` or `generated`."""
         return self.real if source == "real" else self.generated
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorSettings(GroupSettings, FrameSettings):
-    """How models are trained whose vectors are compared, and in which order they see frames."""
+    """Settings of a study that compares vectors of trained models, and the order in which these see frames."""
 
 
 def p_vector(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
-    """Table 7."""
+    """Make table 7: the p-vector of clips in order, added to real clips."""
     return _study(("original",), material, settings, progress)
 
 
 def p_random(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
-    """Table 8, against the baseline of Table 7."""
+    """Make table 8: the p-vector of clips with frames in random order, on the baseline of table 7."""
     return _study(("random",), material, settings, progress)
 
 
 def p_both(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
-    """Figure 4: both on one baseline."""
+    """Make figure 4: both p-vectors on one baseline."""
     return _study(("original", "random"), material, settings, progress)
 
 
 def trained_models(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Iterator[Trained]:
-    """The models of one seed after the other."""
+    """Yield the models of one seed after the other."""
     data = replace(settings.recipe.data, generated_group=settings.group)
     control = replace(settings.recipe, data=data, debias=None)
     debiased = replace(control, debias=settings.recipe.debias or PRESETS["release"])
@@ -129,7 +136,7 @@ def trained_models(material: LearningInputs, settings: VectorSettings, progress:
 
 
 def paired_clips(material: LearningInputs, settings: VectorSettings) -> Paired:
-    """The pairs of the study's group of generated clips that have features."""
+    """Return the pairs of the study's group of generated clips that have features."""
     _, test = material.learning()
     group = one_group(test.corpus, settings.group)
     pairs = counterparts(test.corpus, group).unique("clip_id", keep="first", maintain_order=True)
@@ -137,21 +144,21 @@ def paired_clips(material: LearningInputs, settings: VectorSettings) -> Paired:
 
 
 def in_order(videos: VideoFeatures, order: FrameOrder, settings: VectorSettings) -> VideoFeatures:
-    """Videos as both models see them when their vectors are compared."""
+    """Return videos in the frame order in which both models see them when their vectors are compared."""
     if order == "original" and settings.frames is None:
         return videos
     return reordered(videos, order, stage=settings.stage, take=settings.frames, seed=settings.audit.seed)
 
 
 def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: VectorSettings) -> dict[str, EmbeddingTable]:
-    """Vectors of the split's clips by each model, which see their frames in an order."""
+    """Encode the split's clips by each model, with frames in an order."""
     videos = in_order(paired.part.videos, order, settings)
     by_kind = {ORIGINAL: models.original, DEBIASED: models.debiased, CONTROL: models.control}
     return {kind: video_vectors(matcher, videos) for kind, matcher in by_kind.items()}
 
 
 def moves(sets: Mapping[str, EmbeddingTable], kind: str, paired: Paired, form: PVector) -> NDArray[np.float64]:
-    """(n, D) p_i of one side of the pairs, from the original model to another one."""
+    """Return how the vectors of one side of the pairs move from the original model to another, p_i (n, D)."""
     ids = paired.of(form.source)
     return p_vectors(sets[ORIGINAL].of(ids).values, sets[kind].of(ids).values, form.normalised)
 
@@ -207,7 +214,7 @@ def _variants(
 
 
 class Likeness(NamedTuple):
-    """How alike the p_i of one side of the pairs are, see `evenreel.debias.source.vector.Alike`."""
+    """How alike the moves p_i of one side of the pairs are, see `evenreel.debias.source.vector.Alike`."""
 
     length: float
     cosine: float

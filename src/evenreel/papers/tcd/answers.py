@@ -35,15 +35,15 @@ PARTS = {"video": "S_TV", "ocr": "S_TO", "hybrid": "S_TH"}
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """One of the first clips of a caption.
+    """One of the clips that a system ranks first for a caption.
 
     Attributes:
-        clip: its id.
+        clip: id of the clip.
         right: whether the caption describes it.
-        score: of the two.
-        parts: of the score, by the matcher's names; empty where the system does not tell.
-        words: on its signs, as far as the system was given them.
-        picture: its middle frame.
+        score: score of the caption and the clip.
+        parts: parts of the score by the matcher's names; empty where it has none.
+        words: words on its signs, as far as the system was given them.
+        picture: middle frame of the clip.
     """
 
     clip: str
@@ -56,13 +56,13 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A caption, and what one system answers it with.
+    """A caption with the clips that one system ranks first for it.
 
     Attributes:
-        system: its name.
-        caption: as it is written.
-        rank: of the clip that it describes.
-        first: the clips that come first.
+        system: name of the system.
+        caption: text of the caption.
+        rank: rank of the clip that the caption describes.
+        first: clips that rank first.
     """
 
     system: str
@@ -72,7 +72,7 @@ class Answered:
 
 
 def first_answers(material: TextPictureInputs, settings: QuerySettings, progress: Progress) -> Findings:
-    """The first clips of some captions, and why they come first.
+    """Make figure 4: the first clips of some captions, with the parts of their scores and their words.
 
     Raises:
         UsageError: there is no model, no on-screen text or no way to look at clips; a caption is not in the split.
@@ -108,12 +108,12 @@ def first_answers(material: TextPictureInputs, settings: QuerySettings, progress
 
 
 def part_scores(model: Model, row: int, columns: Sequence[int]) -> list[dict[str, float]]:
-    """What the scores of a caption with some clips are made of, by the matcher's names; nothing where it does not tell.
+    """Return the parts of a caption's scores with some clips, by the matcher's names; empty where it has none.
 
     Args:
-        model: any.
-        row: of the caption in the model's features.
-        columns: of the clips there.
+        model: any model.
+        row: row of the caption in the model's features.
+        columns: columns of the clips there.
     """
     matcher, part = model.matcher, model.part
     caption = encode_texts(matcher, texts_of(part.texts, (part.texts.ids[row],)))
@@ -123,7 +123,7 @@ def part_scores(model: Model, row: int, columns: Sequence[int]) -> list[dict[str
 
 
 def words_of(text: ClipText) -> str:
-    """The words in the windows of a clip, each once whatever its case, in the order in which they appear.
+    """Return the words in the windows of a clip, each once whatever its case, in the order they appear.
 
     >>> words_of(ClipText((), ("There are scene texts: Gate 12 in this frame.", "", "GATE 9")))
     'Gate 12 9'

@@ -47,11 +47,11 @@ _PAIRS, _TIMED = 64, 5
 
 @dataclass(frozen=True)
 class Timed:
-    """What was measured once.
+    """Times of one matcher, measured once.
 
     Attributes:
-        step_s: a training step.
-        pair_s: scoring one pair of many.
+        step_s: time of a training step.
+        pair_s: time to score one pair of many.
     """
 
     step_s: float
@@ -59,7 +59,7 @@ class Timed:
 
 
 def reading_costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Table 8: tokens, parameters, multiply-adds and times.
+    """Make table 8: tokens, parameters, multiply-adds and times.
 
     Raises:
         UsageError: the recipe trains another matcher, or the features have no on-screen text.
@@ -142,7 +142,7 @@ def _seconds(work: Callable[[], None]) -> float:
 
 
 def _slower(times: Mapping[str, Sequence[Timed]]) -> list[float]:
-    """Of each seed, how much longer a step of tcd takes, in percent."""
+    """Return how much longer a step of tcd takes with each seed, in percent."""
     pairs = zip(times[TCD], times[BESIDE], strict=True)
     return [100 * (own.step_s / other.step_s - 1) for own, other in pairs]
 

@@ -42,7 +42,7 @@ Counts = Mapping[str, NDArray[np.int64]]
 
 
 def token_balance(material: FeatureInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Count words on screen, frames and windows of the clips that are searched.
+    """Make figure 1: count on-screen words, frames and windows of the clips that are searched.
 
     Raises:
         UsageError: there are no features, or none of on-screen text.
@@ -66,7 +66,7 @@ def token_balance(material: FeatureInputs, settings: StudySettings, progress: Pr
 
 
 def searched_text(material: FeatureInputs) -> CorpusPart:
-    """The clips that are searched, with what is written in them.
+    """Return the clips that are searched, with their on-screen text.
 
     Raises:
         UsageError: nobody read it.
@@ -78,7 +78,7 @@ def searched_text(material: FeatureInputs) -> CorpusPart:
 
 
 def read_texts(part: CorpusPart) -> Mapping[str, ClipText]:
-    """What is written in each clip, by its id.
+    """Read the on-screen text of each clip, by its id.
 
     Raises:
         UsageError: nobody says.
@@ -90,7 +90,7 @@ def read_texts(part: CorpusPart) -> Mapping[str, ClipText]:
 
 
 def token_counts(part: CorpusPart) -> Counts:
-    """How many tokens of each kind every clip has; raises as `read_texts`."""
+    """Count the tokens of each kind that every clip has; raises as `read_texts`."""
     texts, videos = read_texts(part), part.videos
     times_s = [own[mask] for own, mask in zip(videos.times_s, videos.frame_mask, strict=True)]
     rows = [(texts[name], own_s) for name, own_s in zip(videos.ids, times_s, strict=True)]
@@ -122,7 +122,7 @@ def _table(counts: Counts) -> AuditTable:
 
 
 def pairs_of_tokens(counts: Counts) -> AuditTable:
-    """Pairs of tokens that attention over frames and words looks at, which grow with the square."""
+    """Make a table of the pairs of tokens that attention over frames and words looks at."""
     frames, whole = counts[FRAMES], counts[FRAMES] + counts[WINDOWS]
     kinds = {"windows (tcd)": whole} | {
         f"{name}, one by one": frames + counts[name] for name in (DISTINCT, ON_SIGNS, IN_FRAMES)

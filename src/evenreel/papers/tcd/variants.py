@@ -54,7 +54,7 @@ EMPTY_SAID, ALL_PRINTED = "empty windows say so", "all as printed"
 
 
 def with_windows(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 1: other matchers with and without windows of on-screen text among the frames, and tcd."""
+    """Return the rows of table 1: other matchers with and without windows of on-screen text, and TCD."""
     recipe = tcd_of(material, settings)
     kinds: Variants = {}
     for name in BASES:
@@ -64,33 +64,33 @@ def with_windows(material: LearningInputs, settings: TrainingSettings) -> Varian
 
 
 def among_frames(recipe: Recipe) -> Recipe:
-    """The recipe with on-screen windows among the frames, for matchers that know nothing of windows."""
+    """Return the recipe with on-screen windows among the frames, for matchers that know nothing of windows."""
     if recipe.adapter is None:
         return replace(recipe, adapter=AdapterSettings("none", windows=True))
     return replace(recipe, adapter=replace(recipe.adapter, windows=True))
 
 
 def modules(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 2: clues, co-attention and calibration."""
+    """Return the rows of table 2: TCD with and without clues, co-attention and calibration."""
     recipe = tcd_of(material, settings)
     none = changed(recipe, NO_CTCD | NO_ATTENTION | NO_HSC)
     return beside(none, {name: changed(recipe, switches) for name, switches in MODULES.items()})
 
 
 def without_words(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 3: with and without on-screen text; what has none stands for nothing, or says that it has none."""
+    """Return the rows of table 3: TCD with and without on-screen words."""
     recipe = tcd_of(material, settings, rewords=True)
     return beside(recipe, {WORDLESS: worded(recipe, ratio=0.0), SAID: worded(recipe, ratio=0.0, empty="caption")}, TCD)
 
 
 def word_ratios(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 4: a share of the words on screen."""
+    """Return the rows of table 4: TCD with a share of the on-screen words."""
     recipe = tcd_of(material, settings, rewords=True)
     return beside(recipe, {ratio_row(ratio): worded(recipe, ratio=ratio) for ratio in RATIOS}, TCD)
 
 
 def ratio_row(ratio: float) -> str:
-    """The row of a share of the words.
+    """Name the row of a share of the on-screen words.
 
     >>> ratio_row(0.0), ratio_row(0.4), ratio_row(1.0)
     ('no words', '40 % of the words', 'tcd')
@@ -99,7 +99,7 @@ def ratio_row(ratio: float) -> str:
 
 
 def wordless_modules(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 5: modules left out where no window has words, and each says so, as in the paper."""
+    """Return the rows of table 5: parts of TCD left out where no window has words."""
     recipe = worded(tcd_of(material, settings, rewords=True), ratio=0.0, empty="caption")
     rows: dict[str, dict[str, Any]] = {
         "co-attention": NO_ATTENTION,
@@ -113,25 +113,25 @@ def wordless_modules(material: LearningInputs, settings: TrainingSettings) -> Va
 
 
 def fusions(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 6: what makes one vector of frames and windows."""
+    """Return the rows of table 6: ways to make one vector of frames and windows."""
     recipe = tcd_of(material, settings)
     return beside(recipe, {name.replace("_", " "): changed(recipe, {"fusion": name}) for name in FUSIONS}, TCD)
 
 
 def match_subsets(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 7: what a caption is compared with."""
+    """Return the rows of table 7: what a caption is compared with."""
     recipe = tcd_of(material, settings)
     return beside(recipe, {f"match {' + '.join(parts)}": changed(recipe, {"matches": parts}) for parts in SUBSETS}, TCD)
 
 
 def calibration_weights(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 9: the weight of calibration; the paper's is in the middle."""
+    """Return the rows of table 9: the weight of calibration, with the paper's in the middle."""
     recipe = changed(tcd_of(material, settings), {"lambda_hsc": 0.1})
     return beside(recipe, {weight_row(weight): changed(recipe, {"lambda_hsc": weight}) for weight in LAMBDAS}, TCD)
 
 
 def weight_row(weight: float) -> str:
-    """The row of a weight of calibration.
+    """Name the row of a weight of calibration.
 
     >>> weight_row(0.1), weight_row(5.0)
     ('tcd', 'lambda_hsc 5')
@@ -140,7 +140,7 @@ def weight_row(weight: float) -> str:
 
 
 def conditions(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Table 10: on-screen text, frames and both, each weighed by the caption or not."""
+    """Return the rows of table 10: on-screen text, frames and both, each weighed by the caption or not."""
     recipe = tcd_of(material, settings)
     kinds: Variants = {}
     for modality, name in (("ocr", "ocr alone"), ("video", "video alone"), ("both", TCD)):
@@ -150,7 +150,7 @@ def conditions(material: LearningInputs, settings: TrainingSettings) -> Variants
 
 
 def calibrations(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Figure 3: calibration by cycles, by pairs of the same moment, and none."""
+    """Return the rows of figure 3: calibration by cycles, by pairs of the same moment, and none."""
     recipe = tcd_of(material, settings)
     rows = {CONTRASTIVE: changed(recipe, {"calibration": "contrastive"}), TCD: recipe}
     return {UNCALIBRATED: Variant(changed(recipe, NO_HSC))} | {
@@ -159,7 +159,7 @@ def calibrations(material: LearningInputs, settings: TrainingSettings) -> Varian
 
 
 def readings_of_the_paper(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Not in the paper: its formulas as they are printed, where we read them otherwise, one by one and together."""
+    """Return rows with formulas as they are printed, one by one and together; not in the paper."""
     recipe = tcd_of(material, settings, rewords=True)
     rows = {name: changed(recipe, own) for name, own in READINGS.items()}
     said = worded(recipe, empty="caption")
@@ -167,7 +167,7 @@ def readings_of_the_paper(material: LearningInputs, settings: TrainingSettings) 
 
 
 def misread_words(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Not in the paper: words on screen that are read wrong, in the test split or everywhere."""
+    """Return rows with on-screen words that are read wrong, in test or everywhere; not in the paper."""
     recipe = tcd_of(material, settings, rewords=True)
     wrong = {
         f"{100 * rate:g} % wrong in {where}": worded(recipe, char_errors=rate, splits=splits)
@@ -182,13 +182,13 @@ def misread_words(material: LearningInputs, settings: TrainingSettings) -> Varia
 
 
 def worded(recipe: Recipe, **changes: Any) -> Recipe:
-    """The recipe with other words on screen; those of the features where nothing is changed any more."""
+    """Return the recipe with other on-screen words; those of the features where nothing is changed any more."""
     words = replace(recipe.data.words or WordChanges(), **changes)
     return replace(recipe, data=replace(recipe.data, words=None if words.changes_nothing else words))
 
 
 def tcd_of(material: LearningInputs, settings: TrainingSettings, *, rewords: bool = False) -> Recipe:
-    """The recipe, whose matcher is tcd, with all of its settings written down and types for the longest clip.
+    """Return the study's recipe of tcd, with every setting written out and room for the longest clip.
 
     Args:
         material: with on-screen text.
@@ -217,7 +217,7 @@ def tcd_of(material: LearningInputs, settings: TrainingSettings, *, rewords: boo
 
 
 def check_text(part: CorpusPart, split: str) -> None:
-    """Refuse, before anything is trained, a corpus that has nothing to read.
+    """Refuse, before anything is trained, a corpus without on-screen text.
 
     Raises:
         UsageError: its features have no on-screen text, or every window is empty.

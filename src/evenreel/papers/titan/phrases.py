@@ -46,17 +46,17 @@ JUDGES = ("source model", "correction, from the source", "correction, on the tar
 
 @dataclass(frozen=True, kw_only=True)
 class PhraseSettings(QuerySettings, AdaptationSettings):
-    """How models learn from a stream, and whose phrases are shown."""
+    """Settings of a study that shows phrases of captions by models that learn from a stream."""
 
 
 class Judged(NamedTuple):
-    """A phrase, or the whole caption, with a clip.
+    """A phrase, or the whole caption, with its scores for a clip.
 
     Attributes:
-        phrase: as it was read.
-        score: of the source model.
+        phrase: text of the phrase.
+        score: score of the source model.
         before: probability by the correction as the source left it.
-        after: likewise when it has learned from the target.
+        after: probability by the correction when it has learned from the target.
     """
 
     phrase: str
@@ -67,15 +67,15 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A caption with one of its clips.
+    """A caption with one of the clips it is labelled with, and the scores of its phrases.
 
     Attributes:
-        system: the model.
-        caption: as it is written.
-        clip: its id.
+        system: name of the model.
+        caption: text of the caption.
+        clip: id of the clip.
         role: whether it is the label without the correction, with it, or both.
         right: whether the caption describes it.
-        judged: the caption and its phrases.
+        judged: scores of the caption and of its phrases.
     """
 
     system: str
@@ -88,16 +88,16 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """The pseudo-labels of a target, without the correction and with it.
+    """Pseudo-labels of a target's captions, without the correction of bias and with it.
 
     Attributes:
         target: the model and its split.
         model: around the source, with the encoded clips.
         rows: (Q,) captions that have a label.
         before: (Q,) columns of their clips without the correction.
-        after: likewise with it.
-        corrections: as the source left it, and after the target.
-        rank: what the target stage made of its labels.
+        after: (Q,) columns of their clips with the correction.
+        corrections: the correction as the source left it, and after the target.
+        rank: ranks of the labels before and after the target stage.
     """
 
     target: Target
@@ -109,7 +109,7 @@ class Labelled:
     rank: LabelRank
 
     def gain(self) -> NDArray[np.float64]:
-        """(Q,) 100 where only the correction is right, -100 where only it is wrong."""
+        """Return for each caption 100 where only the correction is right, -100 where only it is wrong, (Q,)."""
         clips = np.array(self.target.part.videos.ids)
         own = np.array(self.target.own)[self.rows]
         found: NDArray[np.float64] = 100.0 * ((clips[self.after] == own) * 1.0 - (clips[self.before] == own))
@@ -117,7 +117,7 @@ class Labelled:
 
 
 def corrected_phrases(material: StreamInputs, settings: PhraseSettings, progress: Progress) -> Findings:
-    """Phrases of some captions with the clips that they are labelled with, before and after the correction.
+    """Make figure 5: phrases of captions with the clips they are labelled with, before and after the correction.
 
     Raises:
         UsageError: a model carries no correction, nobody can read phrases, a caption is not in the split, or the
@@ -224,7 +224,7 @@ def _example(found: Labelled, row: int, column: int, role: str) -> Example:
 
 
 def _judged(found: Labelled, texts: TextFeatures, column: int) -> list[tuple[float, float, float]]:
-    """Of each text with a clip: the source model's score, and the probabilities before and after."""
+    """Score each text with a clip: by the source model, and as probabilities before and after the target."""
     from scipy.special import expit
 
     source, gallery = found.model.source, found.model.gallery

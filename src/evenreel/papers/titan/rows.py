@@ -32,7 +32,7 @@ TRAINING_CAPTIONS = "training captions"
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptationSettings(StudySettings):
-    """How models learn from a stream.
+    """Settings of a study whose models learn from a stream.
 
     Attributes:
         adapt: settings of test-time training, whose seed the seeds go out from.
@@ -45,7 +45,7 @@ class Norm(NamedTuple):
     """A correction of scores by those of other queries, without learning.
 
     Attributes:
-        method: which.
+        method: method of the correction.
         trained: whether the bank is of training captions; else of the stream's own queries, the latest that it has
             room for: online of those that came before, offline of all.
     """
@@ -59,12 +59,12 @@ NORMS: Mapping[Literal["qb-norm", "nnn"], str] = {"qb-norm": "QB-Norm", "nnn": "
 
 @dataclass(frozen=True)
 class Row:
-    """How a stream is answered; without anything, by the source model as it is.
+    """One way to answer a stream; without any field, by the source model as it is.
 
     Attributes:
         settings: of test-time training; None where nothing is learned.
         correction: settings of the bias correction in place of those that the checkpoint has.
-        norm: corrects the source model's scores.
+        norm: correction of the source model's scores; None for none.
     """
 
     settings: AdaptSettings | None = None
@@ -78,17 +78,17 @@ RowsOf = Callable[[AdaptSettings, bool], Rows]
 
 
 def online(settings: AdaptSettings, bank: bool) -> Rows:
-    """Table 1: batch by batch."""
+    """Return the rows of table 1: methods that learn batch by batch."""
     return _methods(_of_protocol(settings, "online", "titan/t3"), bank)
 
 
 def offline(settings: AdaptSettings, bank: bool) -> Rows:
-    """Table 3: all queries first."""
+    """Return the rows of table 3: methods that learn from all queries first."""
     return _methods(_of_protocol(settings, "offline", "titan/t1"), bank)
 
 
 def parts(settings: AdaptSettings, bank: bool) -> Rows:
-    """Table 2: rebalancing and correction, what each is made of, other ways to match, and which weights learn."""
+    """Return the rows of table 2: rebalancing, correction, their halves, ways to match, and which weights learn."""
     settings = _whole(settings)
     bare = naive(settings)
     matched = replace(bare, matching=settings.matching)
@@ -116,7 +116,7 @@ def parts(settings: AdaptSettings, bank: bool) -> Rows:
 
 
 def thresholds(settings: AdaptSettings, bank: bool) -> Rows:
-    """Figure 4: when a clip is crowded, and which of its words are over-attended."""
+    """Return the rows of figure 4: when a clip is crowded, and which of its words are over-attended."""
     own = by_labels(settings).counterfactuals
     if own is None:
         raise UsageError("This study is about counterfactual captions, and they are set to null; leave that out.")
@@ -127,14 +127,14 @@ def thresholds(settings: AdaptSettings, bank: bool) -> Rows:
 
 
 class Swept(NamedTuple):
-    """A point of a sweep: its row and what is set there."""
+    """One point of a sweep: the name of its row and the settings there."""
 
     row: str
     how: CounterfactualSettings
 
 
 def swept(own: CounterfactualSettings) -> dict[str, dict[float, Swept]]:
-    """The sweeps by what they go through, and their points by its value.
+    """Return the sweeps by what they go through, with their points by value.
 
     >>> swept(CounterfactualSettings())["theta, share of a clip's queries"][0.5].row
     'theta 0.5'
@@ -150,7 +150,7 @@ def swept(own: CounterfactualSettings) -> dict[str, dict[float, Swept]]:
 
 
 def name_of_whole(settings: AdaptSettings) -> str:
-    """What the row of the settings as they are is called.
+    """Name the row of the settings as they are.
 
     >>> name_of_whole(AdaptSettings(causal=False))
     'TITAN without correction'
@@ -190,7 +190,7 @@ def _of_protocol(settings: AdaptSettings, protocol: str, other: str) -> AdaptSet
 
 
 def by_labels(settings: AdaptSettings) -> AdaptSettings:
-    """The settings.
+    """Return the settings, if they learn from pseudo-labels.
 
     Raises:
         UsageError: nothing is learned from pseudo-labels.

@@ -47,13 +47,13 @@ AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What learning from a stream came to.
+    """How good the pseudo-labels of one stream were, and how far the weights moved.
 
     Attributes:
-        labels: pseudo-labels of queries, the last of each.
-        right: share of them that are the query's own clip; None without any.
-        coverage: share of the clips that are one; likewise.
-        gini: of the labels over the clips; likewise.
+        labels: how many queries have a pseudo-label.
+        right: share of the pseudo-labels, the last of each query, that are its own clip; None without any.
+        coverage: share of the clips that are a pseudo-label; None without any.
+        gini: Gini coefficient of the pseudo-labels over the clips; None without any.
         counterfactual: captions that lost a word, of all steps.
         moved: how far the weights went, as a share of their length.
         changed: share of the queries with another first clip than the source's.
@@ -77,7 +77,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, eq=False)
 class StreamOutcome:
-    """A row with one seed.
+    """What one row of a table found with one seed.
 
     Attributes:
         per_query: columns of `METRICS` in the order of the split's captions.
@@ -88,13 +88,13 @@ class StreamOutcome:
     diagnosis: Diagnosis | None = None
 
     def figure(self, metric: str) -> float:
-        """A metric over all captions."""
+        """Return a metric over all captions."""
         (asked,) = parse_metrics([metric])
         return float(asked.summary(self.per_query)[0])
 
 
 class Target:
-    """What all rows of one model share.
+    """One model with the split that it is tested on, and what all of its rows share.
 
     Args:
         model: with features of the split that is searched.
@@ -113,36 +113,36 @@ class Target:
 
     @cached_property
     def groups(self) -> NDArray[np.int64]:
-        """(Q,) numbers of the captions' own clips."""
+        """Return the numbers of the captions' own clips, (Q,)."""
         return np.unique(self.own, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
     def tagged(self) -> list[Tagged]:
-        """The words of the captions."""
+        """Return the words of the captions with their tags."""
         return self.tagger.tag(self.sentences)
 
     @cached_property
     def scores(self) -> ScoreBlocks:
-        """By the source model."""
+        """Score every caption and clip by the source model."""
         return self.part.scores(self.matcher)
 
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
-        """(Q,) first clip of each caption by the source model."""
+        """Return the column of the first clip of each caption by the source model, (Q,)."""
         videos = slice(0, len(self.part.videos.ids))
         parts = (self.scores.block(rows, videos) for rows in slices(len(self.sentences), 1024))
         return np.concatenate([part.argmax(axis=1) for part in parts]).astype(np.int64)
 
     @cached_property
     def confounders(self) -> FloatArray | None:
-        """(N, d) of the target's clips; None where the checkpoint corrects nothing."""
+        """Return the confounders of the target's clips, (N, d); None where the checkpoint corrects nothing."""
         if self.prepared is None or self.prepared.correction is None:
             return None
         found: FloatArray = self.prepared.target_confounders(self.part.videos).numpy()
         return found
 
     def bank_scores(self, seed: int, most: int) -> FloatArray:
-        """(N, V) by the source model, of the training captions that the seed draws; those of the last draw are kept."""
+        """Score the training captions that the seed draws by the source model, (N, V); the last draw is kept."""
         assert self.bank is not None
         if self._drawn is None or self._drawn[0] != (seed, most):
             limits = self.matcher.limits
@@ -152,13 +152,13 @@ class Target:
         return self._drawn[1]
 
     def stream(self, seed: int) -> QueryStream:
-        """The captions in an order that the seed draws."""
+        """Return the captions as a stream, in an order that the seed draws."""
         order = np.random.default_rng([seed, 2]).permutation(len(self.sentences))
         sentences = tuple(self.sentences[row] for row in order)
         return QueryStream(taken(self.part.texts, order), sentences, self.part.videos)
 
     def resources(self, row: Row) -> Resources:
-        """What learning in the way of a row takes.
+        """Return the resources that learning in the way of a row takes.
 
         Raises:
             UsageError: the confounders of the target cannot be found as those of the source were.
@@ -172,7 +172,7 @@ class Target:
         return resources_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
 
     def check(self, row: Row) -> None:
-        """Hold a row to what there is.
+        """Refuse a row that the model cannot be tested with.
 
         Raises:
             UsageError: something that it takes is missing, or nothing of the matcher may learn.
@@ -182,7 +182,7 @@ class Target:
             learnable(self.matcher, row.settings.learns, row.settings.objective)
 
     def model(self, row: Row) -> TestTimeMatcher:
-        """The matcher around the source that learns in the way of a row.
+        """Return the matcher around the source model that learns in the way of a row.
 
         Raises:
             UsageError: something that this takes is missing.
@@ -191,12 +191,12 @@ class Target:
 
 
 def answered(target: Target, row: Row, seed: int, progress: Progress, *, settings: AdaptSettings) -> StreamOutcome:
-    """Ask a stream in the way of a row.
+    """Answer a stream of queries in the way of a row, and measure it.
 
     Args:
         target: the model and its split.
-        row: how.
-        seed: of the order of the queries, and of what learning leaves to chance.
+        row: way to answer the stream.
+        seed: seed of the order of the queries, and of what learning leaves to chance.
         progress: called with the share that is done.
         settings: of the study: whether queries come in batches, and how many are remembered.
 
@@ -214,7 +214,7 @@ def answered(target: Target, row: Row, seed: int, progress: Progress, *, setting
 
 
 def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:
-    """What a report says, held to the labels."""
+    """Hold the report of a stream against the labels."""
     last = dict(pair for step in report.steps for pair in step.labels)
     own = dict(zip(target.part.corpus.captions["caption_id"], target.own, strict=True))
     columns = {clip: column for column, clip in enumerate(target.part.videos.ids)}
@@ -235,7 +235,7 @@ def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:
 
 
 def switched(correction: CausalCorrection, row: Row) -> CausalCorrection:
-    """A copy with other settings; what it learned of the source stays."""
+    """Return a copy of a correction with other settings; what it learned of the source stays."""
     other = copy.deepcopy(correction)
     other.settings = replace(correction.settings, **row.correction)
     return other

@@ -48,14 +48,14 @@ FEW_ROWS = 3
 
 @dataclass(frozen=True)
 class StreamComparison:
-    """A table of streams.
+    """A table of ways to answer a stream: its rows, what they are compared with, and what readers have to know.
 
     Attributes:
-        rows: what is put beside each other.
-        against: what the others are compared with.
+        rows: makes the rows of the table.
+        against: name of the row that the others are compared with.
         lead: the row whose change is the effect of the study, empty for that of the settings as they are; where it is
             not there, the one with the largest change.
-        notes: what else the reader should know of it.
+        notes: headings of paragraphs of `papers/words/titan.md` that readers have to know.
         sweeps: whether rows are points of the sweeps of Figure 4.
     """
 
@@ -68,7 +68,7 @@ class StreamComparison:
 
 @dataclass(frozen=True, eq=False)
 class ComparedStreams:
-    """One model's rows.
+    """The rows of a table that one model made, measured with each seed.
 
     Attributes:
         target: the model and its split.
@@ -89,7 +89,7 @@ class ComparedStreams:
         return self.runs.mean(row, metric).value
 
     def changes(self, settings: AuditSettings) -> dict[str, dict[str, Interval]]:
-        """How the recalls of each row differ from those of `against`, with intervals over captions."""
+        """Return how the recalls of each row differ from those of `against`, with intervals over captions."""
         before = self._hits(self.against)
         found = {}
         for row in self.outcomes:
@@ -114,7 +114,7 @@ class ComparedStreams:
 def compared_streams(
     comparison: StreamComparison, material: StreamInputs, settings: AdaptationSettings, progress: Progress
 ) -> Findings:
-    """Answer the stream of the test split in the way of each row, with each model and seed.
+    """Make a table of streams: answer the test split in the way of each row, with each model and seed.
 
     Raises:
         UsageError: the settings cannot make the rows, or nothing that a model carries suffices for more than one.
@@ -154,7 +154,7 @@ def compared_streams(
 
 
 def settings_told(settings: AdaptationSettings) -> str:
-    """What all rows have in common, as a sentence for the reader."""
+    """Say how models learn, which all rows have in common."""
     own = settings.adapt
     step = f"{own.steps} step{'s' if own.steps > 1 else ''} a batch"
     rounds = step if own.online else f"{own.epochs} epoch{'s' if own.epochs > 1 else ''} of {step}"

@@ -26,7 +26,7 @@ RECALLS = METRICS[:3]
 
 
 def hub_table(targets: Sequence[Target], settings: AdaptSettings) -> AuditTable:
-    """The clips that are the first of most queries, and the words that these have in common."""
+    """Make a table of the clips that rank first for most queries, and of the words these have in common."""
     how = settings.counterfactuals or CounterfactualSettings()
     rows = tuple(row for target in targets for row in _hubs(target, how))
     columns = ("model", "clip", "queries", "own captions among them", "crowded", "words, with their queries")
@@ -36,7 +36,7 @@ def hub_table(targets: Sequence[Target], settings: AdaptSettings) -> AuditTable:
 
 
 def no_crowd(targets: Sequence[Target], settings: AdaptSettings) -> Iterator[str]:
-    """What has to be said where no counterfactual caption can come of the settings."""
+    """Yield a notice for each model for which the settings can make no counterfactual caption."""
     if settings.counterfactuals is None:
         return
     for target in targets:
@@ -50,13 +50,13 @@ def no_crowd(targets: Sequence[Target], settings: AdaptSettings) -> Iterator[str
 
 
 def counts(target: Target, how: CounterfactualSettings) -> tuple[int, int]:
-    """Crowded clips by the source model, and the captions without a word that come of them."""
+    """Count the clips that are crowded by the source model, and the counterfactual captions that come of them."""
     made = counterfactuals(target.sentences, target.tagged, target.firsts, how)
     return len(crowded(target.firsts, len(target.sentences), how.beta)), len(made)
 
 
 def sweep_tables(targets: Sequence[Target], settings: AdaptSettings) -> tuple[AuditTable, ...]:
-    """How many clips are crowded and how many captions lose a word, over both thresholds."""
+    """Make a table of how many clips are crowded and how many captions lose a word, over both thresholds."""
     assert settings.counterfactuals is not None
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (target.name, point.row, *counts(target, point.how))
