@@ -20,11 +20,7 @@ _HOW_CORPUS = "give a corpus: load_corpus(folder) reads one, make_corpus(clips, 
 
 
 def check_scores(given: object, name: str = "scores") -> None:
-    """Refuse an argument that is no `ScoreBlocks`, or whose ids are no rows of text.
-
-    Args:
-        given: the argument.
-        name: of the argument, for the sentence.
+    """Refuse an argument that is no `ScoreBlocks`, or whose ids are no rows of text; `name` is for the message.
 
     Raises:
         UsageError: it has no `caption_ids`, `video_ids`, `block` or `about`, or its ids are no ordered row of text.

@@ -1,6 +1,6 @@
-"""NumPy files from outside: what an array claims is compared with what its file holds before memory is taken for it.
+"""NumPy files from outside: the size an array claims is compared with its file before memory is taken for it.
 
-Whatever is wrong is a `ValueError` whose text goes into the sentence of the caller. Pickles are never read.
+Whatever is wrong raises a `ValueError` whose text is a part of the caller's message. Pickles are never read.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Array = NDArray[Any]
 
 
 class ArrayArchive(Mapping[str, Array]):
-    """The arrays of a `.npz` file by name, each read when it is asked for.
+    """The arrays of a `.npz` file by name, each read when it is looked up.
 
     Args:
         file: a path, or an open file, which the caller closes.
 
     Raises:
-        ValueError: it is no such archive; for an array that is asked for, see `__getitem__`.
+        ValueError: it is no such archive; for a single array see `__getitem__`.
         OSError: it cannot be read.
     """
 
@@ -65,7 +65,7 @@ class ArrayArchive(Mapping[str, Array]):
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._archive.close()
 
     def __contains__(self, name: object) -> bool:
@@ -105,7 +105,7 @@ class ArrayArchive(Mapping[str, Array]):
 
 
 def check_unpacked(told: str, packed: int, unpacked: int) -> None:
-    """Refuse what unpacks to much more than it was packed to, as nothing does that was measured or computed.
+    """Refuse data that unpacks to much more than its packed size, as no measured or computed array does.
 
     Args:
         told: what an error calls it.

@@ -16,7 +16,7 @@ RERANK_DEPTH = 100
 
 @dataclass(frozen=True)
 class MediaLimits:
-    """What one video may cost.
+    """Limits of reading one video.
 
     Attributes:
         max_side_px: largest width or height that is decoded.
@@ -37,7 +37,7 @@ class MediaLimits:
 
 @dataclass(frozen=True)
 class IndexSettings:
-    """How a folder becomes a library, without vision where the model is None.
+    """Settings of indexing a folder of videos as a library; without a model there is no vision.
 
     Attributes:
         model: CLIP or SigLIP: a hub id, a folder, or `builtin`; `auto` is the library's own, and
@@ -67,7 +67,7 @@ class IndexSettings:
 
     @property
     def worker_count(self) -> int:
-        """Reader processes to start."""
+        """Number of reader processes to start."""
         return self.workers or usable_cores()
 
 
@@ -89,7 +89,7 @@ def default_library() -> Path:
 
 
 def offline() -> bool:
-    """Check that nothing may be fetched: `EVENREEL_OFFLINE` or `HF_HUB_OFFLINE` is set to a true value."""
+    """Return whether downloads are forbidden: `EVENREEL_OFFLINE` or `HF_HUB_OFFLINE` is set to a true value."""
     return any(
         os.environ.get(name, "").lower() in {"1", "true", "yes", "on"}
         for name in ("EVENREEL_OFFLINE", "HF_HUB_OFFLINE")

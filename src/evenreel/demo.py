@@ -1,4 +1,4 @@
-"""The whole main job on rendered videos: make a small library of real files, index it, search it, audit it."""
+"""The demo: render a small library of real video files, index it, search it, audit it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ GENERATORS = ("generator_a", "generator_b")
 
 @dataclass(frozen=True)
 class DemoQuery:
-    """A search of the demo, and the scene that is its right answer.
+    """A query of the demo, and the scene that is its right answer.
 
     Attributes:
-        text: text of the search.
-        shows: what the search is an example of.
+        text: words of the query.
+        shows: what the query is an example of.
         answer: scene that the first clip must show; None when nothing in the library fits.
     """
 

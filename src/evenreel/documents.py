@@ -1,6 +1,6 @@
 """JSON and YAML from outside: read within limits of size and depth, or refused in a sentence.
 
-Whatever is wrong is a `ValueError` whose text goes into the sentence of the caller: the parsers themselves raise
+Whatever is wrong raises a `ValueError` whose text is a part of the caller's message: the parsers themselves raise
 `RecursionError` for what is nested too deeply, and a YAML file of a kilobyte whose aliases repeat each other stands for
 more values than any memory holds.
 """
@@ -75,7 +75,7 @@ def whole_number(text: str) -> int | None:
 
 
 def brief(value: object, most: int = 80) -> str:
-    """Return a value as Python writes it, cut to what a sentence can hold.
+    """Return a value as Python writes it, cut to a length that fits a message.
 
     Example:
         >>> brief("short"), brief(10**400, 12)

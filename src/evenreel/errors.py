@@ -1,4 +1,4 @@
-"""The one family of errors: every message is a clear sentence for the person who reads it.
+"""The family of errors: every message is a clear sentence for the person who reads it.
 
 Only `evenreel.cli` turns them into exit codes.
 """
@@ -31,7 +31,7 @@ Reason = Literal[
 
 
 class EvenreelError(Exception):
-    """Base of everything this library raises on purpose: what, where, the limit, what to do about it.
+    """Base of all errors that this library raises on purpose: what, where, the limit, what to do about it.
 
     Its arguments are sentences, one for each thing that is wrong.
     """
@@ -41,15 +41,15 @@ class EvenreelError(Exception):
 
 
 class UsageError(EvenreelError):
-    """The call itself is wrong: an option, a filter, a query."""
+    """Raised for a wrong call: an option, an argument, a filter, a query."""
 
 
 class NotFoundError(EvenreelError):
-    """What was asked for by name or id is not there."""
+    """Raised where nothing has the name or id that was given."""
 
 
 class MediaError(EvenreelError):
-    """One video cannot be used; it is set aside and the work goes on.
+    """Raised for a video that cannot be used; it is set aside and the work goes on.
 
     Attributes:
         reason: a stable code of `Reason`.
@@ -65,28 +65,28 @@ class MediaError(EvenreelError):
 
 
 class EncoderError(EvenreelError):
-    """A model cannot be had, read or trusted."""
+    """Raised for a model that cannot be found, read or trusted."""
 
 
 class LibraryError(EvenreelError):
-    """A library folder cannot be used as it stands."""
+    """Raised for a library folder that cannot be used as it is."""
 
 
 class CorpusError(EvenreelError):
-    """A corpus, or a file it is to be made of, breaks its rules."""
+    """Raised for a corpus, or a file that one is made of, that breaks the rules."""
 
 
 class ScoresError(EvenreelError):
-    """Scores cannot be read, do not fit the corpus, or are no numbers that can be ranked."""
+    """Raised for scores that cannot be read, do not fit the corpus, or are no numbers that can be ranked."""
 
 
 class OutputError(EvenreelError):
-    """A file of results cannot be written."""
+    """Raised for a file of results that cannot be written."""
 
 
 class FeaturesError(EvenreelError):
-    """A folder of features cannot be used as it stands, or does not fit the corpus."""
+    """Raised for a folder of features that cannot be used as it is, or does not fit the corpus."""
 
 
 class CheckpointError(EvenreelError):
-    """The checkpoint of a matcher cannot be had, read, trusted or written."""
+    """Raised for a matcher's checkpoint that cannot be found, read, trusted or written."""

@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, also after a crash or a power cut."""
+"""Writing of files whole or not at all, also after a crash or a power cut."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ VIDEO_SUFFIXES = frozenset(
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a name beside `path` to write to; when the block ends well the file takes its place, else it is removed.
+    """Give a temporary path to write to; it replaces `path` when the `with` ends well, else it is removed.
 
-    What stood at `path` is untouched until then. Folders that are missing are made.
+    The file at `path` is untouched until then. Folders that are missing are made.
 
     Raises:
         OSError: the disk is full, read-only or failing.
@@ -96,7 +96,7 @@ def _beside(path: Path) -> Path:
 
 @contextlib.contextmanager
 def output_file(path: Path) -> Iterator[Path]:
-    """Write a file of results, whole or not at all, as `replacing` does.
+    """Write a file of results within a `with`, whole or not at all, as `replacing` does.
 
     Raises:
         OutputError: the file cannot be written.
@@ -110,7 +110,7 @@ def output_file(path: Path) -> Iterator[Path]:
 
 
 def write_durably(path: Path, payload: bytes) -> None:
-    """Replace a file by another content in one step that survives a power cut.
+    """Replace the content of a file in one step that survives a power cut.
 
     Raises:
         OSError: the disk is full, read-only or failing; the old file is untouched, nothing is left over.
@@ -120,7 +120,7 @@ def write_durably(path: Path, payload: bytes) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Check that a file's name is one that `replacing` gives to a file until it is whole."""
+    """Return whether a file's name is one that `replacing` gives to an unfinished file."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -143,7 +143,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names inside a folder durable; Windows has no such call and needs none."""
+    """Make the names inside a folder durable; does nothing on Windows, which needs no such call."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Parquet tables from outside: how many rows one claims is compared with its size before memory is taken for them."""
+"""Parquet tables from outside: the number of rows is compared with the file's size before memory is taken for them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ def read_table(path: Path) -> pl.DataFrame:
 
 
 def scan_table(path: Path) -> pl.LazyFrame:
-    """Open a Parquet file, of which only the columns that are used are read.
+    """Open a Parquet file lazily, so that only columns that are used are read.
 
     Raises:
-        OSError: it cannot be read.
-        pl.exceptions.ComputeError: it has more rows than bytes, and more than `ALWAYS_READ`: equal values, which are
-            packed to next to nothing, would fill the memory.
+        OSError: it cannot be read. pl.exceptions.ComputeError: it has more rows than bytes, and more than
+            `ALWAYS_READ`: equal values, which are packed to next to nothing, would fill the memory.
     """
     table = pl.scan_parquet(path, glob=False)
     rows, size_bytes = table.select(pl.len()).collect().item(), path.stat().st_size

@@ -23,7 +23,7 @@ def part_of(progress: Progress | None, number: int, parts: int) -> Progress:
 
 
 def stretch_of(progress: Progress, start: float, end: float) -> Progress:
-    """Return the progress of a stretch of the work, which begins and ends at these shares of the whole.
+    """Return the progress of a stretch of work, from one share of the whole to another.
 
     >>> stretch_of(print, 0.5, 1.0)(0.5)
     0.75

@@ -1,4 +1,4 @@
-"""Where a result comes from: when it was made, by which command and version, and what exactly it was made of."""
+"""Provenance of a result: when it was made, by which command and version, and of which inputs."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ Place = str | Path | None
 
 @dataclass(frozen=True)
 class Input:
-    """Something that a result was made of.
+    """A file or folder that a result was made of.
 
     Attributes:
-        what: its part in it, `scores` for example.
-        place: where it was, as the caller named it.
-        digest: the first digits of a SHA-256 over its content, in hex; empty where it is no file and no folder of a
-            kind that is known.
+        what: its role in the result, `scores` for example.
+        place: its path, as the caller gave it.
+        digest: first digits of a SHA-256 over its content, in hex; empty for other than files and known kinds of
+            folders.
     """
 
     what: str
@@ -53,14 +53,14 @@ class Input:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a result comes from.
+    """When a result was made, by which command and version, and of which inputs.
 
     Attributes:
         made: date and time, in UTC; that of the environment variable SOURCE_DATE_EPOCH where it is set, so that a page
             can be made again byte for byte.
         version: of evenreel.
         command: as it was typed, quoted for a shell; empty where the result was made from Python.
-        inputs: in the order they are told.
+        inputs: files and folders, in the order given.
     """
 
     made: str
@@ -69,13 +69,13 @@ class Provenance:
     inputs: tuple[Input, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Date, version, command and inputs as plain values."""
+        """Return date, version, command and inputs as plain data."""
         return asdict(self)
 
 
 @contextmanager
 def typed(arguments: Sequence[str]) -> Iterator[None]:
-    """Keep what was typed behind `evenreel`, for what is written inside the block; secrets are left out."""
+    """Record the typed command for results made within the `with`; secrets are left out."""
     before = _typed.set(_command(arguments))
     try:
         yield
@@ -94,10 +94,10 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def provenance_of(inputs: Mapping[str, Place | Iterable[Place]] | None = None) -> Provenance:
-    """Say where a result comes from that is made now.
+    """Make the provenance of a result that is made now.
 
     Args:
-        inputs: paths by their part in it, or names of the hub; several may share a part, and None is passed over.
+        inputs: paths or names of the hub, by their role; several may share a role, and None is passed over.
     """
     told = [(what, place) for what, given in (inputs or {}).items() for place in _places(given)]
     found = (Input(what, str(place), digest_of(Path(place))) for what, place in told)
@@ -105,7 +105,7 @@ def provenance_of(inputs: Mapping[str, Place | Iterable[Place]] | None = None) -
 
 
 def digest_of(path: Path) -> str:
-    """The first digits of a SHA-256, in hex, over what a file or a folder holds; empty where that is not known.
+    """Compute the first digits of a SHA-256, in hex, over a file or folder; empty where its kind is not known.
 
     Of a folder those files count that make it a corpus, a checkpoint, a dictionary or features, wherever the folder
     lies. Of a library its clips count, which are named after their content.

@@ -1,4 +1,4 @@
-"""What settings may be, so that a recipe is refused before anything runs."""
+"""Checks of settings, so that a wrong recipe is refused before anything runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from evenreel.errors import UsageError
 
 
 class Allowed(NamedTuple):
-    """Values that a setting may have, and how a sentence calls them."""
+    """Values that a setting may have, with their description for messages."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
 def number(words: str, holds: Callable[[float], bool]) -> Allowed:
-    """Finite numbers for which something holds; no text, no truth value and no NaN is one."""
+    """Allow finite numbers for which a condition holds; no text, no bool and no NaN."""
     return Allowed(
         f"a number {words}".strip(),
         lambda value: (
@@ -38,7 +38,7 @@ MOST_BITS = 2**63 - 1
 
 
 def whole(least: int, most: int = MOST) -> Allowed:
-    """Whole numbers from the least to the most.
+    """Allow whole numbers from the least to the most.
 
     >>> whole(1).holds(2), whole(1).holds(0), whole(1).holds(2.0), whole(1).holds(10**400)
     (True, False, False, False)
@@ -51,7 +51,7 @@ def whole(least: int, most: int = MOST) -> Allowed:
 
 
 def one_of(*names: str) -> Allowed:
-    """Some words."""
+    """Allow some words."""
     return Allowed(" or ".join(names), lambda value: value in names)
 
 
@@ -78,12 +78,12 @@ def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed])
     """Check that settings have allowed values.
 
     Args:
-        owner: what a recipe calls the matcher, or what the settings are of.
-        settings: an object with the attributes below.
-        allowed: by attribute.
+        owner: name of the settings for messages, such as the matcher's in a recipe.
+        settings: an object with the attributes of `allowed`.
+        allowed: allowed values by attribute.
 
     Raises:
-        UsageError: one is something else.
+        UsageError: an attribute has another value.
     """
     for name, values in allowed.items():
         if not values.holds(given := getattr(settings, name)):
@@ -94,7 +94,7 @@ def check_heads(dimension: int, heads: int) -> None:
     """Check that a number of attention heads divides the length of the features.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it does not divide it.
     """
     if dimension % heads:
         raise UsageError(

@@ -1,4 +1,7 @@
-"""The records that travel between the layers; numpy arrays travel with the ids or times of their rows."""
+"""Records that the layers pass to each other: features, scores, corpora, frames.
+
+Arrays come with the ids of their rows.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,11 @@ Metadata = dict[str, "str | int | float | bool | None"]
 
 @dataclass(frozen=True)
 class VideoInfo:
-    """What the header of a video says, as it is shown: after rotation and with square pixels.
+    """Header of a video: size as shown, after rotation and with square pixels, rate and length.
 
-    `duration_s` is the length that the container claims where its packets bear that out, else theirs. `frame_count` is
-    the container's claim, None where it makes none; where the length was wrong, or is not told, it is counted.
-    `starts_s` is what the file's own clock shows when ours is at 0, which players that do not count from 0 show too.
+    `duration_s` is the container's length where the packets agree, else that of the packets. `frame_count` is the
+    container's, None where it has none; counted where the length was wrong or missing. `starts_s` is the time on the
+    file's own clock at our time 0; some players show that clock.
     """
 
     container: str
@@ -80,7 +83,7 @@ class TextTrack:
 
 @dataclass(frozen=True)
 class TextEmbedding:
-    """Captions through a text tower: `words` (Q, W, D), `word_mask` (Q, W) True = real, `sentence` (Q, D).
+    """Features of captions: `words` (Q, W, D), `word_mask` (Q, W) True = real, `sentence` (Q, D).
 
     Rows of `sentence` have unit length.
     """
@@ -91,28 +94,28 @@ class TextEmbedding:
 
 
 class Encoder(Protocol):
-    """Frozen towers: CLIP, SigLIP, the built-in one."""
+    """Protocol of frozen image and text towers: CLIP, SigLIP, the built-in one."""
 
     @property
     def encoder_id(self) -> str:
-        """Name a person can load it by: `builtin`, a hub id with its revision, or a folder."""
+        """Name that the encoder can be loaded by: `builtin`, a hub id with its revision, or a folder."""
 
     @property
     def weights_hash(self) -> str:
-        """Hex digest over the weights and the preprocessing; features of another digest are refused."""
+        """Hex digest over weights and preprocessing; features of another digest are refused."""
 
     @property
     def dimension(self) -> int:
         """D, the length of a feature."""
 
     def encode_frames(self, pixels: Pixels) -> FloatArray:
-        """(N, 3, H, W) uint8 RGB of any size -> (N, D), rows of unit length."""
+        """Encode (N, 3, H, W) uint8 RGB frames of any size to (N, D), rows of unit length."""
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Captions of any length (cut at the tokenizer's limit) -> their embedding."""
+        """Encode captions of any length, cut at the tokenizer's limit, to words and sentences."""
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """Which captions are longer than the text tower takes, so that their end is not looked at."""
+        """Return for each caption whether it is longer than the text tower takes, so that its end is not read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +125,8 @@ class Corpus:
     Attributes:
         clips: `clip_id, path, start_s, end_s, frame_count, fps, split, domain, source, pair_id, verb_classes,
             noun_classes`, one row a clip, and any columns of the user's own after these.
-        captions: `caption_id, clip_id, text, verb_classes, noun_classes`, one row a caption, likewise.
+        captions: `caption_id, clip_id, text, verb_classes, noun_classes`, one row a caption, and any columns of the
+            user's own after these.
     """
 
     clips: pl.DataFrame
@@ -131,7 +135,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class ScoreNotes:
-    """What a reader must know of scores; whatever wraps scores passes them on.
+    """Notes that scores carry: what they use, what was left out, names; whatever wraps scores passes them on.
 
     Attributes:
         uses: what went into the values beside the caption and the video itself, `other queries` for example; printed
@@ -149,12 +153,12 @@ class ScoreNotes:
     complete: bool = True
 
     def using(self, *uses: str) -> ScoreNotes:
-        """Add what the values use as well; what is there already is not repeated."""
+        """Add labels of what the values use; those that are there already are not repeated."""
         return replace(self, uses=tuple(dict.fromkeys((*self.uses, *uses))))
 
     @classmethod
     def joined(cls, several: Sequence[ScoreNotes]) -> ScoreNotes:
-        """Notes of scores that are made of several others; where two name a caption or a clip, the first does."""
+        """Join the notes of several scores into one; where two name a caption or a clip, the first counts."""
         return cls(
             tuple(dict.fromkeys(use for one in several for use in one.uses)),
             tuple(dict.fromkeys(notice for one in several for notice in one.notices)),
@@ -169,34 +173,34 @@ NO_NOTES = ScoreNotes()
 
 
 class ScoreBlocks(Protocol):
-    """Similarities of captions and videos, had a block at a time: nothing of size Q x V need exist."""
+    """Similarities of Q captions and V videos, read a block at a time, so that the (Q, V) matrix need not exist."""
 
     @property
     def caption_ids(self) -> Sequence[str]:
-        """Ids of the Q rows."""
+        """Ids of the Q rows (captions)."""
 
     @property
     def video_ids(self) -> Sequence[str]:
-        """Ids of the V columns."""
+        """Ids of the V columns (videos)."""
 
     @property
     def about(self) -> ScoreNotes:
-        """What a reader must know of the scores, those of all that they are made of included."""
+        """Notes of the scores, and of all scores that they are made of."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """The scores of some rows and columns, higher is better; both slices have a start and a stop."""
+        """Return the scores of some rows and columns, higher is better; both slices have a start and a stop."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """A similarity matrix with the ids of its rows and columns; it is a `ScoreBlocks`.
+    """A similarity matrix with the ids of its rows and columns; implements `ScoreBlocks`.
 
     Attributes:
         values: (Q, V), a caption a row and a video a column; higher is better, minus infinity is never retrieved: it
             has a rank, behind all others, but is no hit and earns nothing.
         caption_ids: Q ids of captions.
         video_ids: V ids of clips.
-        about: what the values use, and what else a reader must know.
+        about: notes: what the values use, and what else a reader must know.
     """
 
     values: NDArray[Any]
@@ -205,7 +209,7 @@ class Scores:
     about: ScoreNotes = NO_NOTES
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """A view of some rows and columns."""
+        """Return a view of some rows and columns."""
         return self.values[captions, videos]
 
 
@@ -216,8 +220,8 @@ class OnScreen(Generic[Array]):
     Attributes:
         windows: (V, O, D) features of the texts of O equal stretches of each clip, rows of unit length.
         mask: (V, O) True = some text was read in the window.
-        confidence: (V, O) float32, mean over the words of a window of the confidence each was read with, 0 where there
-            is no word and 1 where it says so; None where nobody says.
+        confidence: (V, O) float32, mean confidence with which the words of a window were read, 0 where there is no word
+            and 1 where a sentence says that there is none; None where not known.
     """
 
     windows: Array
@@ -225,23 +229,23 @@ class OnScreen(Generic[Array]):
     confidence: Array | None = None
 
     def mapped(self, change: Callable[[Array], Changed]) -> OnScreen[Changed]:
-        """Change each array, in the order of the fields."""
+        """Apply a function to each array, in the order of the fields."""
         sure = self.confidence
         return OnScreen(change(self.windows), change(self.mask), None if sure is None else change(sure))
 
 
 @dataclass(frozen=True, eq=False)
 class VideoFeatures:
-    """Frames of V videos as a frozen image tower saw them, and on-screen text as its text tower read it.
+    """Features of V videos: frames by a frozen image tower, and on-screen text by its text tower.
 
     Attributes:
         ids: V ids of clips.
         frames: (V, T, D) float16 or float32, rows of unit length; zero where there is no frame.
         frame_mask: (V, T) True = real; every video has at least one frame.
         times_s: (V, T) float64, time of each frame in its clip; zero where there is no frame.
-        on_screen: their on-screen text; None where nobody read it.
-        pretrained_mean: (V, D) mean of a video's frames as another tower saw them, one that never learned, where the
-            tower of `frames` did; None where they are the same.
+        on_screen: features of on-screen text; None where it was not read.
+        pretrained_mean: (V, D) mean frame by the tower before training, where the tower of `frames` was trained; None
+            where they are the same.
     """
 
     ids: tuple[str, ...]
@@ -265,7 +269,7 @@ class VideoFeatures:
 
 @dataclass(frozen=True, slots=True)
 class RoleNode:
-    """A phrase of a caption and what it does there.
+    """A phrase of a caption and its semantic role.
 
     Attributes:
         role: `V` for a verb; `ARG0`, `ARGM-LOC`, ... for what belongs to one; `NOUN` for what belongs to none.
@@ -277,7 +281,7 @@ class RoleNode:
 
     @property
     def is_verb(self) -> bool:
-        """Whether it is an action, or a thing that takes part in one."""
+        """Whether the phrase is an action, and not a thing that takes part in one."""
         return self.role == "V"
 
 
@@ -286,7 +290,7 @@ class RoleGraph:
     """A caption as its actions and the things that take part in them (Chen et al. 2020, section 3.1).
 
     Attributes:
-        words: of the caption, in small letters, at least one.
+        words: words of the caption, in small letters, at least one.
         nodes: verbs and nouns, in any order.
         edges: places in `nodes` of a verb and of a noun that takes part in it. A noun in none stands alone; every verb
             belongs to the caption as a whole, which is no node here.
@@ -299,15 +303,15 @@ class RoleGraph:
 
 @dataclass(frozen=True, eq=False)
 class TextFeatures:
-    """Q captions as a frozen text tower read them.
+    """Features of Q captions by a frozen text tower.
 
     Attributes:
         ids: Q ids of captions.
-        words: (Q, W, D) float16 or float32, of any length; zero where there is no word. D is 0 where no tower has read
-            them: beside features that were computed elsewhere.
+        words: (Q, W, D) float16 or float32, of any length; zero where there is no word. D is 0 beside features that
+            were computed elsewhere, where no tower has read captions.
         word_mask: (Q, W) True = real; every caption has at least one.
         sentence: (Q, D), rows of unit length.
-        graphs: Q role graphs, for matchers that read these; None where nobody made them.
+        graphs: Q role graphs, for matchers that read these; None where there are none.
     """
 
     ids: tuple[str, ...]

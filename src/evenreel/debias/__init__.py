@@ -1,1 +1,1 @@
-"""Corrections of a preference, each in a file of its own with the paper that it is from."""
+"""Corrections of biases in training and search, each in a file of its own with its paper."""

@@ -1,10 +1,10 @@
-"""How the scores of several matchers become one: weights and common scales (frame-length bias, equation 5).
+"""Fusion of the scores of several matchers by weights and common scales (frame-length bias, equation 5).
 
     s = sum_k w_k (s_k - mean_k) / scale_k
 
-The weights that equation 5 asks for are P(L_k), the share of the clips in each stratum of length; its text adds the
-scores up as they are. Weights from validation and a common scale are not in the paper: matchers that were trained apart
-need not give scores of one size.
+The weights of equation 5 are P(L_k), the share of the clips in each stratum of length; its text adds the scores up as
+they are. Weights from validation and a common scale are not in the paper: matchers that were trained apart need not
+give scores of one size.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ member that is never wrong would be multiplied without end."""
 
 @dataclass(frozen=True)
 class Fusion:
-    """Numbers for each member, in their order.
+    """Weight, mean and scale of each member in a fusion of scores, in the order of members.
 
     Attributes:
-        weights: w, of at least 0, that add up to 1.
-        means: taken off each member's scores; empty for none.
+        weights: w, at least 0, summing to 1.
+        means: subtracted from each member's scores; empty for none.
         scales: what they are then divided by, above 0; empty for 1.
     """
 
@@ -75,7 +75,7 @@ class Fusion:
             object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON and YAML know lists alone
 
     def terms(self) -> list[tuple[float, float]]:
-        """Factor and constant of each member: s = sum_k (factor_k s_k - constant_k)."""
+        """Return factor and constant of each member: s = sum_k (factor_k s_k - constant_k)."""
         count = len(self.weights)
         means, scales = self.means or (0.0,) * count, self.scales or (1.0,) * count
         factors = [weight / scale for weight, scale in zip(self.weights, scales, strict=True)]
@@ -108,11 +108,11 @@ def uniform_weights(count: int) -> tuple[float, ...]:
 def standardisation(
     scores: Sequence[ScoreBlocks], names: Sequence[str] = ()
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each member's scores over all pairs, read once, a band at a time.
+    """Compute mean and standard deviation of each member's scores over all pairs, read once, a band at a time.
 
     Args:
-        scores: of each member, of the captions and clips of the validation split.
-        names: what sentences call each member; empty for its number.
+        scores: scores of each member, for the captions and clips of the validation split.
+        names: name of each member for messages; empty for its number.
 
     Returns:
         `means` and `scales` of a `Fusion`.
@@ -158,7 +158,7 @@ def learned_weights(
 
 
 def pair_loss(logits: Tensor, pairs: Tensor) -> Tensor:
-    """InfoNCE of all answers of a table, in both directions; other answers of a caption or clip are no negatives.
+    """Compute the InfoNCE of all answers of a table, in both directions; other answers are no negatives.
 
     Args:
         logits: (Q, V) logits.

@@ -1,10 +1,10 @@
-"""Matchers for each stratum of length, as one matcher: the backdoor adjustment of frame-length bias (equation 5).
+"""A matcher for each stratum of length, fused to one: the backdoor adjustment of frame-length bias (equation 5).
 
     P(Y | do(V, Q)) = sum_k P(L_k) f_k(V, Q)
 
-Clips are divided into M strata by their length (`evenreel.debias.strata`), f_k learns from the pairs of stratum k
-alone, where length tells little of the content, and all f_k score every pair. `Ensemble` is this as published: M
-matchers, so that a video is encoded and kept M times. `PerStratum` is ours: one matcher, of which only the captions'
+Clips are divided into M strata by their length (`evenreel.debias.strata`), f_k is trained on the pairs of stratum k
+alone, where length says little of the content, and all f_k score every pair. `Ensemble` is this as published: M
+matchers, so that a video is encoded and kept M times. `PerStratum` is ours: one matcher, in which only the captions'
 side differs between strata, so that a video is encoded and kept once.
 """
 
@@ -30,12 +30,12 @@ class Ensemble(nn.Module):
     """Matchers of the same features whose scores are fused; a state is the tuple of theirs.
 
     Args:
-        members: M matchers; they may differ in all but what they read.
+        members: M matchers of the same kind of input.
         dimension: dimension D of the features.
         settings: fusion numbers for each member.
 
     Raises:
-        UsageError: there is no member, one takes other features than the others, or there is not a weight for each.
+        UsageError: there is no member, members take different features, or there is not one weight for each.
     """
 
     def __init__(self, members: Sequence[Matcher], dimension: int, settings: Fusion) -> None:
@@ -69,7 +69,7 @@ class Ensemble(nn.Module):
         return _fused_table(self._scores, text, video, self.settings)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Average the members' losses; what has the same name in several of them is one term."""
+        """Average the members' losses; terms of one name are one term."""
         terms: dict[str, Tensor] = {}
         for member in self.members:
             for name, term in member.loss(batch).items():
@@ -84,16 +84,16 @@ class Ensemble(nn.Module):
 class PerStratum(nn.Module):
     """A matcher with a residual map of captions for each stratum; a caption's state is the tuple of its M states.
 
-    The maps change what a matcher is given of captions, words and sentences, and where it reads their role graphs the
-    vectors that it makes of these; each starts as no change. Videos are encoded by the matcher as it is alone.
+    The maps change words and sentences of captions, or the vectors that a matcher makes of their role graphs; each
+    starts as the identity. Videos are encoded by the matcher alone.
 
     Args:
-        matcher: a matcher of one caption and one video, adapted or not.
+        matcher: the matcher, adapted or not.
         dimension: dimension D of the features.
         settings: fusion numbers for each stratum.
 
     Raises:
-        UsageError: the matcher is, or has in it, one of this file.
+        UsageError: the matcher is or contains an `Ensemble` or `PerStratum`.
     """
 
     def __init__(self, matcher: Matcher, dimension: int, settings: Fusion) -> None:
@@ -130,7 +130,8 @@ class PerStratum(nn.Module):
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute the wrapped matcher's terms, where each pair goes through the map of its stratum.
 
-        Pairs of other strata are neither negatives nor positives: each map learns as a matcher of its stratum would.
+        Pairs of other strata are neither negatives nor positives: each map is trained as a matcher of its stratum would
+        be.
 
         Raises:
             UsageError: the batch has no strata.
@@ -159,10 +160,10 @@ class PerStratum(nn.Module):
 
 
 def fused(scores: Iterable[Tensor], settings: Fusion) -> Tensor:
-    """`sum_k w_k (s_k - mean_k) / scale_k`, with one table at a time beside the sum.
+    """Compute `sum_k w_k (s_k - mean_k) / scale_k`, (Q, V), with one member's table at a time beside the sum.
 
     Args:
-        scores: (Q, V) of each member.
+        scores: (Q, V) scores of each member.
         settings: fusion numbers for each member.
 
     >>> fused([torch.tensor([[0.2, 0.6]]), torch.tensor([[0.8, 0.4]])], Fusion((0.75, 0.25)))

@@ -1,4 +1,4 @@
-"""Training clips divided by length: the strata of the backdoor adjustment (frame-length bias, algorithm 2).
+"""Strata of training clips by length, for the backdoor adjustment (frame-length bias, algorithm 2).
 
 Clips are sorted by length, those of equal length by their place, so that the same clips in the same order are always
 divided alike. No statistic of a test set is used.
@@ -17,11 +17,11 @@ from evenreel.errors import UsageError
 
 
 def equal_strata(lengths: NDArray[np.float64], count: int) -> list[Indices]:
-    """Strata with as many clips in each as goes, from short to long.
+    """Divide clips into strata of equal numbers of clips, from short to long.
 
     Args:
-        lengths: (N,) of the training clips, in any unit.
-        count: M, how many strata.
+        lengths: (N,) lengths of the training clips, in any unit.
+        count: M, number of strata.
 
     Returns:
         M rows of clips, each ascending in length.
@@ -39,12 +39,12 @@ def equal_strata(lengths: NDArray[np.float64], count: int) -> list[Indices]:
 def adjusted_strata(
     lengths: NDArray[np.float64], count: int, fraction: float, *, longest_first: bool = False
 ) -> list[Indices]:
-    """Strata of algorithm 2: the first half is cut off while more than two are left, these are divided at a fraction.
+    """Divide clips into the strata of algorithm 2: halves are cut off until two are left, divided at a fraction.
 
     Args:
-        lengths: (N,) of the training clips, in any unit.
-        count: M, how many strata; 1 keeps all clips, where the printed algorithm loses half of them.
-        fraction: of the last two strata, the share of the first.
+        lengths: (N,) lengths of the training clips, in any unit.
+        count: M, number of strata; 1 keeps all clips, where the printed algorithm loses half of them.
+        fraction: share of the first of the last two strata.
         longest_first: sort from long to short, for data in which long clips prevail.
 
     Returns:
@@ -69,10 +69,10 @@ def adjusted_strata(
 
 
 def strata_at(lengths: NDArray[np.float64], thresholds: Sequence[float]) -> list[Indices]:
-    """Strata between lengths: below the first threshold, from each up to the next, and from the last on.
+    """Divide clips into strata at lengths: below the first threshold, from each up to the next, and from the last on.
 
     Args:
-        lengths: (N,) of the training clips.
+        lengths: (N,) lengths of the training clips.
         thresholds: M - 1 lengths, ascending; from training clips, or the division uses the test set's statistics.
 
     Raises:
@@ -92,10 +92,10 @@ def random_strata(clips: int, count: int, seed: int, fraction: float | None = No
     """Draw strata at random, as large as `equal_strata` or, at a fraction, as `adjusted_strata`: a control of both.
 
     Args:
-        clips: N, of the training split.
-        count: M, how many strata.
-        seed: of the draw.
-        fraction: of the last two strata, the share of the first; None for strata of equal size.
+        clips: N, number of training clips.
+        count: M, number of strata.
+        seed: seed of the draw.
+        fraction: share of the first of the last two strata; None for strata of equal size.
 
     Returns:
         M rows of clips.

@@ -1,8 +1,8 @@
-"""Clips left out of training until a class is as long there as elsewhere: the trimming of the frame-length bias.
+"""Trimming against frame-length bias: training clips are left out until a class is as long there as elsewhere.
 
-A class whose training clips are short and whose test clips are long is missed for its length (algorithm 1: RmvOne and
-RmvAll; RmvRand is their control). The mean is calculated anew after every clip and the least number of clips is looked
-at before one is left out: as printed, the mean is calculated once, so that the algorithm cannot see what it does.
+A class of short training clips and long test clips is missed for its length (algorithm 1: RmvOne and RmvAll; RmvRand is
+their control). The mean is calculated anew after every clip and the least number of clips is looked at before one is
+left out: as printed, the mean is calculated once, so that the algorithm cannot see what it does.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ says it left out (2,392 of 164 classes of EPIC-KITCHENS-100)."""
 def trimmed(
     lengths: NDArray[np.float64], classes: NDArray[np.int64], targets: Mapping[int, float], settings: Trimming
 ) -> Indices:
-    """Select the clips that RmvAll leaves out: each class's shortest where it is too short, longest where too long.
+    """Select the training clips that RmvAll leaves out: the shortest of classes too short, the longest of the others.
 
     Args:
-        lengths: (N,) of the training clips.
-        classes: (N,) class of each.
-        targets: the mean length that a class should have, by class; classes without one stay as they are. Means of the
-            test split are statistics of the test set, and whatever is trained with them says so.
+        lengths: (N,) lengths of the training clips.
+        classes: (N,) class of each training clip.
+        targets: mean length that a class should have, by class; classes without one stay unchanged. Means of the test
+            split are statistics of the test set, and a training that uses them must say so.
         settings: when trimming ends.
 
     Returns:
         Rows of the clips that are left out, ascending.
 
     Raises:
-        UsageError: a length or a target is not a number.
+        UsageError: a length or a target is not finite.
 
     >>> lengths, classes = np.array([1.0, 2.0, 9.0, 5.0]), np.array([0, 0, 0, 1])
     >>> trimmed(lengths, classes, {0: 9.0}, Trimming(2.0, 1)).tolist()
@@ -80,19 +80,19 @@ def trimmed(
 def trim_class(lengths: NDArray[np.float64], target: float) -> Indices:
     """Select the clips that RmvOne leaves out of one class: its shortest if it is too short, else its longest.
 
-    It goes on until one more clip would carry the mean past the target, even where the mean would then be nearer:
-    the paper keeps 43 of 95 clips of mean 302.3 for a target of 305.5, and 42 would have 306.3. The least number of
-    clips and the margin of RmvAll cannot hold there (table 8).
+    It goes on until one more clip would carry the mean past the target, even where the mean would then be nearer: the
+    paper keeps 43 of 95 clips of mean 302.3 for a target of 305.5, and 42 would have 306.3. The least number of clips
+    and the margin of RmvAll cannot hold there (table 8).
 
     Args:
-        lengths: (N,) of the training clips of the class, one or more.
-        target: the mean length that they should have.
+        lengths: (N,) lengths of the class's training clips, one or more.
+        target: mean length that they should have.
 
     Returns:
         Rows of the clips that are left out, ascending; one clip stays, however far away the target is.
 
     Raises:
-        UsageError: a length or the target is not a number.
+        UsageError: a length or the target is not finite.
 
     >>> trim_class(np.array([1.0, 9.0, 2.0]), 6.0).tolist(), trim_class(np.array([1.0, 9.0, 2.0]), 1.5).tolist()
     ([0], [1])
@@ -113,11 +113,11 @@ def trimmed_at_random(
     Args:
         classes: (N,) class of each training clip.
         like: rows that `trimmed` left out.
-        generator: of the draws.
-        by_class: draw as many of each class as it left out of that one.
+        generator: makes the draws.
+        by_class: draw as many of each class as `trimmed` left out of that one.
 
     Returns:
-        As many rows, ascending.
+        As many rows as `like`, ascending.
     """
     if not by_class:
         return np.sort(generator.choice(len(classes), len(like), replace=False)).astype(np.int64)

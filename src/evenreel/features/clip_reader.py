@@ -1,4 +1,4 @@
-"""Reading of one clip: a clip in, a shard out. Any engine that moves paths around can run it."""
+"""Reading of one clip into a shard, for any engine that assigns clips to readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCH_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class WantedStages:
-    """Stages of a clip that are to be done."""
+    """Stages of reading a clip that are wanted."""
 
     vision: bool
     text: bool
@@ -35,11 +35,11 @@ class WantedStages:
 
 @dataclass(frozen=True)
 class ClipSource:
-    """A clip to read: a file of known content, and the part of it that is meant.
+    """A clip to read: a file of known content, and the clip's part of it.
 
     Attributes:
         clip_id: name of the shard.
-        path: the file.
+        path: of the file.
         before: stamp of the file when its content was looked at.
         part: the clip's stretch of the file.
     """
@@ -71,7 +71,7 @@ class Vision(Protocol):
     """An image tower that several readers share."""
 
     def encoder(self) -> Encoder:
-        """Return the model; wait for it where it is still loading."""
+        """Return the encoder; wait for it where it is still loading."""
 
     def encode(self, pixels: Pixels) -> FloatArray:
         """Encode frames (N, 3, H, W) to (N, D) as `Encoder.encode_frames` does; one caller at a time."""
@@ -122,7 +122,7 @@ class ClipReader:
         The two are apart so that the next clip is read meanwhile. At most one batch of frames waits in between.
 
         Args:
-            source: the clip; the times of its frames and signs count from where it starts.
+            source: the clip; times of frames and signs count from its start.
             wanted: stages to do; the fields of the others are None in the shard.
             stills: takes a small picture of each frame; None for no pictures.
 

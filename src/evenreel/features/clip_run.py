@@ -1,4 +1,4 @@
-"""Clips or files worked off in parallel by killable readers: what cannot be read is set aside, and the rest goes on."""
+"""Clips or files read in parallel by killable readers; those that cannot be read are set aside, the rest goes on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ClipRun(ReaderPool[Reader, Item]):
         self._counting = threading.Lock()
 
     def run(self, items: Sequence[Item]) -> None:
-        """Do all items; call it once."""
+        """Process all items; call it once."""
         self._items = len(items)
         super().run(items)
 

@@ -41,9 +41,9 @@ def clip_aside(clip: CorpusClip, error: MediaError) -> SetAside:
 
 
 def clip_key(digest: str, clip: CorpusClip, made: FeatureSet, precision: str = FLOAT32) -> str:
-    """Return the name of a clip's shard: 32 hex digits over the file's content, the part of it, and the rule.
+    """Compute the name of a clip's shard: 32 hex digits over the file's content, the clip's part of it, and the rule.
 
-    Clips of equal content share a shard, but for words of the corpus, which belong to the clip and not to its file.
+    Clips of equal content share a shard, unless the corpus ships words, which belong to the clip and not to its file.
     """
     named = [digest, clip.part.start_s, clip.part.end_s, made.rule]
     if precision != FLOAT32:

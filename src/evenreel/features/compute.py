@@ -74,13 +74,12 @@ def compute_features(
         encoder: makes the features.
         settings: sampling, on-screen text, workers, limits.
         progress: receives the events of the run.
-        words: words that the corpus ships (`evenreel.corpus.load_texts`), which are believed; None to read them in the
-            frames.
+        words: on-screen words that the corpus ships (`evenreel.corpus.load_texts`); None to read them in the frames.
 
     Raises:
         FeaturesError: the folder belongs to another encoder or precision, another process writes to it, or it cannot be
             written.
-        EncoderError: the model gives a number that is not finite, for a caption.
+        EncoderError: a feature of a caption is not finite.
         UsageError: the sampling rule cannot be parsed.
     """
     folder, settings = Path(folder), settings or FeatureSettings()
@@ -115,7 +114,7 @@ class LockedEncoder:
         self._encoder, self._encoding = encoder, threading.Lock()
 
     def encoder(self) -> Encoder:
-        """Return the encoder itself, for one thread at a time."""
+        """Return the encoder itself; the caller must be its only user meanwhile."""
         return self._encoder
 
     def encode(self, pixels: Pixels) -> FloatArray:
@@ -133,12 +132,12 @@ class FeatureJob:
     """One run over one folder of features, which is locked.
 
     Args:
-        folder: the features.
+        folder: folder of the features.
         model: the encoder.
         settings: sampling and text, with the rule in its standard words.
         progress: receives the events of the run.
         reader: target of the workers; tests put stubs here.
-        words: words that the corpus ships; None to read them in the frames.
+        words: on-screen words that the corpus ships; None to read them in the frames.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""On-screen words that a corpus ships, instead of those that a text recogniser finds.
+"""On-screen words that a corpus ships, used instead of those that a text recogniser finds.
 
 A benchmark's own words (TextVR's, M4-ViteVQA's, the true ones of a planted corpus) come as rows with frame numbers, see
 `evenreel.corpus.on_screen`; here they become signs with times, as `evenreel.onscreen` makes them.
@@ -35,23 +35,19 @@ class _Row(NamedTuple):
 
 
 class CorpusWords:
-    """Words of clips from a corpus's table of on-screen texts.
-
-    Args:
-        texts: the table beside the corpus, of any number of its clips; a clip without a row has no words.
-    """
+    """Words of clips from a corpus's table of on-screen texts; a clip without a row has no words."""
 
     def __init__(self, texts: pl.DataFrame) -> None:
         parts = texts.select("clip_id", *_COLUMNS).partition_by("clip_id", as_dict=True, include_key=False)
         self._rows = {str(clip_id): [_Row(*row) for row in part.rows()] for (clip_id,), part in parts.items()}
 
     def reader_id(self, clip: CorpusClip) -> str:
-        """Return the id of the words of a clip: a digest over them, so that edited words have another."""
+        """Compute the id of a clip's words, a digest over them, so that edited words have another id."""
         named: list[Any] = [clip.fps, self._rows.get(clip.clip_id, [])]
         return f"corpus@{hashlib.blake2b(json.dumps(named).encode(), digest_size=8).hexdigest()}"
 
     def put(self, shard: Shard, clip: CorpusClip) -> Shard:
-        """Return a shard with these words as its tracks, of its part of the file alone.
+        """Return a shard with the clip's words as its tracks, limited to the clip's part of the file.
 
         Raises:
             MediaError: neither the corpus nor the file says how many frames a second there are.

@@ -82,7 +82,7 @@ def clip_facts(corpus: Corpus, settings: FactSettings, progress: Progress = lamb
     A file that is in the cache as it is now is not opened again; one that could not be read is tried each time.
 
     Args:
-        corpus: the clips.
+        corpus: clips with `path`.
         settings: folder of the videos, cache and limits.
         progress: called with the share of the files that is done.
     """

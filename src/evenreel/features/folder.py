@@ -1,4 +1,4 @@
-"""Files of a corpus's features: where they lie, and the content of each video when it was looked at."""
+"""Paths of a corpus's features, and a ledger of each video's content when it was last read."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def remove_leftovers(folder: Path) -> None:
 
 @dataclass
 class Ledger:
-    """Content of each video when it was looked at, and clips that are set aside.
+    """Digests of the videos when they were last read, and clips that are set aside.
 
-    It spares reading every video again to see whether it has changed. A lost ledger costs time and no feature.
+    It saves reading every video again to see whether it has changed. A lost ledger costs time and no feature.
 
     Attributes:
-        path: its own file.
+        path: file of the ledger.
         files: stamp and digest of each video, by its path in the corpus.
         set_aside: reason and sentence of clips that cannot be read, by their key.
         unreadable: reason and sentence of videos whose content could not be read, by their path in the corpus.
@@ -71,7 +71,7 @@ class Ledger:
 
     @classmethod
     def load(cls, folder: Path) -> Ledger:
-        """Read the ledger of a folder; an empty one where there is none that can be read."""
+        """Read the ledger of a folder; return an empty one where none can be read."""
         ledger = cls(folder / LEDGER)
         try:
             fields = parse_json(ledger.path.read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ class Ledger:
         return ledger
 
     def digest(self, name: str, place: Path) -> str | None:
-        """Return the digest of a file that is unchanged or gone; None where it must be read."""
+        """Return the known digest of a file that is unchanged or gone; None where it must be read."""
         known = self.files.get(name)
         try:
             now = stamp(str(place))
@@ -92,7 +92,7 @@ class Ledger:
         return known[1] if known and known[0] == now else None
 
     def look(self, name: str, place: Path, digest: Callable[[str], str]) -> tuple[FileStamp, str]:
-        """Read a file for its digest, and note it.
+        """Read a file for its digest, and note it with the file's stamp.
 
         Args:
             name: path of the file in the corpus.
@@ -124,7 +124,7 @@ class Ledger:
             self.unreadable[name] = (error.reason, str(error))
 
     def note_aside(self, key: str, error: MediaError | None) -> None:
-        """Note that a clip cannot be read; None: that it can."""
+        """Note that a clip cannot be read, with the error; None notes that it can."""
         with self._lock:
             if error is None:
                 self.set_aside.pop(key, None)

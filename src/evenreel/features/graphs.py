@@ -1,4 +1,4 @@
-"""Role graphs beside the features of captions, for matchers that read these instead (`Limits.graphs`)."""
+"""Role graphs beside the features of captions, for matchers that read these instead of features (`Limits.graphs`)."""
 
 from __future__ import annotations
 
@@ -50,12 +50,7 @@ def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Progress = lambda
 
 
 def graphs_of(captions: Sequence[str], progress: Progress = lambda share: None) -> list[RoleGraph]:
-    """Make the role graphs of captions by rules.
-
-    Args:
-        captions: texts.
-        progress: called with the share that is done.
-    """
+    """Make the role graphs of captions by rules; `progress` is called with the share that is done."""
     tagger = load_tagger(_TAGGER)
     graphs: list[RoleGraph] = []
     for start in range(0, len(captions), _BATCH):

@@ -1,4 +1,4 @@
-"""Reading features back: checked, in the order of the corpus, padded, and never of another content."""
+"""Loading of features: checked, in the order of the corpus, padded, and never of other content."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def load_video_features(
 ) -> VideoFeatures:
     """Load the features of a corpus's clips, in its order; for a part of a corpus see `evenreel.corpus.select`.
 
-    A video that is there and has changed since is read for its digest; one that is not there, because the features
-    were taken to another machine, is believed to be the one that was looked at.
+    A video that seems changed is read for its digest; one that is missing, because the features were copied to another
+    machine, is taken to be unchanged.
 
     Args:
         folder: made by `compute_features`.
-        corpus: the clips.
+        corpus: the clips to load.
         rule: how frames were sampled; None for the rule of the last run.
         words: source of on-screen text; None for that of the last run by that rule.
         windows: whether to load on-screen text; None: if the last run by that rule read it.
@@ -74,7 +74,7 @@ def find_clips(
 
     Args:
         folder: made by `compute_features`, or by `evenreel.features.stored.store.store_features`.
-        corpus: the clips.
+        corpus: the clips to find.
         rule: how frames were sampled; None for the rule of the last run.
         words: source of on-screen text; None for that of the last run by that rule.
         windows: whether to load on-screen text; None: if the last run by that rule read it.
@@ -178,10 +178,9 @@ class FoundClips:
     Attributes:
         folder: folder of the features.
         manifest: encoder and sampling of the folder.
-        made: how these clips were read; its `windows` is None where on-screen text is not loaded.
+        made: how the clips were read; its `windows` is None where on-screen text is not loaded.
         ledger: content of the videos when the features were made.
-        keys: the clips in the corpus's order with the names of their shards; None where the video was not looked at
-            as it is now.
+        keys: names of shards by clip, in the corpus's order; None where the video has changed since it was read.
     """
 
     folder: Path

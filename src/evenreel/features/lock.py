@@ -1,4 +1,4 @@
-"""One writer of a folder at a time: the second says who holds it and goes away."""
+"""A lock for one writer of a folder at a time: a second one is refused, with the name of the holder."""
 
 from __future__ import annotations
 

@@ -25,11 +25,11 @@ MANIFEST = "features.json"
 
 
 class DamagedManifestError(FeaturesError):
-    """The manifest of a folder of features is not what was written."""
+    """Raised where the manifest of a folder of features is damaged."""
 
 
 class FeatureStream(NamedTuple):
-    """A kind of features that stands beside others in every frame: its name and its number of columns."""
+    """One of several kinds of features that are side by side in every frame: its name and its number of columns."""
 
     name: str
     dimension: int
@@ -42,7 +42,7 @@ class FeatureSet:
     Attributes:
         rule: how frames were sampled.
         words: source of on-screen text.
-        windows: O; None where on-screen text was never read.
+        windows: O, number of on-screen windows; None where on-screen text was never read.
     """
 
     rule: str
@@ -60,7 +60,7 @@ class Manifest:
     Attributes:
         encoder_id: name of the encoder.
         weights_hash: digest of the encoder; a folder holds features of one.
-        dimension: D.
+        dimension: D, length of a feature.
         precision: number format the encoder calculated with; a folder holds features of one precision.
         videos: folder in which the paths of the clips begin.
         sets: ways in which clips were read, each once, that of the last run last.
@@ -83,7 +83,7 @@ class Manifest:
 
     @property
     def last(self) -> FeatureSet:
-        """Set of the last run."""
+        """Set of features that the last run made."""
         return self.sets[-1]
 
     @property
@@ -93,11 +93,11 @@ class Manifest:
 
     @property
     def windows(self) -> int | None:
-        """O of the last run; None without on-screen text."""
+        """O, number of on-screen windows of the last run; None without on-screen text."""
         return self.last.windows
 
     def find(self, rule: str | None = None, words: Words | None = None) -> FeatureSet | None:
-        """Find the latest set of a rule and a source of words; None for none."""
+        """Find the latest set of a sampling rule and a source of words; None where there is none."""
         fitting = (one for one in reversed(self.sets) if rule in (None, one.rule) and words in (None, one.words))
         return next(fitting, None)
 
@@ -120,7 +120,7 @@ class Manifest:
         return tuple(stream for stream in self.streams if not names or stream.name in names)
 
     def after(self, there: Manifest) -> Manifest:
-        """Merge this manifest of a run into that of its folder; windows that lie there are not forgotten."""
+        """Merge this manifest of a run into that of its folder; known numbers of windows are kept."""
         new = self.last
         old = there.find(new.rule, new.words)
         if old is not None and new.windows is None:
@@ -168,7 +168,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
-    """Return the manifest of a folder that these features may go to; None where there is none, or a damaged one.
+    """Return the manifest of a folder that these features may be written to; None where it has none or a damaged one.
 
     Raises:
         FeaturesError: the folder holds features of another encoder, or the manifest cannot be read.
@@ -185,7 +185,7 @@ def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
 
 
 def put_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write a manifest, in place of the one that is there.
+    """Write a manifest, replacing that of the folder.
 
     Raises:
         FeaturesError: the folder cannot be written.

@@ -1,4 +1,4 @@
-"""Frames of clips as pictures, to look at what features were made of."""
+"""Frames of clips as pictures, to show what features were made of."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ClipPictures:
 
     Attributes:
         corpus: the clips.
-        videos: folder in which their paths begin.
+        videos: folder in which the paths of the clips begin.
         limits: limits of one clip.
     """
 

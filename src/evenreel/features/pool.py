@@ -1,4 +1,4 @@
-"""Readers in parallel: while one thread encodes and stores what was read, the others read on."""
+"""Readers in parallel: while one thread encodes and stores what was read, the other threads read on."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ GRACE_S = 3.0
 
 
 class Closable(Protocol):
-    """A holder of a process."""
+    """An object that holds a process."""
 
     def close(self) -> None:
-        """End the process; may be called from any thread, and again."""
+        """End the process; callable from any thread, and more than once."""
 
 
 Item = TypeVar("Item")
@@ -50,7 +50,7 @@ class ReaderPool(Generic[Reader, Item]):
         self.stopping = False
 
     def run(self, items: Sequence[Item]) -> None:
-        """Do all items, and all that are added meanwhile; call it once.
+        """Process all items, and all that are added meanwhile; call it once.
 
         Broken off by an exception, it waits at most `GRACE_S` for its threads; one that is left behind then (a model is
         loading, a batch is being encoded) ends with that call or with the process.
@@ -82,7 +82,7 @@ class ReaderPool(Generic[Reader, Item]):
         return watched_digest(path, stall_timeout_s, lambda: self.stopping)
 
     def hand_over(self, finish: Callable[[], None]) -> None:
-        """Leave the rest of an item to the one thread that finishes; wait where it has enough to do."""
+        """Leave the rest of an item to the thread that finishes items; wait while its queue is full."""
         while not self._waiting.acquire(timeout=0.2):
             if self.stopping:
                 return
@@ -128,7 +128,7 @@ class ReaderPool(Generic[Reader, Item]):
 
 
 class RunningTasks:
-    """Counts running threads and tasks, and waits until there are none.
+    """Counter of running threads and tasks that can be waited on until it is 0.
 
     Not `Thread.join`: an interrupt during it can make a thread look ended that is not (Python up to 3.12).
     """
@@ -137,18 +137,18 @@ class RunningTasks:
         self._count, self._changed = 0, threading.Condition()
 
     def begin(self) -> None:
-        """Count one more."""
+        """Count one more running task."""
         with self._changed:
             self._count += 1
 
     def end(self) -> None:
-        """Count one less."""
+        """Count one running task less, and wake up those who wait where none is left."""
         with self._changed:
             self._count -= 1
             self._changed.notify_all()
 
     def wait(self, timeout_s: float = math.inf) -> None:
-        """Wait until all have ended, or for `timeout_s`; an interrupt is raised at once."""
+        """Wait until all tasks have ended, for at most `timeout_s` seconds; an interrupt is raised at once."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while self._count and time.monotonic() < deadline:

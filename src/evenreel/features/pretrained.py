@@ -1,4 +1,4 @@
-"""Mean frame of each clip by a tower before any training, beside features of one that was trained."""
+"""Mean frame of each clip by a tower before training, used beside features of the trained tower."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _AT_ONCE_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedDictionary:
-    """A dictionary as the text tower of an encoder embeds it.
+    """A scene dictionary with a vector for each phrase, by the text tower of an encoder.
 
     Attributes:
         dictionary: the phrases.
@@ -89,11 +89,11 @@ class TopElements:
 
 
 def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Progress = lambda share: None) -> EmbeddedDictionary:
-    """Embed each phrase of a dictionary by itself with a text tower: its sentence feature.
+    """Embed each phrase of a scene dictionary with a text tower, as its sentence feature.
 
     Args:
         dictionary: the phrases.
-        encoder: a frozen one, the same that made the clips' features.
+        encoder: the frozen encoder that made the clips' features.
         progress: called with the share that is done.
 
     Raises:
@@ -118,7 +118,7 @@ def top_elements(
     Args:
         videos: V clips, with frames by the encoder that embedded the dictionary.
         embedded: the dictionary.
-        count: kappa, phrases of each kind; the paper takes 20.
+        count: kappa, number of phrases of each kind; the paper takes 20.
         progress: called with the share that is done.
 
     Raises:
@@ -189,7 +189,7 @@ def _unit(rows: NDArray[Any], names: tuple[str, ...]) -> FloatArray:
 
 
 def save_dictionary(dictionary: SceneDictionary, folder: Path) -> None:
-    """Write a dictionary into a folder, in place of the one that is there.
+    """Write a scene dictionary into a folder, replacing that of the folder.
 
     Raises:
         FeaturesError: the folder cannot be written.
@@ -314,7 +314,7 @@ def load_embedded(folder: Path, weights_hash: str) -> EmbeddedDictionary:
 
 
 def element_table(top: TopElements, dictionary: SceneDictionary) -> pl.DataFrame:
-    """Return the phrases of each clip as a table: `clip_id, kind, rank, phrase, score`, rank 1 the nearest."""
+    """Make a table of the phrases nearest to each clip: `clip_id, kind, rank, phrase, score`, rank 1 the nearest."""
     parts = [
         _part(top.clip_ids, kind, phrases, places, scores)
         for kind, phrases, places, scores in (

@@ -25,7 +25,7 @@ _LARGEST_HEADER_BYTES = 2**30
 
 
 def seal(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a file with these arrays and this JSON-able record."""
+    """Return the bytes of a safetensors file with arrays, a JSON-able record and a checksum over both."""
     from safetensors.numpy import save
 
     held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -35,7 +35,7 @@ def seal(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> bytes
 
 
 def unseal(payload: bytes) -> tuple[Arrays, dict[str, Any]]:
-    """Return the arrays and the record of a sealed file.
+    """Return the arrays and the record of a sealed file, checked.
 
     Raises:
         Exception: the bytes are not those that were written; a damaged header can fail in any way in the parser.
@@ -51,10 +51,10 @@ def unseal(payload: bytes) -> tuple[Arrays, dict[str, Any]]:
 
 
 def glance(path: Path) -> dict[str, Any]:
-    """Return the record of a file without its arrays, and so without proof that it is whole.
+    """Return the record of a sealed file without its arrays, and without checking that it is whole.
 
     Raises:
-        Exception: there is no such file, or its header does not parse.
+        Exception: the file is missing, or its header does not parse.
     """
     with path.open("rb") as file:
         header_length = int.from_bytes(file.read(_LENGTH_BYTES), "little")

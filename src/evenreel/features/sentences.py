@@ -1,8 +1,8 @@
-"""Sentences of on-screen windows as an encoder reads them, each encoded once and kept beside the features.
+"""Sentences of on-screen windows by an encoder, each encoded once and kept beside the features.
 
-A block is a file of `evenreel.features.sealed` in the folder `sentences` of the features, with the array `sentence`
-(N, D) float16; the N texts are in its record, and digests of sentences that the tokenizer takes whole (`whole`) or
-would cut (`cut`), so that what was loaded once needs no model again. Blocks are never changed, and one that is lost or
+A block is a file of `evenreel.features.sealed` in the folder `sentences` of the features, with the array `sentence` (N,
+D) float16; the N texts are in its record, and digests of sentences that the tokenizer takes whole (`whole`) or would
+cut (`cut`), so that what was loaded once needs no model again. Blocks are never changed, and one that is lost or
 damaged costs time alone.
 """
 
@@ -36,12 +36,12 @@ Vectors = dict[str, NDArray[np.float16]]
 
 
 class Sentences:
-    """Vectors of on-screen sentences for one folder of features.
+    """Store of the vectors of on-screen sentences for one folder of features.
 
     Args:
         folder: folder of the features.
         manifest: encoder of the folder.
-        encoder: loads that encoder; called where a sentence is not known yet.
+        encoder: loads that encoder; called when a sentence is not known yet.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, encoder: Callable[[], Encoder]) -> None:
@@ -55,11 +55,11 @@ class Sentences:
             self._look(path)
 
     def know(self, texts: Iterable[str], vectors: NDArray[np.float16]) -> None:
-        """Take over sentences with known vectors, a row each; empty sentences are skipped."""
+        """Add sentences with known vectors, a row each; empty sentences are skipped."""
         self._known |= {text: vector for text, vector in zip(texts, vectors, strict=True) if text}
 
     def fits(self, text: str) -> bool:
-        """Check that the encoder's tokenizer takes a sentence whole.
+        """Check that the encoder's tokenizer takes a sentence whole, without cutting it.
 
         Raises:
             FeaturesError: the encoder is not the one of the features.

@@ -39,15 +39,15 @@ REPAIR = "run `evenreel repair`"
 
 
 class DamagedShardError(LibraryError):
-    """The shard is gone, or what is left of it is not what was written."""
+    """Raised where a shard is missing or damaged."""
 
 
 class UnreadableShardError(LibraryError):
-    """The shard cannot be read from the disk just now; it may be whole."""
+    """Raised where a shard cannot be read from the disk just now; it may be whole."""
 
 
 class NewerShardError(LibraryError):
-    """The shard was written by a later version."""
+    """Raised where a shard was written by a later version."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ def shard_path(folder: Path, clip_id: str) -> Path:
 def shard_files(folder: Path) -> Iterator[Path]:
     """Iterate over every shard in a folder, in the order of their names; none where there is no such folder.
 
-    A file that is not named and placed as shards are is none.
+    Files that are not named and placed as shards are left out.
     """
     yield from sorted(path for path in folder.glob(f"*/*{SUFFIX}") if _is_written(path))
 
@@ -116,9 +116,9 @@ def _is_written(path: Path) -> bool:
 
 
 def remove_shards(folder: Path) -> None:
-    """Delete every shard of a folder and half-written files of a killed run, then the folders that are empty by that.
+    """Delete every shard of a folder and half-written files of a killed run, then folders that are left empty.
 
-    Other files stay, and the folders that they lie in.
+    Other files stay, and their folders.
     """
     tidy_shards(folder)
     for path in shard_files(folder):

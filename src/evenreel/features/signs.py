@@ -1,4 +1,4 @@
-"""On-screen text of the clips of a corpus, sign by sign, for channels that read words rather than features."""
+"""On-screen text of the clips of a corpus, sign by sign, for search by words rather than features."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Signs = dict[str, tuple[str, ...]]
 def sign_texts(
     clips: FoundClips | StoredClips, changes: WordChanges | None = None
 ) -> tuple[Signs, tuple[SetAside, ...]]:
-    """Return the best reading of every sign, and the clips that were set aside.
+    """Return the best reading of every sign of each clip, and the clips that were set aside.
 
     Other readings of a sign are left out: most are the same words with a letter wrong. Of words misread on purpose the
     best reading is the misread one, window by window: see `evenreel.features.word_changes.changed_signs`.
 
     Args:
-        clips: see `evenreel.features.find_clips`.
+        clips: found by `evenreel.features.find_clips`.
         changes: words to leave out or misread, to find out what they are worth; None for none.
 
     Raises:

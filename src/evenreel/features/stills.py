@@ -1,8 +1,8 @@
-"""One small picture of each moment of a clip, kept when it is read, so that nothing is decoded to show it.
+"""Stills: one small picture of each moment of a clip, kept when it is read, so that showing it decodes nothing.
 
 The stills of a clip are one file of `evenreel.features.sealed`, named as its shard is, in a folder of their own: the
 JPEGs one after the other, where each ends, their times, and a checksum of each with its clip, its time and its place.
-They are no part of the truth: without them a picture is decoded when it is asked for.
+Without them a picture is decoded when it is shown.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def write_stills(folder: Path, clip_id: str, stills: Stills) -> None:
 def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:
     """Read the JPEG of the moment nearest to a time, without reading the others.
 
-    None where none is near, or the file is gone, of another clip or damaged there.
+    Return None where no still is near, or the file is gone, of another clip or damaged there.
     """
     from safetensors import safe_open
 
@@ -95,7 +95,7 @@ def _place(ends: Sequence[int], number: int) -> tuple[int, int]:
 
 
 def are_whole(path: Path) -> bool:
-    """Check that a file of stills is what was written, and of the clip that it is named by.
+    """Check that a file of stills is undamaged, and of the clip that it is named by.
 
     Raises:
         OSError: the file cannot be read just now.

@@ -29,11 +29,11 @@ BATCH_TEXTS = 128
 
 
 class DamagedTextsError(FeaturesError):
-    """A block of captions is not what was written."""
+    """Raised where a block of captions is damaged."""
 
 
 class ForeignTextsError(FeaturesError):
-    """A block of captions is whole, and of another encoder or precision."""
+    """Raised where a block of captions is whole, but of another encoder or precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class TextBlock:
     """Features of N texts.
 
     Attributes:
-        texts: all different.
+        texts: N texts, all different.
         words: (sum of lengths, D) float16, the words of one text after those of another.
         lengths: N numbers of words.
         sentence: (N, D) float16, rows of unit length.
@@ -59,7 +59,7 @@ class TextBlock:
 
 
 class Place(NamedTuple):
-    """Place of a text's features: a row of a block, with so many words."""
+    """Place of a text's features: a row of a block, and its number of words."""
 
     block: Path
     row: int
@@ -136,7 +136,7 @@ def block_files(folder: Path) -> Iterator[Path]:
 
 
 def find_texts(folder: Path, texts: Sequence[str], weights_hash: str, precision: str = FLOAT32) -> dict[str, Place]:
-    """Find each text by the headers of the blocks alone; one that no block of the encoder has is left out."""
+    """Find the place of each text by the headers of the blocks alone; texts that no block has are left out."""
     wanted = set(texts)
     found: dict[str, Place] = {}
     for path in block_files(folder):
@@ -165,10 +165,10 @@ def _encode(texts: list[str], encoder: Encoder) -> TextBlock:
 
 
 def halves(values: NDArray[Any], what: str) -> NDArray[np.float16]:
-    """Return an encoder's numbers as float16; `what` names them in the message.
+    """Convert an encoder's numbers to float16; `what` names them in the message.
 
     Raises:
-        EncoderError: one is not finite, or too large for float16.
+        EncoderError: a number is not finite, or too large for float16.
     """
     with np.errstate(over="ignore"):  # it is looked for below
         stored = values.astype(np.float16)

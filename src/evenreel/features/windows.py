@@ -68,17 +68,17 @@ class WindowText(NamedTuple):
 
 
 def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = False) -> Shard:
-    """Add windows made of its tracks to a shard; one without tracks has none.
+    """Add windows to a shard, made of its tracks; none where on-screen text was not read.
 
     Args:
         shard: with frames.
-        count: O.
+        count: O, number of windows.
         encoder: the encoder of the frames.
-        exact: whether the tracks say when signs appear and vanish, rather than in which of the sampled frames they
-            were found.
+        exact: whether the tracks say when signs appear and vanish, rather than in which of the sampled frames they were
+            found.
 
     Raises:
-        EncoderError: a feature is not a number.
+        EncoderError: a feature is not finite.
     """
     if shard.tracks is None or shard.frames is None:
         return replace(shard, window_texts=None, windows=None)
@@ -100,13 +100,13 @@ def read_windows(
     Args:
         tracks: signs, in the order in which they appear.
         sampled: the frames they were found in.
-        count: O.
+        count: O, number of windows.
         encoder: the encoder of the frames.
         exact: whether the tracks say when signs appear and vanish.
         empty: sentence of a window without text, such as `EMPTY`; by default none.
 
     Raises:
-        EncoderError: a feature is not a number.
+        EncoderError: a feature is not finite.
     """
     said = written(tracks, sampled, count, lambda text: not encoder.truncated([text])[0], exact=exact)
     said = where_empty(said, empty) if empty else said
@@ -129,12 +129,12 @@ def written(
     exact: bool = False,
     change: Change | None = None,
 ) -> tuple[WindowText, ...]:
-    """Make the sentence of each of the O windows of a clip that has at least one frame.
+    """Make the on-screen sentence and its confidence for each of the O windows of a clip with at least one frame.
 
     Args:
         tracks: signs, in the order in which they appear.
         sampled: the frames they were found in.
-        count: O.
+        count: O, number of windows.
         fits: whether the tokenizer takes a sentence whole.
         exact: whether the tracks say when signs appear and vanish.
         change: changes what signs say, window by window; None for none.
@@ -144,21 +144,21 @@ def written(
 
 
 def windows_of(tracks: Sequence[TextTrack], sampled: Sampled, count: int, *, exact: bool = False) -> list[range]:
-    """Return the numbers of the windows in which each sign is shown, of O; arguments as in `written`."""
+    """Return the numbers of the windows (of O = `count`) in which each sign is shown; arguments as in `written`."""
     length_s = float(sampled.spans_s[-1, 1])
     middles_s = (np.arange(count) + 0.5) * length_s / count
     return _spans(tracks if exact else spread(tracks, sampled, middles_s), length_s, count)
 
 
 def where_empty(said: Sequence[WindowText], sentence: str) -> tuple[WindowText, ...]:
-    """Give the windows without text a sentence, with confidence 1: that nothing is there was not misread."""
+    """Give windows without text a sentence, with confidence 1, since no word of it was read."""
     return tuple(one if one.text else WindowText(sentence, 1.0) for one in said)
 
 
 def sampled_texts(
     tracks: Sequence[TextTrack], sampled: Sampled, count: int, fits: Fits, *, exact: bool = False
 ) -> tuple[str, ...]:
-    """Return the O sentences of a clip with at least one frame; arguments as in `written`."""
+    """Make the O on-screen sentences of a clip with at least one frame; arguments as in `written`."""
     return tuple(one.text for one in written(tracks, sampled, count, fits, exact=exact))
 
 
@@ -183,13 +183,13 @@ def read_confidence(
 
 
 def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.float64]) -> list[TextTrack]:
-    """Extend signs to the moments for which a frame stands in which they were found.
+    """Extend signs from their frames to the middles of the windows that these frames stand for.
 
-    Else a window between two frames would be empty under a sign that is there in both. Moments, not all of a frame's
-    stretch: that reaches a little into the next window wherever a frame is not exactly in the middle of its own.
+    Else a window between two frames would be empty under a sign that is in both. A frame's whole stretch would reach
+    into the next window wherever the frame is not exactly in the middle of its own.
 
     Args:
-        tracks: each from its first frame to its last one.
+        tracks: signs, each from its first frame to its last.
         sampled: the frames they were found in.
         moments_s: (O,) middles of the windows, in order.
     """
@@ -212,7 +212,7 @@ def window_texts(tracks: Sequence[TextTrack], length_s: float, count: int, fits:
     Args:
         tracks: signs, in the order in which they appear.
         length_s: length of the clip; signs after it count to the last window.
-        count: O.
+        count: O, number of windows.
         fits: whether the tokenizer takes a sentence whole; of too many words the most certain are kept.
 
     >>> sign = TextTrack("GATE 12", 0.9, 0.0, 6.0, (0, 0, 1, 1))

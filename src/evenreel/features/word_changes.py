@@ -1,10 +1,9 @@
 """On-screen words left out or misread at known rates, to find out how much a matcher needs them.
 
-After the OCR ratios of TCD (table 4); how its authors drop words they do not say. Here whether a word is kept hangs on
-a number of its own, a digest over the seed, the clip and the word, and how it is misread on numbers of its own in each
-window, as a recogniser reads each frame anew. So what a low ratio keeps a higher one keeps too, what a low rate
-misreads a higher one misreads alike in the same window, a word that a clip shows on several signs is one word, as it is
-in a window, and no other clip, order of clips or setting plays a part.
+After the OCR ratios of TCD (table 4), whose authors do not say how they drop words. Here a digest over the seed, the
+clip and the word decides whether a word is kept, and further ones how it is misread in each window. So a higher ratio
+keeps all that a lower one keeps, a higher error rate misreads alike what a lower one misreads, a word on several signs
+of a clip is one word, and no other clip, order or setting plays a part.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ class WordChanges:
         return self if self.splits == "all" else WordChanges(empty=self.empty)
 
     def __str__(self) -> str:
-        """Return the changes as a part of a sentence; empty for none.
+        """Describe the changes as a part of a sentence; empty for none.
 
         >>> str(WordChanges(0.4, char_errors=0.05, seed=3))
         '40 % of the on-screen words with 5 % of their characters misread (seed 3)'
@@ -131,16 +130,16 @@ def with_changed_words(
     encoder: Callable[[], Encoder],
     progress: Progress = lambda share: None,
 ) -> VideoFeatures:
-    """Return features of clips whose windows are made of the changed words; a clip is read once for all changes.
+    """Return features of clips with windows made of the changed words; each clip is read once for all changes.
 
     Sentences that were not met before are encoded, and kept beside the features for the next time.
 
     Args:
-        found: the clips; each call reads their signs again.
+        found: the clips; every call reads their signs again.
         videos: `found.load()`, or the same with other windows.
         changes: words to leave out or misread.
-        encoder: loads the encoder of the features, see `evenreel.checkpoint.word_changes`; not called where
-            all sentences are known.
+        encoder: loads the encoder of the features, see `evenreel.checkpoint.word_changes`; not called where all
+            sentences are known.
         progress: called with the share of the sentences to encode that is done.
 
     Raises:
@@ -246,7 +245,7 @@ def _readings(track: TextTrack, read: Mapping[int, TextTrack | None], edges_s: S
 
 
 def changed_track(track: TextTrack, clip_id: str, window: int, changes: WordChanges) -> TextTrack | None:
-    """Return a sign as a window reads it, with the words that are left; None without a word.
+    """Return a sign as it is read in a window, with the words that are left; None without a word.
 
     Args:
         track: the sign.

@@ -1,4 +1,4 @@
-"""Captions and clips that share rare words: BM25 over what is written on screen, which needs no model.
+"""BM25 of captions and the words on clips' screens, which needs no model.
 
 Robertson and Zaragoza 2009 (The Probabilistic Relevance Framework: BM25 and Beyond), equation 3.15. A clip is a
 document of the words of its signs:
@@ -6,9 +6,9 @@ document of the words of its signs:
     s(q, v) = sum over words w of q:  log(1 + (V - n_w + 0.5) / (n_w + 0.5)) · f_wv / (f_wv + k1 (1 - b + b l_v / l))
 
 with f_wv how often w is in v, l_v how many words v has and l their mean over all clips, and n_w the clips with w out of
-V. The 1 within the logarithm keeps the weight of a word that most clips show above 0, as Lucene does; its factor
-k1 + 1, which changes no ranking, is left out, as Lucene does too. A word that a caption has twice counts once, and
-words such as 'the' are not looked for (`evenreel.language.folding.content_words`).
+V. The 1 within the logarithm keeps the weight of a word that most clips show above 0, as Lucene does; its factor k1 +
+1, which changes no ranking, is left out, as Lucene does too. A word that a caption has twice counts once, and words
+such as 'the' are not looked for (`evenreel.language.folding.content_words`).
 
 A track, one sign followed over time, counts once, however long it is: how long says where the camera rested, not what
 the clip is about, and counts by windows of time would grow with the frame rate of the reader. A sign that is shown
@@ -46,13 +46,13 @@ B = 0.75
 
 @dataclass(frozen=True, eq=False)
 class Bm25Scores:
-    """Scores of Q captions and V clips; it is a `ScoreBlocks` that keeps the words and makes blocks of them.
+    """BM25 scores of Q captions and V clips, computed from their words when read; implements `ScoreBlocks`.
 
     Attributes:
-        caption_ids: Q ids.
-        video_ids: V ids.
-        asked: (Q, n) with a 1 where a caption asks for a term.
-        weights: (n, V) what a term adds to the score of a clip, 0 where the clip does not show it.
+        caption_ids: Q ids of captions.
+        video_ids: V ids of clips.
+        asked: (Q, n) with a 1 where a caption has a term.
+        weights: (n, V) weight that a term adds to the score of a clip, 0 where the clip does not show it.
         about: what the scores use.
     """
 
@@ -63,7 +63,7 @@ class Bm25Scores:
     about: ScoreNotes = _USING_COUNTS
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
-        """See `evenreel.types.ScoreBlocks.block`."""
+        """Compute scores of some captions and clips, float32 (q, v), see `evenreel.types.ScoreBlocks.block`."""
         whole = videos.stop - videos.start == len(self.video_ids)
         weights = self.weights if whole else self.weights[:, videos]
         return np.asarray((self.asked[captions] @ weights).toarray(), np.float32)
@@ -78,7 +78,7 @@ class Bm25Scores:
 def bm25_scores(
     captions: Mapping[str, str], clips: Mapping[str, Sequence[str]], *, by: By = "words", k1: float = K1, b: float = B
 ) -> Bm25Scores:
-    """Score every caption with the words on every clip's screen.
+    """Score every caption with the on-screen words of every clip by BM25.
 
     Args:
         captions: the text of each caption, by its id.

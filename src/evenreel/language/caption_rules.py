@@ -1,6 +1,6 @@
-"""Rules that fix the tags of captions: commands without a subject, verbs that are read as nouns, and back.
+"""Rules that correct part-of-speech tags of captions: commands without a subject, verbs tagged as nouns, and back.
 
-A tagger learnt from newspapers reads `open door` as adjective and noun and `a woman fires a gun` as two nouns. A rule
+A tagger trained on newspapers reads `open door` as adjective and noun and `a woman fires a gun` as two nouns. A rule
 looks at one word, what the dictionary knows it as and its neighbours, and gives a new tag or None; it sees the fixed
 tags of the words before. The verbs that captions use are those of the package's synonyms.
 """
@@ -78,11 +78,7 @@ Rule = Callable[[_Caption, int], "str | None"]
 
 
 def fix_tags(words: Sequence[str], tags: Sequence[str]) -> list[str]:
-    """Tags of one caption after every rule.
-
-    Args:
-        words: W words in small letters.
-        tags: their W Penn Treebank tags.
+    """Return the Penn Treebank tags of a caption's words (in small letters), corrected by every rule.
 
     >>> fix_tags(["open", "door"], ["JJ", "NN"])
     ['VB', 'NN']
@@ -99,7 +95,7 @@ def fix_tags(words: Sequence[str], tags: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def closed_words() -> frozenset[str]:
-    """Words that are no noun, verb, adjective or adverb of their own, whatever a dictionary lists."""
+    """Return the words that are no noun, verb, adjective or adverb of their own, whatever a dictionary lists."""
     return frozenset(packaged_lines("closed_words.txt"))
 
 

@@ -1,7 +1,7 @@
-"""Verb and noun classes of captions that nobody annotated: lemmas, grouped by synonyms, numbered.
+"""Verb and noun classes of captions without annotation: lemmas, grouped by synonyms, numbered.
 
-They are what `evenreel.corpus.class_relevance` makes degrees of relevance of. `docs/language.md` compares them with
-the classes that people gave to EPIC-KITCHENS-100.
+`evenreel.corpus.class_relevance` computes degrees of relevance from them. `docs/language.md` compares them with the
+classes that people gave to EPIC-KITCHENS-100.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class ClassRules:
 
     Attributes:
         synonyms: groups of words that are one class.
-        stop_verbs, stop_nouns: names that are no class.
-        amounts: nouns that are no class before `of`.
-        min_captions: a class that fewer captions have is dropped.
+        stop_verbs, stop_nouns: words that make no class.
+        amounts: nouns that make no class before `of`.
+        min_captions: least number of captions of a class; rarer classes are dropped.
         heads_only: only the last noun of a noun phrase counts: `tomato sauce` is a sauce.
     """
 
@@ -38,11 +38,11 @@ class ClassRules:
 
 @dataclass(frozen=True)
 class VerbNounClasses:
-    """Classes of captions.
+    """Verb and noun classes of N captions.
 
     Attributes:
-        verb_names, noun_names: name of each class; its place is the class's number, the most frequent first.
-        verbs, nouns: for each caption its class numbers, in ascending order without repetition.
+        verb_names, noun_names: name of each class by its number, the most frequent first.
+        verbs, nouns: class numbers of each caption, ascending, without repetition.
     """
 
     verb_names: tuple[str, ...]
@@ -53,11 +53,11 @@ class VerbNounClasses:
 
 @dataclass(frozen=True)
 class ClipClasses:
-    """Classes of clips, numbered as those of the captions.
+    """Verb and noun classes of V clips, numbered as those of the captions.
 
     Attributes:
-        clip_ids: V clips.
-        verbs, nouns: class numbers of each, in ascending order.
+        clip_ids: V ids of clips.
+        verbs, nouns: class numbers of each clip, ascending.
     """
 
     clip_ids: list[str]
@@ -66,7 +66,7 @@ class ClipClasses:
 
 
 def classes_of(tagged: Sequence[Tagged], rules: ClassRules | None = None) -> VerbNounClasses:
-    """Classes of tagged captions.
+    """Find the verb and noun classes of tagged captions.
 
     A number means the same class only within one call: number all captions of a corpus together.
 
@@ -94,8 +94,8 @@ def clip_classes(captions: VerbNounClasses, clip_ids: Sequence[str], share: floa
 
     Args:
         captions: classes of N captions.
-        clip_ids: the clip of each of them.
-        share: share of the clip's captions, more than 0 and at most 1.
+        clip_ids: id of the clip of each caption.
+        share: least share of the clip's captions that have the class, more than 0 and at most 1.
 
     Raises:
         UsageError: the share is out of its range, or there are not as many ids as captions.
@@ -126,13 +126,13 @@ def check_share(share: float) -> None:
 def annotate(
     captions: Sequence[tuple[str, str]], tagger: Tagger, rules: ClassRules | None = None, share: float = 0.25
 ) -> tuple[VerbNounClasses, ClipClasses]:
-    """Classes of captions and of their clips, for the columns `verb_classes` and `noun_classes` of a corpus.
+    """Find the classes of captions and of their clips, for the columns `verb_classes` and `noun_classes` of a corpus.
 
     Args:
         captions: clip id and text of N captions.
-        tagger: finds their words.
+        tagger: finds and tags their words.
         rules: how words become classes.
-        share: of a clip's captions that have a class which the clip has; see `clip_classes`.
+        share: least share of a clip's captions that have a class of the clip.
 
     Returns:
         Classes of the N captions, in their order, and of the clips, in the order of their first caption.

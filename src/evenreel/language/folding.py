@@ -1,4 +1,4 @@
-"""Folding of words for search on a screen: without case, width and accents."""
+"""Folding of words for search in on-screen text: without case, width and accents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHORTENED = re.compile(r"\w+n['’ʼ]t\b|['’ʼ](?:s|d|m|ll|re|ve)\b", re.IGNO
 
 
 def fold(text: str) -> str:
-    """Return the text without case, width and Latin, Greek or Cyrillic accents.
+    """Return a text without case, width and Latin, Greek or Cyrillic accents.
 
     Example:
         >>> fold("Ｃａｆé ΆΣ")
@@ -37,7 +37,7 @@ def words(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the different words of a query that carry meaning; all its words where none does.
+    """Return the different words of a query without stop words; all its words where nothing else is left.
 
     Example:
         >>> content_words("a clip of the Red red bus"), content_words("The Who")
@@ -52,7 +52,7 @@ def content_words(text: str) -> list[str]:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Return the English words that say nothing about what is on a screen."""
+    """Return the English words that are ignored in a search of on-screen text."""
     text = resources.files("evenreel.language").joinpath("stop_words.txt").read_text(encoding="utf-8")
     return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
 

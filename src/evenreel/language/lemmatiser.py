@@ -62,7 +62,7 @@ def dictionary(word: str) -> dict[Part, tuple[str, ...]]:
 
 
 def are_forms(one: str, other: str, *parts: Part) -> bool:
-    """Check that two words may be forms of one word, as any of some parts of speech (all without).
+    """Return whether two words may be forms of one word, as any of some parts of speech (all where none is given).
 
     >>> are_forms("pools", "pool"), are_forms("swimming", "swims"), are_forms("swimming", "swims", "noun")
     (True, True, False)
@@ -91,7 +91,7 @@ def irregular_forms(word: str) -> frozenset[str]:
 
 
 def regular_base(word: str) -> str:
-    """Remove an ending that is likely one from a word, by rule and without the dictionary.
+    """Remove a likely regular ending from a word, by rule and without the dictionary.
 
     >>> regular_base("harbors"), regular_base("glass"), regular_base("vlogging"), regular_base("ring")
     ('harbor', 'glass', 'vlog', 'ring')

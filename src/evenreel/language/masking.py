@@ -1,8 +1,8 @@
-"""Captions with some of their words taken out, made general, or put in place of others; the rest stays readable.
+"""Captions with some of their words removed, generalised or replaced; the rest stays readable.
 
-A hole leaves no loose comma, double space or clitic (`the man's dog` without `man` is `the dog`), an article before a
-word that is another one now is `a` or `an` as that asks, and a capital at the beginning stays one. Articles stay where
-their noun goes (`a is running`): which words a tower reads is what matters, and the shorter the edit, the surer it is.
+A removed word leaves no loose comma, double space or clitic (`the man's dog` without `man` is `the dog`), an article
+before a replaced word becomes `a` or `an` as needed, and a capital at the beginning stays one. Articles stay where
+their noun is removed (`a is running`): the shorter the edit, the surer it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OBJECT_TAGS = frozenset({"DT", "PDT", "PRP$", "CD"})
 
 
 def without(caption: str, tokens: Tagged, places: Collection[int]) -> str:
-    """A tagged caption without the tokens at some places.
+    """Remove the tokens at some places from a tagged caption.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> text = "A man, a dog and another man's cat run."
@@ -43,10 +43,10 @@ def without(caption: str, tokens: Tagged, places: Collection[int]) -> str:
 
 
 def generic(caption: str, tokens: Tagged, places: Collection[int]) -> str:
-    """A tagged caption with a word that says nothing instead of each noun, verb and adjective at some places.
+    """Replace nouns, verbs and adjectives at some places of a tagged caption by words without content.
 
-    A noun is `something`, which takes no article, or `things`; a verb `doing something` in its own form, and `doing
-    something with` before an object; of an adjective there is none, and it is taken out.
+    A noun becomes `something`, without an article, or `things`; a verb `doing something` in its own form, with `with`
+    before an object; an adjective is removed.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> text = "The man is playing a big guitar"
@@ -64,12 +64,12 @@ def generic(caption: str, tokens: Tagged, places: Collection[int]) -> str:
 
 
 def rewritten(caption: str, tokens: Tagged, words: Mapping[int, str]) -> str:
-    """A tagged caption with other words at some places of its tokens.
+    """Replace tokens at some places of a tagged caption by other words.
 
     Args:
-        caption: as it was given to the tagger; spaces at its ends go.
-        tokens: of it.
-        words: by place; an empty one takes the token away.
+        caption: text as given to the tagger; spaces at its ends are removed.
+        tokens: tagged tokens of the caption.
+        words: new words by place; an empty one removes the token.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> [tagged] = PatternTagger().tag(["an orange cat"])

@@ -19,11 +19,11 @@ OPENERS = ("DT", "PRP$", "PDT", "CD")
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A stretch of a caption.
+    """An entity or activity in a caption.
 
     Attributes:
         kind: `entity`, a noun with its modifiers, or `activity`, a verb with its particle and object.
-        text: its base form without articles: `big red car`, `cut tomato`, `turn on tap`.
+        text: base form without articles: `big red car`, `cut tomato`, `turn on tap`.
         head: lemma of the noun, or of the verb with its particle.
         start, stop: its tokens are `tokens[start:stop]`.
     """

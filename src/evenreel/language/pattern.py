@@ -1,4 +1,4 @@
-"""The tagger that needs nothing but its wheel: TextBlob's pattern lexicon, Brill's context rules, caption rules."""
+"""The tagger without further downloads: TextBlob's pattern lexicon, Brill's context rules, caption rules."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class PatternTagger:
 
     @property
     def name(self) -> str:
-        """`pattern` with TextBlob's version."""
+        """`pattern` with the version of TextBlob."""
         from importlib.metadata import version
 
         return f"pattern (textblob {version('textblob')})"
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
-        """Captions -> their tokens."""
+        """Tag captions: return the tokens of each."""
         return [_tag(caption) for caption in captions]
 
 

@@ -1,8 +1,8 @@
-"""Captions as role graphs: their actions, and what takes part in each of them in which role.
+"""Role graphs of captions: their actions, and what takes part in each in which role.
 
 HGR reads them (Chen et al. 2020, 'Fine-grained Video-Text Retrieval with Hierarchical Graph Reasoning', section 3.1).
-It has them from a network for semantic role labelling; `role_graph_of_json` reads what that network said, where it was
-published with a benchmark. `role_graph` makes them of tagged words by a few rules, offline and for any caption.
+Its graphs are from a network for semantic role labelling; `role_graph_of_json` reads these where a benchmark has them.
+`role_graph` makes them of tagged words by a few rules, offline and for any caption.
 """
 
 from __future__ import annotations
@@ -49,15 +49,13 @@ _OTHER_PREPOSITION = "ARGM-ADV"
 
 
 def role_graph(tokens: Tagged) -> RoleGraph:
-    """The role graph of a tagged caption.
+    """Make the role graph of a tagged caption by rules.
 
-    A noun phrase before a verb is its ARG0, after a passive one or `be` its ARG1; the phrases after it are ARG1 and
-    ARG2; a preposition gives the roles of place, direction, manner, time and purpose. Verbs that share a noun share its
-    node, which keeps its first role. What follows a subject before its verb is part of it (`a man with a hat`). Nouns
-    of a caption without a verb are `NOUN`. Nodes go by their first word.
-
-    Args:
-        tokens: of one caption; a caption without a word has `NO_WORD` in its place.
+    A caption without a word has `NO_WORD` in its place. A noun phrase before a verb is its ARG0, after a passive one or
+    `be` its ARG1; the phrases after it are ARG1 and ARG2; a preposition gives the roles of place, direction, manner,
+    time and purpose. Verbs that share a noun share its node, which keeps its first role. What follows a subject before
+    its verb is part of it (`a man with a hat`). Nouns of a caption without a verb are `NOUN`. Nodes go by their first
+    word.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> [tagged] = PatternTagger().tag(["A man is cutting tomatoes with a knife."])
@@ -82,17 +80,17 @@ def role_graph(tokens: Tagged) -> RoleGraph:
 
 
 def role_graph_of_json(text: str) -> RoleGraph:
-    """A role graph as HGR publishes it, see `evenreel.corpus.formats.role_graphs`.
+    """Read a role graph as HGR publishes it, see `evenreel.corpus.formats.role_graphs`.
 
     The words are those of the node `ROOT`, in small letters; the spans of all nodes are places among them. A role that
-    HGR does not tell apart becomes `NOUN`; `C-` and `R-` before one (what goes on with it or refers to it) are left
+    HGR does not distinguish becomes `NOUN`; `C-` and `R-` before one (what goes on with it or refers to it) are left
     out. Edges are kept between verbs and nouns.
 
     Args:
         text: `[{name: {"role", "spans", "words"}}, [[from, to, role]]]`.
 
     Raises:
-        CorpusError: it is not that.
+        CorpusError: the text has another form.
 
     >>> role_graph_of_json('[{"ROOT": {"role": "ROOT", "words": ["Wash", "plate"]}, "1": {"role": "V", "spans": [0]}, '
     ...                    '"2": {"role": "ARG1", "spans": [1]}}, [["1", "2", "ARG1"]]]')

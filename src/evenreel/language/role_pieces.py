@@ -1,4 +1,4 @@
-"""Pieces of a caption that role graphs are made of: verbs, noun phrases, prepositions, and what joins clauses."""
+"""Pieces of a caption that role graphs are made of: verbs, noun phrases, prepositions, and words that join clauses."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _FINITE = frozenset({"VBZ", "VBP", "VBD", "MD"})
 
 @dataclass(frozen=True)
 class Piece:
-    """Some tokens that belong together.
+    """Tokens of a caption that form a verb, noun phrase, preposition or joint.
 
     Attributes:
         kind: `noun`: a noun phrase or pronoun; `verb`: one with its particle; `link`: a row of prepositions; `join`: a
             comma or conjunction; `clause`: a word that opens a clause with a verb of its own; `stop`: the end of a
             sentence.
-        places: of its tokens, ascending.
+        places: places of its tokens, ascending.
         head: lemma of the noun, of the verb, or of the first preposition.
-        finite: of a verb, whether it or an auxiliary of it is.
-        passive: of a verb, whether its subject is what it is done to.
+        finite: of a verb, whether it or an auxiliary of it is finite.
+        passive: of a verb, whether it is passive.
     """
 
     kind: Kind
@@ -74,7 +74,7 @@ def _demoted(pieces: Sequence[Piece], place: int) -> Piece:
 
 
 def verb_follows(pieces: Sequence[Piece], place: int, *, finite: bool = False) -> bool:
-    """Check that after a piece nothing but nouns, prepositions and joints of nouns stands before a verb."""
+    """Return whether only nouns, prepositions and joints of nouns are between a piece and the next verb."""
     for after in range(place + 1, len(pieces)):
         joins_nouns = pieces[after].kind == "join" and after + 1 < len(pieces) and pieces[after + 1].kind == "noun"
         if pieces[after].kind not in ("noun", "link") and not joins_nouns:
@@ -177,5 +177,5 @@ def _is_link(token: Token) -> bool:
 
 
 def is_word(token: Token) -> bool:
-    """Check that a token is more than a mark."""
+    """Return whether a token is a word, not a punctuation mark."""
     return any(map(str.isalnum, token.text))

@@ -1,7 +1,7 @@
-"""The scene dictionary: entities and activities that clips may show, mined from captions or given as lists.
+"""Scene dictionaries: entities and activities that clips may show, mined from captions or given as lists.
 
-BiMa (section 3.1) looks up in it what each clip shows. The paper says neither how large its dictionary is nor how it
-was made; ours is counted from captions, so that it says itself what it knows and how often.
+BiMa (section 3.1) looks up in one what each clip shows. The paper says neither how large its dictionary is nor how it
+was made; ours is counted from captions, and has the number of captions of each phrase.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class SceneDictionary:
-    """Phrases for what clips may show, no phrase twice in a kind.
+    """Phrases of entities and activities that clips may show, each once.
 
     Attributes:
         entities: N_e noun phrases, the most frequent first.
@@ -61,13 +61,13 @@ class SceneDictionary:
 
     @property
     def digest(self) -> str:
-        """Hex digest over the phrases in their order, which is all that embeddings depend on."""
+        """Hex digest over the phrases in their order, on which embeddings depend."""
         phrases = json.dumps([self.entities, self.activities]).encode()
         return hashlib.blake2b(phrases, digest_size=_DIGEST_BYTES).hexdigest()
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """Captions of other splits than the training split that the phrases are from.
+        """Labels of the splits other than the training split that the phrases are from.
 
         >>> SceneDictionary(("ball",), (), splits=("train", "test")).uses
         ('scene elements from captions of test',)
@@ -77,7 +77,7 @@ class SceneDictionary:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """Kinds without a phrase, `entities` or `activities`; mostly none.
+        """Kinds without a phrase, `entities` or `activities`; mostly empty.
 
         >>> SceneDictionary(("ball",), ()).lacks
         ('activities',)
@@ -87,7 +87,7 @@ class SceneDictionary:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Notices for all that is made with the dictionary, in sentences; mostly none.
+        """Notices in sentences for all that is made with the dictionary; mostly empty.
 
         >>> for sentence in SceneDictionary(("ball",), ()).notices:
         ...     print(sentence)
@@ -108,16 +108,16 @@ def mine(
     settings: MiningSettings | None = None,
     progress: Progress = lambda share: None,
 ) -> SceneDictionary:
-    """The entities and activities that captions name, with the number of captions that name each.
+    """Make a scene dictionary of the entities and activities that captions name, with the number of captions of each.
 
     Args:
-        captions: of training clips alone: what is mined from test captions knows the answers.
+        captions: captions of training clips alone: a dictionary mined from test captions knows the answers.
         extract: finds the phrases of captions; None for a tagger and rules.
         settings: how phrases are found, and the limits of the dictionary.
         progress: called with the share that is done.
 
     Raises:
-        UsageError: no phrase is in enough captions; or see `evenreel.language.scene_elements.read_elements`.
+        UsageError: no phrase is in enough captions; or as `evenreel.language.scene_elements.read_elements`.
 
     >>> found = mine(["A dog runs.", "Two dogs are running.", "a cat"], settings=MiningSettings("pattern", 1))
     >>> found.entities, found.entity_counts, found.activities, found.captions
@@ -129,12 +129,12 @@ def mine(
 
 
 def dictionary_of(named: Sequence[Elements], settings: MiningSettings, source: str) -> SceneDictionary:
-    """Select the phrases that most captions name, within the limits; equally frequent ones by the alphabet.
+    """Make a dictionary of the phrases that most captions name, within limits; ties by the alphabet.
 
     Args:
-        named: phrases of each caption.
-        settings: the limits.
-        source: origin of the captions, and who read them.
+        named: entities and activities of each caption.
+        settings: limits of the dictionary.
+        source: origin of the captions, and their tagger, in words.
 
     Raises:
         UsageError: no phrase is in enough captions.
@@ -175,7 +175,7 @@ def given(entities: Sequence[str], activities: Sequence[str], source: str = GIVE
 
 
 def packaged() -> SceneDictionary:
-    """Return everyday entities and activities, for clips without captions: the list that comes with the package."""
+    """Return the dictionary of the package: everyday entities and activities, for clips without captions."""
     return SceneDictionary(words_of_list("entity"), words_of_list("activity"), source=PACKAGED)
 
 

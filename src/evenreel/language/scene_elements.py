@@ -95,14 +95,14 @@ def read_elements(
     """Find the entities and activities of each caption; equal captions are read once.
 
     Args:
-        captions: their texts.
+        captions: texts of captions.
         extract: finds the phrases of a few hundred captions at a time; None for a tagger and rules. What it finds is
             brought to base forms.
         settings: how a tagger's words become phrases.
         progress: called with the share that is done.
 
     Raises:
-        UsageError: what `extract` gave is not what an `Extractor` gives, or the tagger is not installed.
+        UsageError: `extract` returned something else than an `Extractor` does, or the tagger is not installed.
 
     >>> read_elements(["A man kicks a red ball."], settings=MiningSettings(tagger="pattern"))
     [Elements(entities=('man', 'red ball', 'ball'), activities=('kick red ball', 'kick ball', 'kick'))]
@@ -126,7 +126,7 @@ def _reader(extract: Extractor | None, settings: MiningSettings) -> Callable[[Se
 
 
 def elements_of(tokens: Tagged, settings: MiningSettings) -> Elements:
-    """Return the entities and activities of a tagged caption.
+    """Find the entities and activities of a tagged caption.
 
     Pronouns, nouns that stand for any thing or for the video itself (`something`, `scene`), amounts before `of`, and
     verbs that say nothing of what is done are left out.
@@ -247,7 +247,7 @@ def _plain(given: Sequence[str], spelling: Callable[[str], str]) -> tuple[str, .
 
 
 def plain_entity(phrase: str) -> str:
-    """Spell a noun phrase as this module does: base forms, without articles.
+    """Bring a noun phrase to the spelling of dictionaries: base forms, without articles.
 
     >>> plain_entity("The Red Balls"), plain_entity(" . ")
     ('red ball', '')
@@ -257,7 +257,7 @@ def plain_entity(phrase: str) -> str:
 
 
 def plain_activity(phrase: str) -> str:
-    """Spell a verb phrase as this module does: base forms, without articles and auxiliaries.
+    """Bring a verb phrase to the spelling of dictionaries: base forms, without articles and auxiliaries.
 
     >>> plain_activity("is kicking the red balls"), plain_activity("Sits")
     ('kick red ball', 'sit')

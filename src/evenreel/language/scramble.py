@@ -1,4 +1,4 @@
-"""Scrambled letters in place of a text's own: what looks like writing and has nothing to be read."""
+"""Scrambled letters in place of a text: it looks like writing and cannot be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DIGITS = "0123456789"
 
 
 def scrambled(text: str, random: np.random.Generator) -> str:
-    """Replace each letter by another random consonant, and each digit by another digit; capitals stay such.
+    """Replace each letter by another random consonant, and each digit by another digit; capitals stay capitals.
 
     >>> scrambled("Gate 7, left", np.random.default_rng(0))
     'Wqmh 2, bcbf'

@@ -39,7 +39,7 @@ class SpacyTagger:
         self.name = f"spacy ({model} {meta.get('version', '')})"
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
-        """Captions -> their tokens; equal captions go through the pipeline once."""
+        """Tag captions: return the tokens of each; equal captions go through the pipeline once."""
         distinct = list(dict.fromkeys(captions))
         tagged = map(_tokens, self._pipeline.pipe(distinct, batch_size=_BATCH))
         of_caption = dict(zip(distinct, tagged, strict=True))

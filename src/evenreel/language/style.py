@@ -1,6 +1,6 @@
-"""Captions with their content kept and their style changed, and the other way round.
+"""Edits of captions that keep their content and change their style, or the other way round.
 
-Which is which, `evenreel.language.wording` says.
+`evenreel.language.wording` divides content and style.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ CAPTION = "{caption}"
 
 
 def restyled(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger: Tagger, seed: int = 0) -> list[str]:
-    """Captions after an edit; one without content, of which nothing can be kept or taken away, stays as it is.
+    """Apply an edit of style or content to captions; those without content stay unchanged.
 
     Args:
         edit: a key of `EDITS`.
         captions: Q texts.
         clip_ids: (Q,) the clip of each; where captions lend each other style or content, they are of different clips.
         tagger: finds content.
-        seed: of who lends to whom.
+        seed: draws which caption lends to which.
 
     Raises:
-        UsageError: there is no such edit, or nobody to lend.
+        UsageError: there is no such edit, or no caption of another clip to lend.
     """
     if edit not in EDITS:
         raise UsageError(f"{edit!r} is no edit of captions; there are: {', '.join(EDITS)}.")
@@ -44,12 +44,12 @@ def restyled(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger
 
 
 def paraphrased(captions: Sequence[str], patterns: Sequence[str], seed: int = 0) -> list[str]:
-    """Each caption in one of several patterns, drawn with the seed.
+    """Put each caption into one of several patterns, drawn with the seed.
 
     Args:
         captions: Q texts.
         patterns: texts with `{caption}` in them once.
-        seed: of the draw.
+        seed: seed of the draw.
 
     Raises:
         UsageError: there is no pattern, or one has no place for the caption, or several.
@@ -67,7 +67,7 @@ def paraphrased(captions: Sequence[str], patterns: Sequence[str], seed: int = 0)
 
 
 def turned_marks(caption: str) -> str:
-    """Turn the capital and the full stop of a caption into their opposites, every word as it was: the control.
+    """Turn the capital and the full stop of a caption into their opposites, with every word kept: a control edit.
 
     >>> turned_marks("A man runs."), turned_marks("a man runs")
     ('a man runs', 'A man runs.')
@@ -78,7 +78,7 @@ def turned_marks(caption: str) -> str:
 
 
 def differ_in_words(one: str, other: str) -> bool:
-    """Check that two captions differ in more than the control turns, and in more than spaces.
+    """Return whether two captions differ in more than a capital, a full stop and spaces.
 
     >>> differ_in_words("A man runs.", "a man runs"), differ_in_words("A man runs.", "a dog runs")
     (False, True)

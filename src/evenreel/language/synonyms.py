@@ -1,4 +1,4 @@
-"""Groups of words that mean nearly the same: a list that comes with the package, and lists of the user's own."""
+"""Groups of words that mean nearly the same: the list of the package, and lists of the user's own."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from evenreel.errors import CorpusError
 
 @dataclass(frozen=True)
 class Synonyms:
-    """The group of each word; the first word of a group is its name.
+    """Groups of synonymous verbs and nouns; the first word of a group is its name.
 
     Attributes:
-        verbs: verb, perhaps with a particle (`turn on`), to the name of its group.
-        nouns: noun, perhaps of several words, to the name of its group.
+        verbs: name of the group by verb, perhaps with a particle (`turn on`).
+        nouns: name of the group by noun, perhaps of several words.
     """
 
     verbs: Mapping[str, str]
     nouns: Mapping[str, str]
 
     def updated(self, own: Synonyms) -> Synonyms:
-        """Return these groups, overridden by those of `own`.
+        """Return these groups, overridden by other ones.
 
         >>> both = Synonyms({"chop": "cut"}, {}).updated(Synonyms({"chop": "chop", "hew": "chop"}, {}))
         >>> both.verbs

@@ -15,7 +15,7 @@ TaggerName = Literal["auto", "pattern", "spacy"]
 def load_tagger(name: TaggerName = "auto") -> Tagger:
     """Load the tagger of a name; `auto` is spaCy where an English model of it is installed, else `pattern`.
 
-    Classes found by different taggers differ: keep `Tagger.name` with what is derived.
+    Classes found by different taggers differ: keep `Tagger.name` with what is derived from tags.
 
     Raises:
         UsageError: the name is unknown, or `spacy` is named and it or its model is not installed.

@@ -1,4 +1,4 @@
-"""Words of a caption with their lemma and tag, and the seam that every tagger fits."""
+"""Tokens of a caption with lemma and tag, and the protocol of taggers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Token:
 
     @property
     def part(self) -> Part | None:
-        """`noun`, `verb`, `adjective`, `adverb`, or None."""
+        """Part of speech: `noun`, `verb`, `adjective`, `adverb`, or None."""
         return part_of(self.tag)
 
 
@@ -42,7 +42,7 @@ class Tagger(Protocol):
         """Name and version of the tagger, to be stored with anything derived from it."""
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
-        """Captions -> their tokens; equal captions get equal tokens, whatever stands around them."""
+        """Tag captions: return the tokens of each; equal captions get equal tokens, whatever the others are."""
 
 
 _CLITICS = "n't|n’t|'s|’s|'re|’re|'ve|’ve|'ll|’ll|'d|’d|'m|’m"
@@ -61,9 +61,9 @@ def split_words(caption: str) -> list[str]:
 
 
 def unknown_share(captions: Iterable[Tagged]) -> float:
-    """Share of the nouns, verbs, adjectives and adverbs that the dictionary does not know.
+    """Compute the share of nouns, verbs, adjectives and adverbs that the dictionary does not know.
 
-    Of English captions it is a few per cent, names and misspellings; of those in another language it is most.
+    It is a few per cent for English captions (names, misspellings), and most for another language.
 
     >>> unknown_share([(Token("dogs", "dog", "NNS"), Token("the", "the", "DT"), Token("собака", "собака", "NN"))])
     0.5

@@ -1,4 +1,4 @@
-"""Word vectors that others trained, from the text files they are published in."""
+"""Reader of pretrained word vectors in the text files that they are published in."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LONGEST_LINE = 1 << 20
 
 
 def read_word_vectors(path: str | Path, words: Sequence[str]) -> tuple[NDArray[np.bool_], FloatArray]:
-    """The vectors of some words: GloVe's text form, a word and its numbers a line, or word2vec's with a first line.
+    """Read the vectors of some words from GloVe's text form, a word and its numbers a line, or word2vec's.
 
-    The file is read as a stream and only these words are kept; it may be packed with gzip. Where a word has several
-    lines the first counts.
+    word2vec's form has one line more at the start. The file is read as a stream and only these words are kept; it may
+    be packed with gzip. Where a word has several lines the first counts.
 
     Args:
         path: the file.
-        words: W words as the file has them.
+        words: W words as the file spells them.
 
     Returns:
         Which words the file has (W,), and their vectors (W, D), zero where it has none.

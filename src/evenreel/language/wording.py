@@ -1,8 +1,7 @@
-"""Content of a caption, and the style that stands before and after it.
+"""Division of a caption into content and the style before and after it.
 
-Style is what speaks of the recording or of who writes: `in this video`, `a clip of`, `we see`, `there is`, `as one can
-see`. It counts at both ends of a caption, with the function words that lead to it; all between is content, and so is an
-end in which nothing of that kind stands, however little a dictionary makes of its words.
+Style is words about the recording or the writer: `in this video`, `a clip of`, `we see`, `there is`, `as one can see`.
+It counts at both ends of a caption, with the function words that lead to it; all the rest is content.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ _LAST_MARKS = _LOOSE_MARKS | {",", ".", ":", ";", "?"}
 
 @dataclass(frozen=True)
 class Wording:
-    """A caption in three parts: `before`, `content` and `after`, one right after the other.
+    """A caption in three consecutive parts: `before`, `content` and `after`.
 
     Attributes:
-        before, after: its style.
-        content: with a small initial where that is only due to its place.
+        before, after: style.
+        content: without a capital that is only due to its place.
         bare: the content without adverbs of manner and degree, exclamations and loose marks.
         capital: whether the caption begins with a capital.
     """
@@ -67,13 +66,13 @@ class Wording:
     capital: bool
 
     def around(self, content: str) -> str:
-        """Put another content into the same style."""
+        """Put other content into the same style."""
         text = f"{self.before}{content}{self.after}"
         return text[:1].upper() + text[1:] if self.capital else text
 
 
 def wording(caption: str, tokens: Tagged) -> Wording | None:
-    """The parts of a tagged caption, without spaces at its ends; None where it has no content.
+    """Divide a tagged caption into style and content, without spaces at its ends; None where it has no content.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> text = "In this video we see a man who is slowly cutting bread, as one can see."
@@ -99,7 +98,7 @@ def wording(caption: str, tokens: Tagged) -> Wording | None:
 
 
 def content_phrases(tokens: Tagged) -> list[Phrase]:
-    """Entities and activities of a tagged caption, without those that are style or say nothing.
+    """Return the entities and activities of a tagged caption, without those that are style or stop words.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> [tagged] = PatternTagger().tag(["we see a man in a short clip"])
@@ -110,7 +109,7 @@ def content_phrases(tokens: Tagged) -> list[Phrase]:
 
 
 def token_places(caption: str, tokens: Tagged) -> list[tuple[int, int]]:
-    """First letter of each token in the caption, and the one behind its last.
+    """Return start and end of each token in the caption, as character places.
 
     >>> token_places("a dog's", (Token("a", "a", "DT"), Token("dog", "dog", "NN"), Token("'s", "'s", "POS")))
     [(0, 1), (2, 5), (5, 7)]
@@ -124,7 +123,7 @@ def token_places(caption: str, tokens: Tagged) -> list[tuple[int, int]]:
 
 
 def lowered(text: str) -> str:
-    """Return a text with a small initial."""
+    """Return a text with its first letter in lower case."""
     return text[:1].lower() + text[1:]
 
 

@@ -1,4 +1,4 @@
-"""A library: a folder that knows videos, built by `index_folders` and asked by `open_library(...).search(...)`."""
+"""A library: a folder of indexed videos, made by `index_folders` and searched by `open_library(...).search(...)`."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A library as test-time training reads it: all of its clips, and what people search for there.
+"""The clips and queries of a library as test-time training reads them.
 
 Clips are given to a matcher as re-ranking gives them (`evenreel.library.search.clip_states`). All of them are in memory
 at once: V x T x D float16, T at most as many frames as the matcher takes.
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class LibraryStream(NamedTuple):
-    """Queries and clips of a library, with all that a matcher needs to learn from them.
+    """Queries and clips of a library, with all that a matcher needs to be adapted to them.
 
     Attributes:
-        pretrained: the matcher that learns.
+        pretrained: the matcher to adapt.
         stream: the encoded queries, and the clips with frames.
-        encode: the library's model, which reads counterfactual captions.
-        names: clip id -> name of the clip's first file.
+        encode: encodes counterfactual captions with the library's model.
+        names: name of the first file by clip id.
         query_count: number of queries given, repeated ones counted and empty ones not.
     """
 
@@ -50,18 +50,18 @@ class LibraryStream(NamedTuple):
 def library_stream(
     library: Library, queries: Sequence[str], pretrained: Pretrained | None = None, *, device: str = "cpu"
 ) -> LibraryStream:
-    """Read the queries and the clips that a matcher is to learn from in a library.
+    """Read the queries and clips of a library that a matcher is to be adapted to.
 
     Args:
         library: an open library.
-        queries: sentences that people search for there; each is taken once, where it came first, for a query that is
-            repeated often would shift the ranks of the others.
-        pretrained: the matcher that is to learn; None for the mean frame behind maps that change nothing yet.
+        queries: sentences that people search for there; repeated ones count once, in their first place, since they
+            would shift the ranks of the others.
+        pretrained: the matcher to adapt; None for the mean frame behind maps that start as the identity.
         device: where the matcher runs.
 
     Raises:
         UsageError: there are fewer than two queries or clips, or the library has no vision.
-        EncoderError: the model of the library cannot be had.
+        EncoderError: the model of the library cannot be loaded.
         LibraryError: the matcher was trained on features of another model, or the library is damaged.
     """
     if pretrained is not None:
@@ -76,13 +76,13 @@ def library_stream(
 
 
 def zero_shot_of(encoder: Encoder, device: str) -> Pretrained:
-    """Make a matcher by the mean frame (`evenreel.adaptation.zero_shot`) for the clips of a library of this model."""
+    """Make a matcher by the mean frame (`evenreel.adaptation.zero_shot`) for the clips of a library."""
     note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
     return zero_shot(note, frames=FRAMES, device=device)
 
 
 def read_stream(library: Opened, queries: Sequence[str], pretrained: Pretrained, encoder: Encoder) -> LibraryStream:
-    """Read clips and queries of a library at one moment, for the matcher that is to learn; see `library_stream`."""
+    """Read clips and queries of a library at one moment, for the matcher to adapt; see `library_stream`."""
     inputs = pretrained.about.inputs
     read = {query: readable(query) for query in dict.fromkeys(queries)}
     distinct = tuple(dict.fromkeys(filter(None, read.values())))

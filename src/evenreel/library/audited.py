@@ -1,7 +1,6 @@
-"""A library as an audit reads it: its clips as a corpus, and what its search makes of some queries as scores.
+"""A library as an audit reads it: its clips as a corpus, and the scores that its search gives for some queries.
 
-Nobody knows which clip answers which query of a library, so the corpus has no captions; the audits that need none ask
-which sources stand above others, and whether long clips do.
+It is not known which clip answers which query, so the corpus has no captions; audits of sources and lengths need none.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ QUERIES_AT_ONCE = 256
 
 @dataclass(frozen=True, eq=False)
 class BestFrames:
-    """Similarity of each query to each clip's best frame, (Q, V), calculated a block at a time; it is a `ScoreBlocks`.
+    """Similarity (Q, V) of each query to each clip's best frame, computed a block at a time; implements `ScoreBlocks`.
 
     Attributes:
         caption_ids: Q ids of queries: `q1`, `q2`, ...
@@ -58,7 +57,7 @@ class BestFrames:
 
 
 class EncodedQueries(NamedTuple):
-    """Queries as they are searched for: vectors (Q, D) of unit length, their texts, and notices of what was cut."""
+    """Encoded queries: vectors (Q, D) of unit length, their texts, and notices of what was cut."""
 
     vectors: FloatArray
     notices: tuple[str, ...] = ()
@@ -90,7 +89,7 @@ def _cut(queries: Sequence[str]) -> Iterator[str]:
 
 
 def audited(library: Opened, searched: EncodedQueries, *, neutral: bool, every_clip: bool) -> tuple[Corpus, BestFrames]:
-    """Return the clips with frames (or with frames and a known source) as a corpus, with the scores of queries on them.
+    """Return a library's clips with frames (or with frames and a known source) as a corpus, with scores of queries.
 
     Raises:
         CorpusError: a known source is required and no clip has one.

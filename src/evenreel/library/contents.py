@@ -98,7 +98,7 @@ class FilePage:
 
 @dataclass(frozen=True)
 class Examples:
-    """Searches that find something in a library: a caption that was given, words that were read; None without."""
+    """Example searches that find something in a library: a given caption, words on screen; None without."""
 
     seen: str | None
     read: str | None
@@ -149,7 +149,7 @@ class Located(NamedTuple):
 
 @dataclass(frozen=True)
 class ClipMedia:
-    """Container, codec and length of a clip, with those of its files that are there, by path."""
+    """Container, codec and length of a clip, with its existing files by path."""
 
     container: str
     codec: str
@@ -163,7 +163,7 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
     Args:
         connection: the catalog.
         clip_id: id of the clip.
-        shards: folder of the shards; None where that clock does not matter.
+        shards: folder of the shards; None to leave out the start of the clock.
 
     Raises:
         NotFoundError: it has no such clip.

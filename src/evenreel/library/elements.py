@@ -1,4 +1,4 @@
-"""The scene elements of a library: what its clips show, in phrases of a dictionary, to be read and filtered by.
+"""The scene elements of a library: phrases of a dictionary for what its clips show, to read and to filter by.
 
 Some phrase is always the nearest one, so being near says nothing. A phrase is an element of a clip where
 
@@ -71,7 +71,7 @@ _NAMED, _MADE_FROM = "elements", "elements_made_from"
 
 
 class DamagedElementsError(LibraryError):
-    """The file of the dictionary is missing, or its content is not what was written."""
+    """Raised where the file of a library's scene dictionary is missing or damaged."""
 
 
 class _Furthest(NamedTuple):
@@ -150,7 +150,7 @@ def named_elements(connection: sqlite3.Connection, library: Path) -> Path | None
 
 
 def name_elements(connection: sqlite3.Connection, digest: str) -> None:
-    """Name a dictionary in the catalog; the elements of the clips are not known yet."""
+    """Enter a scene dictionary in the catalog; the elements of the clips are not known yet."""
     drop_elements(connection)
     set_meta(connection, {_NAMED: digest})
 
@@ -162,16 +162,16 @@ def drop_elements(connection: sqlite3.Connection) -> None:
 
 
 def elements_hold(connection: sqlite3.Connection) -> bool:
-    """Check that the elements were derived from exactly the clips that the library has now."""
+    """Return whether the scene elements were derived from exactly the clips that the library has now."""
     meta = get_meta(connection)
     return meta.get(_MADE_FROM) == _made_from(connection)
 
 
 def update_elements(connection: sqlite3.Connection, vectors: VectorIndex, embedded: EmbeddedDictionary) -> None:
-    """Find the elements of every clip anew, inside the caller's transaction.
+    """Find the scene elements of every clip anew, inside the caller's transaction.
 
     Args:
-        connection: the catalog; how nonsense scores was measured on the clips that it has.
+        connection: the catalog; nonsense queries must have been scored on its clips.
         vectors: store of the clips' frames.
         embedded: the dictionary that the catalog names.
 
@@ -199,7 +199,7 @@ def _kinds(embedded: EmbeddedDictionary) -> dict[str, tuple[tuple[str, ...], Flo
 
 
 def least_above(phrases: int) -> float:
-    """Return how many standard deviations above nonsense one of `phrases` phrases must lie to be an element.
+    """Return by how many standard deviations one of N phrases must score above nonsense to be an element of a clip.
 
     Example:
         >>> [round(least_above(phrases), 2) for phrases in (1, 100, 1000)]

@@ -35,7 +35,7 @@ class FacetValue:
 
 @dataclass(frozen=True)
 class Facet:
-    """A column that can be filtered by: its values where they are few, its range where they are numbers.
+    """A column that can be filtered by, with its values where they are few, or its range where they are numbers.
 
     Attributes:
         column: name as a filter writes it, in double quotes or with `metadata.` before it where it must be.
@@ -67,7 +67,7 @@ def facets(connection: sqlite3.Connection) -> list[Facet]:
 
 
 def written_column(key: str, keys: Collection[str], *, elements: bool = False) -> str | None:
-    """Return a metadata key as a filter writes it, in the shortest form that parses; None where none does.
+    """Return a metadata key as a filter spells it, in the shortest form that parses; None where none does.
 
     Example:
         >>> keys = {"source", "two words", "Name"}

@@ -1,4 +1,4 @@
-"""The reading side of a library: what search, the command line and the page use."""
+"""Reading a library: what search, the command line and the page use."""
 
 from __future__ import annotations
 
@@ -86,21 +86,22 @@ class Library:
         rerank_depth: int = RERANK_DEPTH,
         neutral_source: bool = False,
     ) -> SearchResult:
-        """Search for clips that answer a sentence, best first.
+        """Search for clips that match a sentence, best first.
 
         Args:
             text: what is to be seen, or to be read on screen; an `UnfinishedText` may end in the beginning of a word.
-            k: how many clips at most.
+            k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
                 for the next search: clips that it has encoded are kept while it is the last one given.
-            rerank_depth: how many of them, `k` at least.
-            neutral_source: take what sets generators apart from real clips out of the query; the result's notices say
-                how that was found. Clips say their `source` in the metadata: `camera`, or a generator's name.
+            rerank_depth: number of clips to order anew, `k` at least.
+            neutral_source: remove from the query the directions that separate generated from real clips; notices of the
+                result say how they were found. The `source` of clips in the metadata is `camera` or a generator's name.
 
         Raises:
-            UsageError: an empty text, `k` below 1, a wrong filter, no vision to re-rank by, or see `neutral_trouble`.
-            EncoderError: the model of the library cannot be had.
+            UsageError: the text is empty, `k` is below 1, the filter is wrong, there is no vision to re-rank by, or as
+                `neutral_trouble` says.
+            EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
         query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
@@ -140,7 +141,7 @@ class Library:
 
         Raises:
             UsageError: the picture cannot be read, the library has no vision, or the search cannot be neutral.
-            EncoderError: the model of the library cannot be had.
+            EncoderError: the model of the library cannot be loaded.
         """
         return self.search_pixels(read_image(image), k, where, neutral_source=neutral_source)
 
@@ -151,7 +152,7 @@ class Library:
 
         Raises:
             UsageError: the library has no vision, or the search cannot be neutral.
-            EncoderError: the model of the library cannot be had.
+            EncoderError: the model of the library cannot be loaded.
         """
         self._filter(where)
         if self._encoder is None:
@@ -168,12 +169,12 @@ class Library:
         *,
         neutral_source: bool = False,
     ) -> SearchResult:
-        """Search for other clips with a frame that looks like a clip; the stored frames are used, no model is needed.
+        """Search for other clips with a frame similar to a clip, by stored vectors, without the model.
 
         Args:
-            clip_id: a clip of the library; it is left out of the answer.
+            clip_id: a clip of the library; it is left out of the result.
             time_s: compare with its frame that is nearest to this time; None: with the mean of its frames.
-            k: how many clips at most.
+            k: most clips to return.
             where: a filter, as in `search`.
             neutral_source: remove the direction of sources from the query, as in `search`.
 
@@ -221,19 +222,20 @@ class Library:
         """Return clips and scores for an audit of this library, see `evenreel.library.audited`.
 
         Args:
-            queries: sentences, of what people search for here.
-            neutral_source: with the scores of a neutral search, as in `search`.
-            every_clip: with clips of unknown source, for audits that do not need it, such as that of lengths.
+            queries: sentences that people search for here.
+            neutral_source: score as a neutral search does, see `search`.
+            every_clip: include clips of unknown source, for audits that do not need it, such as that of lengths.
 
         Returns:
             The clips with frames and, unless `every_clip`, a known source, without captions; and the similarity of each
-            query (`q1`, `q2`, ...) to each clip's best frame, had a block at a time. How many clips are left out is
-            among the `notices` of the scores, and so in what an audit of them says.
+            query (`q1`, `q2`, ...) to each clip's best frame. The `notices` of the scores say how many clips are left
+            out.
 
         Raises:
             CorpusError: a known source is required and no clip has one.
-            UsageError: no query, an empty one, no vision, no clip with frames, or the search cannot be neutral.
-            EncoderError: the model of the library cannot be had.
+            UsageError: there is no query, an empty one, no vision, no clip with frames, or the search cannot be
+                neutral.
+            EncoderError: the model of the library cannot be loaded.
             LibraryError: the library is damaged.
         """
         from evenreel.library.audited import audited, encoded
@@ -304,7 +306,7 @@ class Library:
             offset: matching files to skip.
 
         Raises:
-            UsageError: there is no such state, or the numbers make no sense.
+            UsageError: there is no such state, the limit is below 1 or the offset below 0.
             LibraryError: the catalog is damaged or cannot be read just now.
         """
         query = FileQuery(state, text, limit, offset)
@@ -312,7 +314,7 @@ class Library:
             return contents.list_files(self._connection, query)
 
     def locate(self, clip_id: str) -> ClipMedia:
-        """Find the files of a clip that are there, to open them; the paths are not for people to read.
+        """Find the existing files of a clip, to open them.
 
         Raises:
             NotFoundError: the library has no such clip.
@@ -342,7 +344,7 @@ class Library:
             return facets(self._connection)
 
     def favours(self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None) -> Favours:
-        """Compare the clips of a result with all clips that its filter lets through, by source, text and length.
+        """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length.
 
         Args:
             clip_ids: ids of the clips shown.

@@ -1,17 +1,17 @@
-"""Bias of a result: the shown clips against all clips that could have been shown.
+"""Bias of a search result: the shown clips compared with all clips that could have been shown.
 
-Had the ranking no preference, the n clips shown would be a draw of n of the C clips without putting any back. How
-likely a difference as large as the one seen is in such draws is computed for
+Without any preference, the n clips shown would be a draw of n of the C clips without replacement. The p value of a
+difference as large as the one seen is computed for
 
-- the share of a source, and of clips with words on screen: the two-sided exact test of the hypergeometric
-  distribution, summing the probabilities of all counts that are no likelier than the one seen (Fisher 1935);
+- the share of a source, and of clips with words on screen: the two-sided exact test of the hypergeometric distribution,
+  summing the probabilities of all counts that are no likelier than the one seen (Fisher 1935);
 - the lengths: the mean rank of the shown clips' ranges of length, against seeded random draws. Mann and Whitney's test
   asks the same, but its normal approximation is wrong where most clips have one length, as generated ones do; the p
   value counts the draw that was seen, too (Phipson and Smyth 2010).
 
-What is said to be beyond chance is so after Holm's correction over all that was compared: where nothing is favoured,
-at most 1 result in 20 has any such sentence. The ranges of length and the sources are chosen by the library alone,
-never by what is shown, and so the tests hold.
+Differences are significant after Holm's correction over all comparisons: without any preference, at most 1 result in 20
+has one. The ranges of length and the sources are chosen by the library alone, never by what is shown, and so the tests
+hold.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
 
 @dataclass(frozen=True)
 class GroupShare:
-    """Share of a group among the shown clips and among all; `p_value` is of this comparison alone."""
+    """Share of a group among the shown clips and among all, with the p value of this comparison alone."""
 
     measure: str
     label: str
@@ -67,7 +67,7 @@ class GroupShare:
 
 @dataclass(frozen=True)
 class LengthBin:
-    """Counts of clips from `start_s` up to `end_s` seconds, that excluded; the last range has no end."""
+    """Number of clips from `start_s` up to but not including `end_s` seconds; the last range has no end."""
 
     start_s: float
     end_s: float | None
@@ -87,7 +87,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Favours:
-    """Comparison of the shown clips with all that the filter lets through.
+    """Comparison of the shown clips with all clips that pass the filter.
 
     Attributes:
         shown: number of clips shown.
@@ -108,10 +108,10 @@ class Favours:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """All clips that a filter lets through, C of them in one order; arrays are (C,).
+    """All C clips that pass a filter, in one order; arrays are (C,).
 
     Attributes:
-        place: clip id -> row.
+        place: row by clip id.
         source_names: names of the sources, most frequent first.
         sources: index into `source_names` of each clip's source.
         lengths_s: length in seconds; NaN where it is unknown.
@@ -127,7 +127,7 @@ class Population:
     has_words: NDArray[np.bool_]
 
     def without(self, clip_id: str) -> Population:
-        """Return the population without one clip; itself where it has no such clip."""
+        """Return the population without one clip; unchanged where it has no such clip."""
         if (gone := self.place.get(clip_id)) is None:
             return self
         return Population(

@@ -2,7 +2,7 @@
 
 `source` is `camera` or the name of a generator; `pair_id` of a generated clip names the real one: by its clip id, or by
 its file name, with or without suffix and any of the folders above it (`0007`, `0007.mp4`, `real/0007.mp4`). Only real
-clips are looked at, so that a mirror may be called as its original is, in another folder.
+clips are candidates, so that a mirror may have the name of its original, in another folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evenreel.wording import printable
 
 @dataclass(frozen=True, eq=False)
 class ClipSources:
-    """Sources of C clips and their mirrors, in one order.
+    """Sources of C clips, and the real clip that each generated one mirrors.
 
     Attributes:
         names: `camera`, a generator, or None where the source is unknown, as for a clip whose files are all gone.

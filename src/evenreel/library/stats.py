@@ -66,7 +66,7 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
 
 
 def empty_sentence(stats: LibraryStats) -> str:
-    """Explain why nothing can be found in a library without an indexed file, and what to do about it."""
+    """Return a sentence on why nothing can be found in a library without an indexed file, and what to do about it."""
     found = []
     if aside := len(stats.set_aside):
         found.append(f"{count(aside, 'file')} {'was' if aside == 1 else 'were'} set aside")

@@ -22,7 +22,7 @@ Corners = NDArray[np.float32]
 
 
 class Detector(Protocol):
-    """Protocol of a text detector."""
+    """Protocol of a model that finds lines of text in a picture."""
 
     def heat(self, picture: Pixels) -> FloatArray:
         """Compute how likely each pixel belongs to text: (H, W, 3) RGB, sides multiples of 32 -> (H, W), 0 to 1."""
@@ -32,14 +32,14 @@ class Detector(Protocol):
 
 
 class Recognizer(Protocol):
-    """Protocol of a text recogniser."""
+    """Protocol of a model that reads lines of text."""
 
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
         """Read (H, W, 3) RGB crops of one line each; returns text and confidence of each."""
 
 
 class RapidDetector:
-    """RapidOCR's detector.
+    """RapidOCR's text detector.
 
     Raises:
         EncoderError: when the model is not in the installed rapidocr wheel.
@@ -67,7 +67,7 @@ class RapidDetector:
 
 
 class RapidRecognizer:
-    """RapidOCR's recognizer; it sorts the crops by width and reads them in batches.
+    """RapidOCR's text recogniser; crops are sorted by width and read in batches.
 
     Raises:
         EncoderError: when the model is not in the installed rapidocr wheel.

@@ -19,7 +19,7 @@ from evenreel.types import Frame
 
 
 class FileReader:
-    """Answers `{"path", "part", "frames", "text"}` with messages `info`, then `frame` or `tick` each, then `end`.
+    """Worker that answers `{"path", "part", "frames", "text"}` with `info`, then a `frame` or `tick` each, then `end`.
 
     With `"still": {"side_px", "quality"}` in it, a message `still` with a JPEG comes before each of them.
 
@@ -36,7 +36,7 @@ class FileReader:
         self._text = TextReader(TextSettings(threads=threads)) if text else None
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Read one clip; `part` is where it starts and ends in the file, `frames` and `text` what is wanted of it."""
+        """Read one clip; `part` is its start and end in the file, `frames` and `text` say whether they are wanted."""
         text = self._text if task["text"] else None
         words = text.new_video() if text else None
         still = task.get("still")

@@ -16,11 +16,11 @@ MIN_PICTURE_PX = 16
 
 
 class TextReader:
-    """Models that read on-screen text; one is made for each process, and reads any number of videos.
+    """Reader of on-screen text; one for each process, for any number of videos.
 
     Args:
-        settings: what reading costs and what counts as text.
-        models: other models than RapidOCR's.
+        settings: cost of reading, and what counts as text.
+        models: detector and recogniser; None for RapidOCR's.
 
     Raises:
         EncoderError: when RapidOCR's models are not in its wheel.
@@ -36,7 +36,7 @@ class TextReader:
         return f"{engine_id()}/{self.settings.digest}"
 
     def new_video(self) -> VideoText:
-        """Return an empty reading, to which the frames of one video are added."""
+        """Start an empty reading, to which the frames of one video are added."""
         return VideoText(self._models, self.settings)
 
 

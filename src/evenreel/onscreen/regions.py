@@ -47,7 +47,7 @@ def whole_cells(side_px: float) -> int:
 
 
 def cells_of(mask: Mask, rows: int, columns: int) -> Mask:
-    """Reduce a mask of (H, W) pixels to (rows, columns) cells, True where any pixel of the cell is."""
+    """Reduce a mask of (H, W) pixels to (rows, columns) cells, True where any pixel of the cell is True."""
     import cv2
 
     shares = cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)

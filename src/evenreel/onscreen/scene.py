@@ -36,7 +36,7 @@ _SPECKLE = 6
 
 @dataclass(frozen=True)
 class Models:
-    """The two models, as protocols, so that a test can count their calls."""
+    """The detector and the recogniser, as protocols so that a test can count their calls."""
 
     detector: Detector
     recognizer: Recognizer

@@ -143,7 +143,7 @@ def _likeness(trail: _Trail, word: Word) -> float:
 
 
 def different_numbers(first: Word, second: Word) -> bool:
-    """True if two readings are both certain, and of different numbers: gate 12 is not gate 15 misread."""
+    """Return whether two readings are both certain, and of different numbers: gate 12 is not gate 15 misread."""
     certain = min(first.confidence, second.confidence) >= CERTAIN
     return certain and re.findall(r"\d+", first.text) != re.findall(r"\d+", second.text)
 

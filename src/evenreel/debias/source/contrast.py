@@ -3,8 +3,8 @@
     L = L_retrieval(V_R, C) + weight * sum_i m_i [r(G_i, C_i) - r(R_i, C_i)]_+
 
 for triplets of a real video R_i, the generated video G_i that mirrors it, and the caption C_i of both. The published
-term does not mind how far real videos lead: the model trained with it never finds a generated video first (table 6),
-which is the same fault the other way round. The form `neutral` minds a gap on either side.
+term sets no limit to the lead of real videos: the model trained with it never ranks a generated video first (table 6),
+the opposite bias. The form `neutral` has a cost for a gap on either side.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class SourceDebias:
     """Settings of the term that is added to a matcher's loss; the defaults are those of the preset `neutral`.
 
     Attributes:
-        form: `hinge`, generated videos may not lead, as published; `neutral`, neither may.
+        form: `hinge`, generated videos may not lead, as published; `neutral`, neither kind may.
         weight: weight lambda of the term.
-        share: of the batch that takes part, drawn anew at each step.
+        share: share of the batch that takes part, drawn anew at each step.
         on: `logit`, scores times the logit scale, as the contrastive loss has them; `cosine`, the scores themselves.
-            The scale is taken as a constant, or the term would fall by a flatter softmax with the same ranking.
+            The scale gets no gradient, or the term would fall by a flatter softmax with the same ranking.
         reduction: `mean` over the pairs that take part, or `sum`, which grows with the batch.
         margin: of `hinge`: by how much real videos have to lead, in the unit of `on`.
     """
@@ -81,12 +81,12 @@ the contrastive loss has. So at weight 1 neither outweighs the other, whatever t
 
 
 class Debiased(nn.Module):
-    """Matcher in training against a preference for a source: a matcher itself, whose loss has one term more.
+    """A matcher in training with a loss term against a preference for generated clips; it is a matcher itself.
 
     Args:
         matcher: a `torch.nn.Module`; it encodes and scores as it does alone, so that it can be used without this
             wrapper once it is trained.
-        settings: settings of the term.
+        settings: settings of the loss term.
     """
 
     def __init__(self, matcher: Matcher, settings: SourceDebias) -> None:
@@ -160,7 +160,7 @@ class Debiased(nn.Module):
 
 
 def paired_scores(matcher: Matcher, text: State, video: State) -> Tensor:
-    """Scores of each caption with the video at its place, (B,); the other pairs are not calculated, or soon forgotten.
+    """Compute the scores (B,) of each caption with the video at its place.
 
     Args:
         matcher: matcher to score with.

@@ -39,14 +39,14 @@ DEPENDENT = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """Comparison of the clips of one generator with real ones.
+    """A generator's clips compared with real ones.
 
     Attributes:
         source: name of the generator.
-        generated: how many of its clips are compared; with pairs, the number of these.
-        real: with how many different real ones.
-        paired: whether each is compared with the real clip that it mirrors.
-        weights: (C,) of all clips; the sum of the clips' vectors times these is d_g.
+        generated: number of its clips that are compared; with pairs, the number of pairs.
+        real: number of different real clips that they are compared with.
+        paired: whether each generated clip is compared with the real one that it mirrors.
+        weights: (C,) weights of all clips; the weighted sum of their vectors is d_g.
     """
 
     source: str
@@ -57,17 +57,17 @@ class Contrast:
 
 
 def contrasts(sources: Sequence[str | None], mirrored: Indices) -> tuple[Contrast, ...]:
-    """List the comparisons that can be made: by pairs where a generator has enough, else of all clips with all real.
+    """List the possible comparisons of generators with real clips: by pairs where there are enough, else of all clips.
 
     Args:
         sources: sources of the C clips: `camera`, a generator, or None where not known.
-        mirrored: (C,) which real clip each one mirrors, -1 where none is known.
+        mirrored: (C,) row of the real clip that each clip mirrors, -1 where none is known.
 
     Returns:
         One for each generator with `MIN_CLIPS` clips, in the order of their names.
 
     Raises:
-        UsageError: there is none, with the reason.
+        UsageError: there is no comparison, with the reason.
 
     >>> [one.generated for one in contrasts(["camera"] * 30 + ["sora"] * 25, np.full(55, -1))]
     [25]
@@ -96,7 +96,7 @@ def source_basis(directions: FloatArray) -> FloatArray:
 
 
 def without_source(queries: FloatArray, basis: FloatArray) -> FloatArray:
-    """Remove a basis (D, R) from queries (Q, D); they are shorter then, not of unit length.
+    """Remove the directions of a basis (D, R) from queries (Q, D), which are no longer of unit length.
 
     >>> without_source(np.array([[0.6, 0.8]]), np.array([[1.0], [0.0]])).tolist()
     [[0.0, 0.8]]

@@ -1,4 +1,4 @@
-"""The p-vector: how debiasing moves the vectors of videos, and what adding that to real clips does.
+"""The p-vector: how debiasing moves the vectors of videos, and the effect of adding it to real clips.
 
 Generative Ghost, section 5.2 and Tables 7 and 8. With h_i the vector that the original model gives clip i, and h^d_i
 that of the debiased model for the same input, p_i = h^d_i - h_i; p is the mean of all p_i. It is added to the vectors
@@ -37,14 +37,14 @@ Source = Literal["real", "generated"]
 
 @dataclass(frozen=True)
 class PVector:
-    """Settings of a p-vector, and of what is done with it.
+    """Settings of a p-vector, and of adding it to real clips.
 
     Attributes:
         source: the clips whose vectors the two models are compared on.
         sign: 1 adds it to the vectors of real clips, -1 subtracts it.
         normalised: bring all vectors to unit length, before the models are compared and after clips were moved, so that
-            scores are cosines. Otherwise vectors are taken as they come and scores are dot products: then moving
-            all real clips by p adds one number, the caption's product with p, to all their scores.
+            scores are cosines. Otherwise vectors are taken as they come and scores are dot products: then moving all
+            real clips by p adds one number, the caption's product with p, to all their scores.
     """
 
     source: Source = "real"
@@ -70,11 +70,11 @@ PRESETS: Mapping[str, PVector] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingTable:
-    """Captions or videos as one vector each.
+    """Vectors of captions or videos, one each, with their ids.
 
     Attributes:
-        ids: N ids.
-        values: (N, D).
+        ids: N ids of captions or videos.
+        values: (N, D), a vector a row.
     """
 
     ids: Sequence[str]
@@ -84,7 +84,7 @@ class EmbeddingTable:
         """Select the vectors of some ids, in their order.
 
         Raises:
-            UsageError: one is not there.
+            UsageError: an id is not in the table.
         """
         places = {name: row for row, name in enumerate(self.ids)}
         if missing := [name for name in ids if name not in places]:
@@ -111,24 +111,24 @@ class VectorScores:
 
     @property
     def caption_ids(self) -> Sequence[str]:
-        """Ids of the rows."""
+        """Ids of the rows (captions)."""
         return self.captions.ids
 
     @property
     def video_ids(self) -> Sequence[str]:
-        """Ids of the columns."""
+        """Ids of the columns (videos)."""
         return self.videos.ids
 
     def block(self, captions: slice, videos: slice) -> Array:
-        """Compute a block of scores, see `ScoreBlocks.block`."""
+        """Compute scores of some rows and columns, see `ScoreBlocks.block`."""
         return np.asarray(self.captions.values[captions] @ self.videos.values[videos].T)
 
 
 def video_vectors(matcher: Matcher, features: VideoFeatures) -> EmbeddingTable:
-    """Compute the vectors that a matcher compares captions with.
+    """Compute the one vector of each video that a matcher compares with captions.
 
     Raises:
-        UsageError: it keeps more than one vector a video, or the features are not its own.
+        UsageError: the matcher has more than one vector a video, or the features do not fit it.
     """
     from evenreel.matchers.scoring import encode_videos
 
@@ -136,10 +136,10 @@ def video_vectors(matcher: Matcher, features: VideoFeatures) -> EmbeddingTable:
 
 
 def caption_vectors(matcher: Matcher, features: TextFeatures) -> EmbeddingTable:
-    """Compute the vectors that a matcher compares videos with.
+    """Compute the one vector of each caption that a matcher compares with videos.
 
     Raises:
-        UsageError: it keeps more than one vector a caption, or the features are not its own.
+        UsageError: the matcher has more than one vector a caption, or the features do not fit it.
     """
     from evenreel.matchers.scoring import encode_texts
 
@@ -151,11 +151,11 @@ def p_vectors(original: Array, debiased: Array, normalised: bool = False) -> Arr
 
     Args:
         original: (V, D) vectors of some clips by the original model.
-        debiased: (V, D) those of the same clips, or of the same clips changed alike, by the debiased model.
+        debiased: (V, D) vectors of the same clips by the debiased model.
         normalised: compare them at unit length.
 
     Raises:
-        UsageError: they are not of the same number of clips, or not of the same length, or not finite.
+        UsageError: the two differ in shape, or are not finite.
     """
     if original.ndim != 2 or original.shape != debiased.shape or not original.size:
         raise UsageError(
@@ -167,7 +167,7 @@ def p_vectors(original: Array, debiased: Array, normalised: bool = False) -> Arr
 
 
 def shifted(vectors: Array, p: Array, settings: PVector) -> Array:
-    """(V, D) vectors moved by p, (D,), as the settings say; in their own type.
+    """Move vectors (V, D) by p (D,), as the settings say; the number type stays.
 
     Raises:
         UsageError: p has another length than the vectors.
@@ -207,17 +207,17 @@ def corrected_scores(
     settings: PVector,
     group: str | None = None,
 ) -> VectorScores:
-    """Compute p of a corpus's clips, and the scores after real ones were moved by it: the paper's experiment.
+    """Compute the p-vector of a corpus's clips, and scores after real clips are moved by it: the paper's experiment.
 
     p is then taken from the very clips that are measured, as in the paper; for what it does to clips it has not seen,
     take it from another split with `p_vectors` and call `shifted_scores`.
 
     Args:
-        captions: of the corpus, by the original model.
+        captions: vectors of the corpus's captions by the original model.
         models: vectors of its clips by the original and by the debiased model.
-        corpus: says which clips are real and which mirror them; others take no part.
-        settings: a p-vector.
-        group: only generated clips of this one, see `evenreel.corpus.counterparts.groups_of`.
+        corpus: has the pairs of real clips and their mirrors; other clips take no part.
+        settings: of the p-vector.
+        group: only generated clips of this group, see `evenreel.corpus.counterparts.groups_of`.
 
     Raises:
         UsageError: there is no pair of clips, or one has no vector.
@@ -234,15 +234,15 @@ def corrected_scores(
 
 @dataclass(frozen=True)
 class Alike:
-    """Similarity of the p_i of some clips.
+    """Measures of how similar the vectors p_i of some clips are.
 
     Attributes:
-        count: clips whose vector moved at all; the others have no direction and are left out.
+        count: number of clips with p_i other than 0; the others have no direction and are left out.
         length: mean length of p_i over all clips.
         cosine: mean cosine between the p_i of two clips: 1 where all point the same way, 0 by chance; NaN for fewer
             than two.
-        share_along_mean: of the squared lengths, what lies along their mean; about 1 / count + 1 / D by chance. NaN
-            where the mean is zero.
+        share_along_mean: share of the squared lengths along the mean; about 1 / count + 1 / D by chance, NaN where the
+            mean is zero.
     """
 
     count: int
@@ -253,24 +253,24 @@ class Alike:
 
 @dataclass(frozen=True, eq=False)
 class DirectionAgreement:
-    """Agreement of several estimates of the vectors p_i.
+    """Agreement of the directions p_i within and between several sets of clips.
 
     Attributes:
-        alike: by the name of each set.
-        cosines: (S, S) between the means of the sets, in the order of `alike`; NaN where one is zero.
+        alike: similarity within each set, by its name.
+        cosines: (S, S) cosines of the means of the sets, in the order of `alike`; NaN where one is zero.
     """
 
     alike: dict[str, Alike]
     cosines: NDArray[np.float64]
 
     def cosine(self, one: str, other: str) -> float:
-        """Compute the cosine between the means of two sets."""
+        """Return the cosine of the means of two sets."""
         names = list(self.alike)
         return float(self.cosines[names.index(one), names.index(other)])
 
 
 def diagnose(sets: Mapping[str, Array]) -> DirectionAgreement:
-    """Compare the p_i within each set, and the directions of the sets.
+    """Compare the vectors p_i within each set of clips, and the directions of the sets.
 
     Useful sets are p_i of real clips and of generated ones, and both of a control that was fine-tuned on real pairs
     alone. Debiasing that tells the two apart has a cosine near -1 between real and generated; near 1, all clips were
@@ -287,7 +287,7 @@ def diagnose(sets: Mapping[str, Array]) -> DirectionAgreement:
 
 
 def alike(p: Array) -> Alike:
-    """Measure how alike the rows of (V, D) are, in time and memory that grow with V alone.
+    """Measure how similar the rows of (V, D) are, in time and memory proportional to V.
 
     >>> alike(np.array([[1.0, 0.0], [2.0, 0.0]])).cosine
     1.0

@@ -49,8 +49,8 @@ class StoredIndex:
     """Rows of each clip in the matrix.
 
     Attributes:
-        matrix: name of the file.
-        clips: rows of each clip, by its id.
+        matrix: name of the matrix's file.
+        clips: rows by clip id.
         aside: reason and sentence of each clip without rows.
     """
 
@@ -59,7 +59,7 @@ class StoredIndex:
     aside: Mapping[str, tuple[str, str]]
 
     def to_json(self) -> str:
-        """Return the text of the file."""
+        """Return the index as JSON text."""
         return json.dumps({"format": FORMAT, "matrix": self.matrix, "clips": self.clips, "aside": self.aside})
 
 
@@ -217,7 +217,7 @@ class StoredClips:
 
 
 def unread_captions(corpus: Corpus) -> TextFeatures:
-    """Return captions that no text tower has read: as many words as each has, of 0 numbers."""
+    """Return captions without features: (Q, W, 0) with W words each, since no text tower has read them."""
     texts = corpus.captions["text"].to_list()
     counts = np.array([max(1, len(split_words(text))) for text in texts], np.int64)
     mask = np.arange(counts.max(initial=0)) < counts[:, None]
@@ -226,7 +226,7 @@ def unread_captions(corpus: Corpus) -> TextFeatures:
 
 
 def joined(streams: Sequence[NDArray[np.float32]]) -> NDArray[np.float16]:
-    """Join the frames of several streams side by side, each of unit length, and all together again.
+    """Join the frames of several streams side by side, each stream at unit length, and the whole again.
 
     Every stream has the same share of a frame then, whatever numbers its network gives; a frame that is zero in one of
     them is a frame of the others, and that of the rest stays right where a stream is left out.

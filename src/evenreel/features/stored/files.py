@@ -1,6 +1,6 @@
-"""Arrays that others computed, one a clip, in the forms in which they are published.
+"""Arrays that others computed, one for each clip, in the file forms in which they are published.
 
-A pickle is none of them: to read one is to run what it says.
+Pickles are not read: reading one can run code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 class ArrayPlace(Protocol):
-    """Arrays of some clips on the disk."""
+    """A place of arrays on the disk, one for each clip."""
 
     def get(self, clip_id: str) -> Array | None:
         """Read the array of a clip as it was stored; None where there is none.
@@ -42,7 +42,7 @@ class ArrayPlace(Protocol):
 
 @contextmanager
 def opened(path: Path, ids_files: Sequence[Path] = ()) -> Iterator[ArrayPlace]:
-    """Open a place of arrays, by the end of its name, until the block ends.
+    """Open a place of arrays until the `with` ends; the end of its name says its form.
 
     Args:
         path: a folder of `CLIP_ID.npy`; an `.npz` with an array a clip, or with one (N, ...) beside `ids`; an `.npy`

@@ -1,4 +1,4 @@
-"""Features that others computed, made into a folder that is read like one of our own.
+"""Storing features that others computed in a folder that is read like one of our own.
 
 One or several streams (RGB, flow, audio, ...) stand side by side in every frame. Captions have no features there: they
 are for matchers that read the words themselves.
@@ -39,7 +39,7 @@ _LOOKED_AT = 25
 
 @dataclass(frozen=True)
 class StoredSettings:
-    """Arrays that become features, and how.
+    """Settings of storing arrays as features.
 
     Attributes:
         name: name of the features; test features have the same name as those that were trained on.

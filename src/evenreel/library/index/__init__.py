@@ -1,4 +1,4 @@
-"""A video on its way into a library.
+"""Indexing: a video on its way into a library.
 
 `ingest.index_folders` scans the folders (`scan`), compares them with the catalog (`plan`) and loads the model
 (`model`). Each new file is read in a process that can be killed (`features.clip_reader`), encoded, written to a shard

@@ -1,4 +1,4 @@
-"""A first run that fails before anything is indexed is undone: better no library than an empty one.
+"""Undoing of a first index run that fails before anything is indexed: better no library than an empty one.
 
 A run that is killed cannot tidy up; the empty library that it leaves says that it is empty.
 """

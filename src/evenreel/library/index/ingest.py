@@ -1,4 +1,4 @@
-"""From folders to a library: several readers in parallel, one durable transaction a clip, nothing done twice."""
+"""Indexing of folders as a library: several readers in parallel, one durable transaction for each clip."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def index_folders(
     progress: StagedProgress | None = None,
     metadata: str | Path | Sequence[str | Path] = (),
 ) -> IndexReport:
-    """Bring a library up to date with folders of videos; an unchanged file costs one stat.
+    """Bring a library up to date with folders of videos; an unchanged file is not opened.
 
     Args:
         places: folders or single files, or one alone.
         library: folder of the library; made where it does not exist.
-        settings: model, sampling, text, workers, limits; None: the usual ones.
+        settings: model, sampling, text, workers, limits; None for the defaults.
         progress: receives the progress of the run.
         metadata: tables about the videos, besides `metadata.*` and `manifest.*` at the top of the folders.
 
     Raises:
         LibraryError: there is no video for a new library, the library cannot be written, belongs to another model, or a
             disk has vanished.
-        EncoderError: the model cannot be had.
+        EncoderError: the model cannot be loaded.
         UsageError: a metadata table that was named or the sampling rule is wrong, or an argument is of the wrong kind.
     """
     library = as_path(library, "library")
@@ -104,7 +104,7 @@ def _paths(given: object, name: str) -> list[Path]:
 
 
 class IndexJob:
-    """One index run over one library.
+    """One index run of a library.
 
     Args:
         store: the library, locked and open.

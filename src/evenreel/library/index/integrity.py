@@ -54,7 +54,7 @@ class LibraryProblem:
 
 
 def verify(library: Path) -> list[LibraryProblem]:
-    """Check everything a library holds: database, every row's seal, every shard's checksum, matrix, full text.
+    """Check everything a library holds: database, row checksums, shard checksums, vectors, full text.
 
     Raises:
         LibraryError: there is no library, it is of another version, it cannot be opened just now, or an indexer is

@@ -1,4 +1,4 @@
-"""Metadata from the user: a csv, Parquet or JSON-lines table beside the videos.
+"""Metadata of videos from the user: a csv, Parquet or JSON-lines table beside them.
 
 A table is read in a process that can be killed, as a video is: one that is broken, endless or made to fill the memory
 costs itself and nothing else.
@@ -40,7 +40,7 @@ class KnownMetadata:
     """Metadata about the videos, from the user's tables.
 
     Attributes:
-        rows: absolute path of a video -> its metadata.
+        rows: metadata by absolute path of a video.
         set_aside: tables found beside the videos that cannot be used, and why.
     """
 
@@ -49,7 +49,7 @@ class KnownMetadata:
 
 
 class NoPathsError(UsageError):
-    """A table has no column with the videos' paths: it may be about something else."""
+    """Raised where a table has no column with the videos' paths: it may be about something else."""
 
 
 def tables_beside(roots: Sequence[str]) -> list[Path]:
@@ -61,8 +61,8 @@ def read_tables(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimi
     """Read metadata tables; a later one adds to an earlier one.
 
     Args:
-        beside: tables that merely lie there. One without a column of paths is about something else, and passed over;
-            one that cannot be used is set aside.
+        beside: tables found beside the videos. One without a column of paths is passed over; one that cannot be used is
+            set aside.
         named: tables that the user named.
         limits: time without progress, and memory, that one table may take.
 
@@ -106,7 +106,7 @@ def _read(worker: Worker, table: Path) -> dict[str, Metadata]:
 
 
 class TableReader:
-    """Answers `{"path"}` with the rows of a metadata table, some a message, or with why it is `refused`."""
+    """Worker that answers `{"path"}` with the rows of a metadata table, some a message, or with why it is `refused`."""
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
         """Read one table."""

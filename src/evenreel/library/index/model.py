@@ -27,11 +27,11 @@ class ModelInUse:
         self._loaded: Future[Encoder] | None = None
 
     def start(self) -> None:
-        """Begin to load the model in the background; called again, only raise if that has failed.
+        """Begin to load the model in the background; a further call raises if loading has failed.
 
         Raises:
-            EncoderError: the model cannot be had.
-            LibraryError: the library was made with another.
+            EncoderError: the model cannot be loaded.
+            LibraryError: the library was made with another model.
         """
         with self._starting:
             if self._loaded is None:
@@ -46,7 +46,7 @@ class ModelInUse:
 
         Raises:
             EncoderError: the model cannot be loaded.
-            LibraryError: the library was made with another.
+            LibraryError: the library was made with another model.
         """
         self.start()
         if self._loaded is None:
@@ -83,7 +83,7 @@ class ModelInUse:
 
 
 def other_model(library: Path, made_with: str, offered: str) -> str:
-    """Return the error sentence for a model that is not the library's own."""
+    """Return the error message for a model that is not the library's own."""
     return (
         f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
         f"models cannot be compared: leave --model out, or use another --library."

@@ -1,4 +1,4 @@
-"""The plan of an index run: the folder as it is against the catalog as it stands."""
+"""The plan of an index run: what to do with each file of the folder, by what the catalog knows of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class KnownFile:
 
 @dataclass
 class IndexPlan:
-    """The files of a run by what happens to them; `lost` are among the `work`: the shards of their clips are gone."""
+    """The files of a run, by what has to be done with them.
+
+    `lost` ones are work too: the shards of their clips are gone.
+    """
 
     work: list[FoundFile] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -64,7 +67,7 @@ def known_files(connection: sqlite3.Connection, shards: Container[str]) -> Itera
 
 
 def make_plan(found: Scan, known: dict[str, KnownFile], wanted: WantedStages, *, retry: bool) -> IndexPlan:
-    """Sort the files of a scan by what must be done with them; an unchanged one has cost no more than a stat."""
+    """Sort the files of a scan by what must be done with them."""
     plan = IndexPlan()
     for file in found.files:
         row = known.get(file.path)

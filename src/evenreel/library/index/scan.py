@@ -1,4 +1,4 @@
-"""Scan of a folder for videos, and for what has changed about them since the last run."""
+"""Scan of folders for videos, with their size and times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found",
 
 @dataclass(frozen=True)
 class FoundFile:
-    """One file that may be a video. `error` says why it cannot even be looked at."""
+    """A file that may be a video; `error` says why it cannot be looked at."""
 
     path: str
     root: str
@@ -29,7 +29,7 @@ class FoundFile:
 class Scan:
     """Result of a scan: the files to consider, and counts of what was passed over.
 
-    `closed_folders` cannot be opened, or not even be distinguished from files.
+    `closed_folders` cannot be opened.
     """
 
     files: list[FoundFile] = field(default_factory=list)

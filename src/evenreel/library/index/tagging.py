@@ -1,4 +1,4 @@
-"""Give a library a dictionary of scene elements, or take it away; see `evenreel.library.elements`."""
+"""Adding a dictionary of scene elements to a library, or removing it; see `evenreel.library.elements`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def tag_library(
     Raises:
         UsageError: the library has no vision.
         LibraryError: there is no library, it is damaged, another process holds it, or the encoder is not its own.
-        EncoderError: the model cannot be had.
+        EncoderError: the model cannot be loaded.
     """
     with _writing(library) as store:
         meta = store.meta()

@@ -1,4 +1,4 @@
-"""A query on its way to an answer.
+"""Search: a query on its way to an answer.
 
 `query` understands the words; `searcher` asks three channels: frames (`gallery`), on-screen words and file names
 (`text_match`, with `spellings`); `confidence` measures each against queries that nothing answers; `ranking` says which

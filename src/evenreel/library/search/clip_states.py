@@ -1,6 +1,6 @@
-"""Clips of a library in the form a matcher keeps them: encoded when they are first needed, in bounded memory.
+"""Clips of a library as a matcher encodes them: when they are first needed, kept in bounded memory.
 
-Encoding is most of re-ranking (`benchmarks/rerank.py`), and people ask the same library for similar things.
+Encoding is most of the cost of re-ranking (`benchmarks/rerank.py`), and searches of one library find similar clips.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class StateCache:
     """Cache of encoded clips by clip id; the least recently used one makes room.
 
     Args:
-        most_bytes: of all states together; 0 keeps none.
+        most_bytes: most memory of all states together; 0 keeps none.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -60,7 +60,7 @@ class StateCache:
         return self._states.get(clip_id)
 
     def put(self, clip_id: str, state: State) -> None:
-        """Keep the state of a clip; it must own its memory, since what a view is taken from would not be counted."""
+        """Keep the state of a clip; it must own its memory, since that behind a view would not be counted."""
         self._states[clip_id] = state
         self._bytes += _bytes(state)
         while self._bytes > self._most_bytes:

@@ -85,7 +85,7 @@ def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, enc
 
 
 def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queries: FloatArray) -> None:
-    """Measure how nonsense scores in the library, given the encoded bank (N, D); see `update_null_scores`."""
+    """Score the encoded bank of nonsense queries (N, D) on the library's clips; see `update_null_scores`."""
     best = _known_best(connection)
     if best is None:
         connection.execute("DELETE FROM null_scores")
@@ -104,9 +104,9 @@ def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queri
 
 
 def null_scores_hold(connection: sqlite3.Connection) -> bool:
-    """Check that nonsense was scored on exactly the clips that the library has now, and the scores are unchanged.
+    """Return whether nonsense was scored on exactly the clips that the library has now, and the scores are unchanged.
 
-    The encoded bank counts: who searches neutral to source, and who adds a clip, goes on from it.
+    The encoded bank must be there too, for neutral search and for clips that are added.
     """
     (clips,) = connection.execute("SELECT count(*) FROM vector_rows").fetchone()
     (measured,) = connection.execute("SELECT count(*) FROM vector_rows JOIN null_scores USING (clip_id)").fetchone()
@@ -134,12 +134,15 @@ def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArra
 
 
 def load_null_vectors(connection: sqlite3.Connection, dimension: int) -> FloatArray:
-    """Read the encoded bank (N, D) that the library was measured with; (0, D) where it is not known."""
+    """Read the encoded bank of nonsense queries (N, D) that the library was measured with; (0, D) where unknown."""
     return _decoded(get_meta(connection).get("null_vectors", ""), dimension)
 
 
 def bank_of(connection: sqlite3.Connection, weights_hash: str, dimension: int) -> FloatArray | None:
-    """Read the bank (N, D) as a model encoded it for this library; None where only the model could tell."""
+    """Read the bank of nonsense queries (N, D) as a model encoded it for this library.
+
+    None where it must be encoded.
+    """
     known = load_null_vectors(connection, dimension)
     same = get_meta(connection).get("null_bank") == _bank_digest(weights_hash)
     return known if same and len(known) else None
@@ -206,7 +209,7 @@ def left_out_z(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute each nonsense query's z on each clip, by the mean and deviation of all *other* nonsense queries.
 
     Args:
-        scores: (N, C), N at least 3.
+        scores: (N, C) of nonsense queries and clips, N at least 3.
 
     Returns:
         (N, C).

@@ -1,15 +1,15 @@
 """Filters such as `source = 'camera' and duration_s < 60`: parsed, checked, and turned into bound SQL.
 
-A filter is parsed to a tree and only what is listed here is walked; the SQL is written anew from that walk,
-with every value and every metadata key bound as a parameter. Nothing of the user's text reaches SQLite as SQL.
+A filter is parsed to a tree and only what is listed here is walked; the SQL is written anew from that walk, with every
+value and every metadata key bound as a parameter. Nothing of the user's text reaches SQLite as SQL.
 
-Comparisons follow the kind of the other side. Against a number, a metadata value that is a number (or true
-and false, as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` leaves 'unknown'
-out. Against text, a metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL,
-a comparison with a missing value is neither true nor false, and `like` ignores the case of English letters.
+Comparisons depend on the kind of the literal. Against a number, a metadata value that is a number (or true and false,
+as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` leaves 'unknown' out. Against text, a
+metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL, a comparison with a missing
+value is neither true nor false, and `like` ignores the case of English letters.
 
-`element` is there where the library has scene elements. A clip has several or none, so a comparison is true where one
-of them is such; `!=` is true where none is equal, `is null` where there is none.
+The column `element` exists where the library has scene elements. A clip has several or none, so a comparison is true
+where one of them is such; `!=` is true where none is equal, `is null` where there is none.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Operand:
 
 
 def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool = False) -> Filter:
-    """Parse a filter for the library of this catalog, see `parse_filter`; without a text, one that is always true.
+    """Parse a filter for the library of a catalog, see `parse_filter`; None gives one that is always true.
 
     Raises:
         UsageError: the text is no filter of this library.
@@ -126,19 +126,18 @@ def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_pa
 def parse_filter(
     text: str, keys: Collection[str] = (), *, elements: bool = False, relative_paths: bool = False
 ) -> Filter:
-    """Turn what a person wrote into a condition with bound values.
+    """Parse the text of a filter to an SQL condition with bound values.
 
     Args:
-        text: comparisons of columns with literals, joined by and, or, not. A column is one of `COLUMNS` or a
-            metadata key (`metadata.name` where a key has the name of a column; in double quotation marks
-            where it has spaces).
-        keys: those that the library's metadata has.
+        text: comparisons of columns with literals, joined by and, or, not. A column is one of `COLUMNS` or a metadata
+            key (`metadata.name` where a key has the name of a column; in double quotation marks where it has spaces).
+        keys: keys of the library's metadata.
         elements: whether the library has scene elements.
-        relative_paths: whether `path` begins below the innermost indexed folder that holds a file, and is the name
-            where none does; nothing of the path above can be found out then.
+        relative_paths: whether `path` is relative to the innermost indexed folder that holds a file, so that filters
+            cannot reveal where it is; the name alone where no folder does.
 
     Raises:
-        UsageError: the text is not such a filter; the sentence says what was not understood.
+        UsageError: the text is no filter; the message says what was not understood.
     """
     if len(text) > MAX_CHARACTERS:
         raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")

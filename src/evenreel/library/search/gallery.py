@@ -1,4 +1,4 @@
-"""The clips that have frames, and how their frames answer a query's vector."""
+"""The clips of a library that have frames, and their scores under a query's vector."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DECIMALS = 5
 class FrameGallery:
     """Every clip with frames, in the order of the vector file; arrays are (C,).
 
-    `means` and `deviations` say how nonsense scores on each clip, `null_best` (N,) how it does in the whole
-    library, sorted; it is empty where that was not measured, or is not what was written.
+    `means` and `deviations` are of the scores of nonsense queries on each clip; `null_best` (N,), sorted, has the best
+    z of each in the library, and is empty where it was not measured or is damaged.
     """
 
     clip_ids: Sequence[str]
@@ -74,10 +74,10 @@ class FrameRanking:
 
 
 def load_gallery(connection: sqlite3.Connection) -> FrameGallery:
-    """Read which clips have frames, where, and how nonsense scores on them.
+    """Read the clips with frames, the rows of their vectors, and the scores of nonsense on them.
 
     Raises:
-        sqlite3.DatabaseError: the rows of the vectors are not what was written.
+        sqlite3.DatabaseError: the table of the vectors' rows is damaged.
     """
     rows = connection.execute(
         "SELECT vector_rows.clip_id, first_row, count, mean, deviation FROM vector_rows"

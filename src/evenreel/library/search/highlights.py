@@ -16,16 +16,16 @@ Stretch = tuple[int, int]
 def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stretch, ...]:
     """Find the stretches of a text that match words of a query.
 
-    A word that was found is marked whole, unless it is longer than what the query asks for: then only that is. Where a
-    clip was found by another reading of the text there may be nothing to mark.
+    A word is marked whole, unless only a part of it matches the query. A clip that was found by another reading of the
+    text may have nothing to mark.
 
     Args:
         text: on-screen words as they were read.
-        matched: what of the query they matched, folded and in the query's order, as `TextHit.matched` has them.
-        found: the words and pairs of words by which they were found, folded, as `TextHit.found` has them.
+        matched: words of the query that they matched, folded, in the query's order (`TextHit.matched`).
+        found: words and pairs of words by which they were found, folded (`TextHit.found`).
 
     Returns:
-        Stretches of `text`, rising, with something between any two.
+        (start, end) of stretches of `text`, rising, none next to each other.
 
     Example:
         >>> marks("JAPANNETHERLANDS 2:0", ["japan", "netherlands"], ["japannetherlands"])

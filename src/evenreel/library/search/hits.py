@@ -1,4 +1,4 @@
-"""What a search answers with: clips, and why each is there."""
+"""Records of a search result: clips, and the reason each is there."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Channel = Literal["seen", "on_screen", "about"]
 
 @dataclass(frozen=True)
 class MomentHit:
-    """A stretch of a clip that fits the query; `time_s` is its best frame, or the middle of a sign's stretch.
+    """A stretch of a clip that matches the query; `time_s` is its best frame, or the middle of a sign's stretch.
 
-    `score` is that of what found the clip: the best frame's similarity, a sign's, or for a clip that was found by its
-    name or caption, and then is one moment from start to end, the share of the query that is written there.
+    `score` is the similarity of the best frame or of a sign; of a clip found by its name or caption, which is one
+    moment from start to end, the share of the query that is written there.
     """
 
     time_s: float
@@ -30,10 +30,10 @@ class MomentHit:
 
 @dataclass(frozen=True)
 class TextHit:
-    """On-screen words that matched: the track's text, what of the query it matched, and when it is shown.
+    """On-screen words that match a query: the track's text, the query's words that it matches, and when it is shown.
 
     `similarity` is 1 for an exact match, less for another form of a word or a reading with errors. `found` are the
-    words that were found there, folded, two of them with a space between where they stand for one of the query.
+    matching words on screen, folded; two that match one word of the query have a space between them.
     """
 
     text: str
@@ -46,10 +46,10 @@ class TextHit:
 
 @dataclass(frozen=True)
 class Element:
-    """What a clip shows, in a phrase of a scene dictionary.
+    """A scene element of a clip: a phrase of a scene dictionary for what it shows.
 
     Attributes:
-        phrase: as the dictionary has it.
+        phrase: phrase of the dictionary.
         kind: `entity` or `activity`.
         score: by how many standard deviations it is nearer to the clip than nonsense is.
     """
@@ -61,17 +61,17 @@ class Element:
 
 @dataclass(frozen=True)
 class Hit:
-    """One clip of a result, with the reason it is there.
+    """One clip of a search result, with the reason it is there.
 
     `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `about`): the channel's own score; and
     `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `state` says whether the clip
     answers, by the rule of `evenreel.library.search.ranking`; None where that was not measured. `above_nonsense` is the
     share of nonsense queries that do worse on every clip of the library than the query does on this one by its frames;
     no probability; None without frames or where it was not measured. `written` is the share of the query's words, rare
-    ones weighing more, that is written on the clip, in its name or in its caption. `elements` say what else the clip
-    shows, where the library has a dictionary. `parts` are what `reranked` is the mean of, where the matcher tells: the
-    query's similarity to what is `seen`, to what is read `on_screen`, and to `both` together. `none_read`: nothing is
-    written there, or nobody looked; that part is then of what the matcher learned to put in the place of words.
+    ones weighing more, that is on screen, in the clip's name or in its caption. `elements` are its scene elements.
+    `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to frames
+    (`seen`), to words (`on_screen`), and to `both`. `none_read` is True where no words were read; their part is then
+    that of the matcher's learned vector for no words.
     """
 
     clip_id: str
@@ -93,10 +93,10 @@ class Hit:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Hits, best first.
+    """Result of a search: hits, best first, and how well the library answers.
 
-    `state` is that of the hit that answers best; None where that was not measured. `fit` and `may_fit` count the clips
-    of these states in the whole library, as far as the filter lets them through, also those that are no hits.
+    `state` is that of the best hit; None where it was not measured. `fit` and `may_fit` count the clips of these states
+    in the whole library that pass the filter, hits or not.
     """
 
     query: str
@@ -108,16 +108,16 @@ class SearchResult:
 
     @property
     def answering(self) -> int:
-        """How many hits, from the first on, are the answer: those that fit, or that may where none does.
+        """Number of hits, from the first on, that answer: those that fit, or those that may fit where none does.
 
-        All where that was not measured. The hits behind them are the nearest others.
+        All of them where it was not measured. The hits behind them are the nearest others.
         """
         if self.state == "nothing":
             return 0
         return max((place for place, hit in enumerate(self.hits, start=1) if hit.state == self.state), default=0)
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain data, the form that `--json` prints."""
+        """Return the result as plain data, as `--json` prints it."""
         from dataclasses import asdict
 
         return asdict(self) | {"answering": self.answering}

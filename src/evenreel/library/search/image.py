@@ -1,4 +1,4 @@
-"""A picture as a query: untrusted too, so it is decoded in a process of its own, which can be killed."""
+"""Pictures as queries: untrusted, so they are decoded in a process of their own, which can be killed."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def decode_image(content: bytes, worker: Worker, name: str = "The picture") -> P
 
     Args:
         content: bytes of the picture file.
-        worker: of `image_worker`; it may be used again whatever comes of this picture.
+        worker: made by `image_worker`; it can be used again, also after an error.
         name: name of the picture in errors.
 
     Raises:
-        UsageError: it is not a picture of an allowed format, damaged, or costs more than it may.
+        UsageError: it is no picture of an allowed format, damaged, or too large.
         EvenreelError: no process can be started.
     """
     _check_bytes(name, len(content))

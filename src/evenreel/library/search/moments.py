@@ -1,4 +1,4 @@
-"""The moments of a clip that answer a query: stretches of frames that score high."""
+"""Moments of a clip that answer a query: stretches of frames with high scores."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ EVEN = 1e-3
 def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64]) -> list[MomentHit]:
     """Find the frames in the upper half of the clip's scores; neighbours are joined, best stretch first.
 
-    'Upper half' is above the middle of the clip's mean and its best score, so a clip in which nothing changes
-    is one moment from start to end. Joining neighbours suppresses all but the best frame of a stretch.
+    'Upper half' is above the middle of the clip's mean and its best score, so a clip in which nothing changes is one
+    moment from start to end. Joining neighbours suppresses all but the best frame of a stretch.
 
     Args:
-        scores: (T,) of the clip's frames in order of time.
+        scores: (T,) scores of the clip's frames in order of time.
         spans_s: (T, 3) each frame's time, and start and end of the stretch it stands for.
 
     Example:
@@ -46,7 +46,7 @@ def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -
 
     Args:
         found: moments of the channel that found the clip, best first.
-        others: moments of another channel that would have found it.
+        others: moments of another channel that found the clip too.
     """
     chosen: list[MomentHit] = []
     for moment in (*found, *others):
@@ -63,12 +63,12 @@ def _overlap(one: MomentHit, other: MomentHit) -> bool:
 
 
 def shown(sign: TextHit) -> MomentHit:
-    """Return the stretch in which words are on screen; its middle is the safest time to look at."""
+    """Return the stretch in which a sign's words are on screen as a moment, at its middle."""
     return MomentHit((sign.start_s + sign.end_s) / 2, sign.start_s, sign.end_s, sign.similarity)
 
 
 def whole(seen: Sequence[MomentHit], duration_s: float | None, score: float) -> list[MomentHit]:
-    """Return a whole clip as one moment, found by its name or caption, at the frame that best matches the query.
+    """Return a whole clip, found by its name or caption, as one moment at the frame that best matches the query.
 
     Args:
         seen: stretches of its frames, best first; without any there is no moment to look at.

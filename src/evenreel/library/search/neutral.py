@@ -1,8 +1,8 @@
-"""Search that is neutral to source: the directions that set generators apart are taken out of the query.
+"""Search neutral to source: the directions that separate generated from real clips are removed from the query.
 
-`evenreel.debias.source.direction` says how. Confidence must not let the source back in, so the bank of nonsense is
-scored anew without these directions (`evenreel.library.search.confidence`). Both are worked out once for each state of
-the library and kept in the user's cache folder: they are derived, and a library is only read.
+`evenreel.debias.source.direction` says how. The bank of nonsense queries is scored anew without these directions
+(`evenreel.library.search.confidence`), so that confidence does not depend on the source either. Both are computed once
+for each state of the library and kept in the user's cache folder, since a search only reads the library.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Neutral:
 
     Attributes:
         basis: (D, R) orthonormal directions that are removed from a query.
-        gallery: the clips, with how nonsense scores on them without these directions.
+        gallery: the clips, with the scores of nonsense on them without these directions.
         notices: sentences on what was removed, and how it was found.
     """
 

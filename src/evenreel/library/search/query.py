@@ -1,4 +1,4 @@
-"""A query to a library, parsed and encoded before anything is looked for."""
+"""Queries to a library, parsed and encoded."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Query:
     """One query to a library: a text, or the vector of a picture.
 
     Attributes:
-        text: what is to be seen, or to be read on screen; `UnfinishedText` where it is not finished.
+        text: words to find in frames or on screen; `UnfinishedText` while it is typed.
         image: (D,) the encoded picture, unit length.
-        k: how many clips at most.
+        k: most clips to return.
         where: a filter, see `evenreel.library.search.filters`.
         reranker: a matcher that orders the first clips anew, see `evenreel.library.search.rerank`.
-        rerank_depth: how many of them, `k` at least.
-        neutral_source: without the directions of sources, see `evenreel.library.search.neutral`.
+        rerank_depth: number of clips to order anew, `k` at least.
+        neutral_source: whether the directions of sources are removed, see `evenreel.library.search.neutral`.
 
     Raises:
         UsageError: not exactly one of text and image is given, the text is blank, k or the depth is not 1 to
@@ -84,13 +84,13 @@ class Query:
 
     @property
     def enough(self) -> int:
-        """Number of clips of the frames' channel that must be ranked."""
+        """Number of clips that must be ranked by frames."""
         return self.k if self.reranker is None else max(self.k, self.rerank_depth)
 
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A cleaned and encoded query: without text for a picture, without vector where only words are searched for."""
+    """A cleaned and encoded query; a picture has no text, a search by words alone no vector."""
 
     query: Query
     text: str | None
@@ -99,7 +99,7 @@ class ParsedQuery:
 
 
 def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tuple[str, ...]]:
-    """Clean and encode a query; returns it with notices of what was changed in it.
+    """Clean and encode a query; return it with notices of what was changed in it.
 
     Raises:
         EncoderError: the encoder gave no usable vector.

@@ -93,7 +93,7 @@ class RankedClip:
         return "about" if by_name else "seen"
 
     def answers_by(self, channel: Channel) -> bool:
-        """Check that the clip would be in the answer for its frames alone, or for its on-screen text alone."""
+        """Return whether the clip would be in the answer by one channel alone, its frames or its on-screen text."""
         return (self.above_nonsense or 0.0) >= MAY_FIT if channel == "seen" else self.shown >= ANSWERS
 
     @property
@@ -112,7 +112,7 @@ def words_weight(coverage: float) -> float:
 
 
 def add_written(found: dict[str, RankedClip], channel: str, hits: Sequence[TextMatch]) -> None:
-    """Enter a channel of words, which is sorted best first; equal scores share a rank."""
+    """Add the matches of a channel of words, sorted best first; equal scores share a rank."""
     rank, before = 0, None
     for place, written in enumerate(hits, start=1):
         if written.score != before:
@@ -126,9 +126,9 @@ def add_written(found: dict[str, RankedClip], channel: str, hits: Sequence[TextM
 
 
 def add_seen(found: dict[str, RankedClip], gallery: FrameGallery, seen: FrameRanking, k: int, *, trusted: bool) -> None:
-    """Enter the frames' channel: its first k, all that may fit, and what other channels have found.
+    """Add the matches of the frames' channel: its first k, all that may fit, and the clips of other channels.
 
-    No other clip can be among the first k of the whole: it stands below k clips that were entered.
+    No other clip can be among the first k of the whole, since k added clips rank above it.
     """
     above = seen.above_nonsense if trusted else np.zeros_like(seen.above_nonsense)
     wanted = np.isfinite(seen.scores) & ((seen.ranks <= k) | (above >= MAY_FIT))

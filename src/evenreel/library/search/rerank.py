@@ -1,10 +1,9 @@
-"""Re-ranking: a trained matcher orders the first clips of an answer anew.
+"""Re-ranking: a trained matcher orders the first clips of a result anew.
 
 Search by one vector keeps the best frame of each clip; a matcher reads every word of the query against every frame,
-which is dearer, so it sees a shortlist: the first clips of the library's own answer. In it the rank by the matcher's
-score takes the place of the rank in `seen`, and is fused with those in `on_screen` and `about` as before. Clips on
-which 0.95 of the query's words are written still stand first; whether the frames beat nonsense orders no longer, for
-that is the matcher's part.
+which is more expensive, so it scores a shortlist: the first clips of the library's own answer. In it the rank by the
+matcher's score takes the place of the rank in `seen`, and is fused with those in `on_screen` and `about` as before.
+Clips on which 0.95 of the query's words are written still stand first; the confidence of frames no longer counts.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ class RerankScores(NamedTuple):
     parts: dict[str, FloatArray]
 
     def of(self, place: int) -> dict[str, float]:
-        """Return the parts of one clip."""
+        """Return the parts of one clip's score."""
         return {name: float(part[place]) for name, part in self.parts.items()}
 
 
 class Reranker:
-    """A matcher that orders shortlists of one library; the clips it has encoded are kept for further queries.
+    """A matcher that re-ranks shortlists of one library; clips that it has encoded are kept for further queries.
 
     Args:
         pretrained: the matcher; its weights must stay as they are.
@@ -71,7 +70,7 @@ class Reranker:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences on other splits than its own that the matcher has information from."""
+        """Sentences on information that the matcher has from other splits than its training split."""
         uses = self.pretrained.about.uses
         return tuple(f"The matcher that re-ranks was trained with {use}." for use in uses)
 
@@ -85,19 +84,19 @@ class Reranker:
     ) -> RerankScores:
         """Score one query (one row) against C clips with the matcher; each pair is scored once.
 
-        A clip with more frames than the matcher was trained on gives the middle ones of equal stretches. A query with
-        more words gives its first ones and the last, the tokenizer's mark of the end, as training cuts captions; its
-        sentence is that of the whole query. A matcher that reads role graphs gets that of the whole text.
+        Of a clip with more frames than the matcher was trained on, the middle ones of equal stretches are used; of a
+        longer query the first words and the end mark, as training cuts captions, with the sentence of the whole query.
+        A matcher that reads role graphs gets that of the whole text.
 
         Args:
             text: text of the query.
-            query: its words and its sentence.
+            query: features of the query's words and sentence.
             clip_ids: C ids of the shortlist.
-            read: reads a clip that was not encoded yet.
-            library: snapshot that `read` reads; with another object the clips that are kept are forgotten.
+            read: reads a clip that is not in the cache.
+            library: snapshot that `read` reads; another object empties the cache of clips.
 
         Raises:
-            CheckpointError: the matcher gives something that is not a number.
+            CheckpointError: a score is not finite.
             UsageError: the matcher was built for shorter queries or clips, or for other features.
         """
         if library is not self._read_of:
@@ -158,7 +157,7 @@ def _rounded(scores: FloatArray) -> FloatArray:
 
 
 def ranks(scores: FloatArray) -> list[int]:
-    """Rank scores (C,), the best is 1; equal ones share a rank.
+    """Rank scores (C,); the best has rank 1, equal ones share a rank.
 
     >>> ranks(np.array([0.3, 0.9, 0.3], np.float32))
     [2, 1, 2]

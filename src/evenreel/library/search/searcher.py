@@ -1,4 +1,4 @@
-"""Search a library by what is seen and by what is written, and say how far the answer can be trusted.
+"""Search of a library by what is seen and by what is written, with the confidence of the answer.
 
 Three channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words) and
 `about` (file names and given captions). `evenreel.library.search.ranking` says which clips answer and in which order
@@ -53,10 +53,10 @@ class Searcher:
 
     Args:
         connection: the catalog; it is only read.
-        open_vectors: opens the vectors that the catalog names; called again when it names others, after a repair.
-        encoder: gives the model that the library was made with, None to search by words or by vectors only; called
-            when a text is searched for.
-        folder: folder of the library; None for one in memory, of which nothing is kept beyond this process.
+        open_vectors: opens the vectors that the catalog names; called again after a repair has replaced them.
+        encoder: loads the library's model, called at the first search of a text; None to search by words or vectors
+            only.
+        folder: folder of the library; None for one in memory.
         read_filter: parses a filter, None for no filter; by default as `filters.read_filter` does.
     """
 
@@ -80,12 +80,12 @@ class Searcher:
     def search(self, query: Query) -> SearchResult:
         """Search for the clips that answer a query, best first; equal ones go by path.
 
-        All that is read of the catalog is of one moment, whatever an indexer writes meanwhile. Memory holds
-        one score a clip and a tile of vectors, not the library.
+        The catalog is read at one moment, whatever an indexer writes meanwhile. Memory holds one score for each clip
+        and a tile of vectors, not the library.
 
         Raises:
-            UsageError: the filter is wrong, a picture is searched for in a library without vision, or the search
-                cannot be neutral to source.
+            UsageError: the filter is wrong, a picture is searched for in a library without vision, or the search cannot
+                be neutral to source.
             LibraryError: the library is damaged, or does not belong to the encoder.
             EncoderError: the encoder gave no usable vector.
         """
@@ -95,7 +95,7 @@ class Searcher:
         return self._at_one_moment(lambda: self._fitting(parsed, notices))
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
-        """Return the vector of a clip, (D,) of unit length, to search for as for a picture.
+        """Return the vector of a clip, (D,) of unit length, for a search of similar clips.
 
         Args:
             clip_id: a clip of the library.
@@ -109,7 +109,7 @@ class Searcher:
         return self._at_one_moment(lambda: self._clip_vector(clip_id, time_s))
 
     def read(self, question: Callable[[Opened], Answer]) -> Answer:
-        """Run a function on a snapshot of the library; once more where a repair came in between.
+        """Run a function on a snapshot of the library; again where a repair came in between.
 
         Raises:
             LibraryError: the library is damaged.

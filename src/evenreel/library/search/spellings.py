@@ -79,11 +79,11 @@ IN_NAMES = WordSource(NAMES, 5, typed=True)
 
 @dataclass(frozen=True)
 class Words:
-    """Words of a query.
+    """Words of a query, to be looked up.
 
     Attributes:
-        terms: words that are looked for, each once.
-        in_order: all words, as they were written.
+        terms: words to look up, each once.
+        in_order: all words, in their order.
         typed: last word, if it may be the beginning of a longer one.
     """
 
@@ -103,8 +103,8 @@ def lookups(connection: sqlite3.Connection, query: Words, source: WordSource) ->
     """Find the index words to look up for each word of a query.
 
     Returns:
-        Words and pairs of words of the index, with the places in `query.terms` that each stands for, and their
-        similarity. In a catalog that does not say yet which words there are, the words of the query alone.
+        Words and pairs of words of the index, with the places in `query.terms` that each matches, and the similarity.
+        In a catalog without vocabulary tables, the words of the query alone.
     """
     if not _has_vocabulary(connection, source):
         return {word: {place: 1.0} for place, word in enumerate(query.terms)}
@@ -130,7 +130,7 @@ def runs_of(terms: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[in
         in_order: all words of the query, as they were written.
 
     Returns:
-        No run that is one of the words when its spaces are lost: that stands for the word alone.
+        Places of query words by run; a run that equals a word without its spaces is left out.
     """
     number = {word: place for place, word in enumerate(terms)}
     runs: list[Run] = [pair for pair in pairwise(in_order) if pair[0] in number and pair[1] in number]
@@ -146,16 +146,16 @@ def runs_of(terms: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[in
 def spellings(
     connection: sqlite3.Connection, run: Sequence[str], source: WordSource, *, begun: bool = False
 ) -> dict[str, float]:
-    """Find vocabulary words that a folded word, or a run of them, may be written as, with their similarity.
+    """Find vocabulary words that a folded word, or a run of words, may be written as, with their similarity.
 
     Args:
         connection: connection to the catalog.
         run: one word, or several that may have lost their spaces.
-        source: where they may be written.
+        source: kind of text to look in.
         begun: whether the last one may be the beginning of a word.
 
     Returns:
-        The words without spaces, whether they are written anywhere or not, and at most 63 others, the most similar.
+        The run without spaces, found or not, and at most 63 other words, the most similar.
     """
     term = "".join(run)
     found: dict[str, float] = {}
@@ -172,7 +172,7 @@ def spellings(
 
 
 def allowed_errors(*letters: int) -> int:
-    """Return how many letters of a word, or of words that lost their spaces, may be wrong; see the module.
+    """Return how many letters of a word, or of words without spaces between them, may be wrong (module docstring).
 
     >>> allowed_errors(9), allowed_errors(9, 11), allowed_errors(10, 3)
     (2, 2, 0)

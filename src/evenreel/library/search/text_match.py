@@ -1,7 +1,6 @@
 """Text search: clips by their on-screen text, file names and given captions.
 
-`evenreel.library.search.spellings` says under which spellings a word of a query is found, and how alike each of them
-is.
+`evenreel.library.search.spellings` says under which spellings a word of a query is found, with which similarity.
 """
 
 from __future__ import annotations

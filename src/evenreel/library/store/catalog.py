@@ -69,7 +69,7 @@ def loaded_path(stored: str | bytes) -> str:
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
-    """Lay down the tables of an empty catalog; what this connection writes is sealed."""
+    """Create the tables of an empty catalog, with checksums for what this connection writes."""
     with transaction(connection):
         lay_down(connection)
         seals.guard(connection)
@@ -77,14 +77,13 @@ def create_schema(connection: sqlite3.Connection) -> None:
 
 
 def open_for_writing(library: Path) -> sqlite3.Connection:
-    """Open or create the catalog of a library folder; what this connection writes is sealed.
+    """Open or create the catalog of a library folder, with checksums for what this connection writes.
 
-    A catalog of an earlier version is brought to this one.
+    A catalog of an earlier version is upgraded.
 
     Raises:
-        LibraryError: the folder cannot be written, holds a catalog of a later version or a damaged one, or its
-            catalog is gone while its shards are there. It is damaged, too, where what the catalog alone knows is not
-            what was written: a run that goes on from that would make it the truth.
+        LibraryError: the folder cannot be written, holds a catalog of a later version or a damaged one, or its catalog
+            is gone while its shards are there. Damage of tables that cannot be rebuilt counts too.
     """
     if _is_gone(library):
         with contextlib.suppress(OSError):  # what is no file is put aside when the copy is written
@@ -103,7 +102,7 @@ def open_for_writing(library: Path) -> sqlite3.Connection:
 
 
 def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
-    """Open or create a catalog without checking its content; what is written is not sealed.
+    """Open or create a catalog without checking its content, and without checksums for what is written.
 
     Args:
         library: folder of the library.
@@ -176,7 +175,7 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
     """Open the catalog of an existing library without ever changing it.
 
     Raises:
-        LibraryError: there is none, it is of another version, or it is damaged.
+        LibraryError: there is no catalog, it is of another version, or it is damaged.
     """
     path = library / CATALOG
     if not path.is_file():
@@ -205,7 +204,7 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def readable(library: Path) -> Iterator[None]:
-    """Turn what SQLite refuses inside the block into one sentence, whose cause is SQLite's error.
+    """Turn errors of SQLite within the `with` into a `LibraryError` in one sentence.
 
     Raises:
         LibraryError: the catalog is damaged, or it cannot be opened just now.
@@ -222,7 +221,7 @@ def readable(library: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[None]:
-    """Turn what cannot be read of an open catalog into one sentence; any error in a damaged catalog is damage.
+    """Turn errors of reading an open catalog within the `with` into a `LibraryError` in one sentence.
 
     Args:
         connection: connection to the catalog.
@@ -245,7 +244,7 @@ def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[No
 
 
 def is_spoilt(connection: sqlite3.Connection) -> bool:
-    """Check whether anything in a catalog is not what was written; this reads all of it."""
+    """Return whether anything in a catalog is damaged; reads all of it."""
     try:
         return bool(seals.broken(connection)) or connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
     except sqlite3.Error as error:
@@ -253,7 +252,7 @@ def is_spoilt(connection: sqlite3.Connection) -> bool:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """True if the data are at fault; a lock, a full disk, a permission or an I/O error says nothing about them."""
+    """Return whether an error is due to damaged data, not to a lock, a full disk, a permission or an I/O error."""
     if isinstance(error, sqlite3.OperationalError):
         # Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data.
         # Text that cannot be decoded has no code, and nothing has one before Python 3.11.
@@ -264,7 +263,7 @@ def is_damage(error: BaseException | None) -> bool:
 
 @contextlib.contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Make all reads inside the block see the catalog at one moment."""
+    """Make all reads within the `with` see the catalog at one moment."""
     if connection.in_transaction:
         yield
         return
@@ -277,7 +276,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def damaged(library: Path | None, error: Exception) -> LibraryError:
-    """Make the error for a catalog that SQLite cannot read, or that is not what was written."""
+    """Make the error for a damaged catalog."""
     of, option = (f" of {library}", f" --library {library}") if library else ("", "")
     return LibraryError(
         f"The catalog{of} is damaged ({error}); evenreel repair{option} rebuilds it from the feature shards."
@@ -288,7 +287,7 @@ def check_version(connection: sqlite3.Connection, library: Path) -> int:
     """Check the format of a catalog; a later version is refused before anything else is read from it.
 
     Raises:
-        sqlite3.DatabaseError: it has none, or that is not what was written.
+        sqlite3.DatabaseError: the format is missing or damaged.
         LibraryError: it is of a later version.
     """
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -310,7 +309,7 @@ def check_version(connection: sqlite3.Connection, library: Path) -> int:
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commit all of the block or nothing of it; it is on disk when the block has ended."""
+    """Commit all changes of the `with` or none; they are on disk when it has ended."""
     connection.execute("BEGIN IMMEDIATE")
     before = connection.total_changes
     try:
@@ -334,7 +333,7 @@ def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
     """Read the table `meta`, without damaged entries of `schema.MEASURED`, which are measured anew.
 
     Raises:
-        sqlite3.DatabaseError: another entry is not what was written.
+        sqlite3.DatabaseError: another entry is damaged.
     """
     wrong = {part for _, part in seals.broken(connection, ("meta",))}
     found = {}
@@ -382,7 +381,7 @@ def load_metadata(stored: str) -> Metadata:
 
 
 def delete_clips(connection: sqlite3.Connection, clip_ids: Iterable[str]) -> None:
-    """Delete clips with all that hangs on them; files that pointed to them must be gone already."""
+    """Delete clips with their rows in all tables; files that pointed to them must be gone already."""
     from evenreel.library.store.fulltext import remove_clip_text
 
     for clip_id in clip_ids:

@@ -1,4 +1,4 @@
-"""File system under a library, and free names for files that are put aside there."""
+"""Type of a library's file system, and free names for files that are put aside there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NETWORK_FILESYSTEMS = frozenset(
 
 
 def is_network_filesystem(path: Path) -> bool:
-    """True if a path is on a file system where SQLite's write-ahead log and locks are not safe."""
+    """Return whether a path is on a file system where SQLite's write-ahead log and locks are not safe."""
     return filesystem_type(path) in NETWORK_FILESYSTEMS
 
 

@@ -113,7 +113,7 @@ def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
 
 
 def count_names(connection: sqlite3.Connection) -> None:
-    """Count the words of names and captions that are indexed already, none of which was counted."""
+    """Count the words of indexed names and captions anew, none of which was counted before."""
     counts: Counter[str] = Counter()
     for name, caption in connection.execute("SELECT name, caption FROM about"):
         counts.update(_named(name, caption))
@@ -142,7 +142,7 @@ def rebuild_full_text(connection: sqlite3.Connection) -> None:
 
 
 def clear_full_text(connection: sqlite3.Connection) -> None:
-    """Replace the word indexes by empty ones, be they sound, damaged or gone."""
+    """Replace the word indexes by empty ones, whatever state they are in."""
     for table in FULL_TEXT:
         _drop(connection, table)
     lay_down(connection)

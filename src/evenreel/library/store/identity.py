@@ -1,4 +1,4 @@
-"""Identity of a file: whether it is still the one that was indexed, by its stamp, else by its content."""
+"""Checks whether a file is still the one that was indexed, by size and times, else by its content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REMEMBERED = 10_000
 
 
 class SameContent:
-    """Tells files that were only touched, moved back or restored from a backup from those with other content.
+    """Checks files for changed content: by size and times, else by reading and digesting them.
 
     A file whose size and times are those that were indexed is taken to be the same: its change time, which no program
     can set, moves with every change of its content. Otherwise a file of the same size is read through once and its
@@ -31,7 +31,7 @@ class SameContent:
         self._digests: OrderedDict[tuple[object, ...], str] = OrderedDict()
 
     def check(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
-        """Return the file with its present stamp, if it still has the content of its clip.
+        """Return the file with its present stamp if it still has the content of its clip.
 
         Args:
             clip_id: id of the clip.
@@ -39,7 +39,7 @@ class SameContent:
             found: its present `os.fstat` or `os.stat` result.
 
         Raises:
-            MediaError: its content is another now, or cannot be read.
+            MediaError: the content has changed, or cannot be read.
             EvenreelError: `stopped` returned True.
         """
         now = FileStamp.of(found)
@@ -63,5 +63,5 @@ class SameContent:
 
 
 def changed() -> MediaError:
-    """Make the error for a file that has other content than was indexed."""
+    """Make the error for a file whose content has changed since it was indexed."""
     return MediaError("changed_while_reading", "the file has changed since it was indexed")

@@ -36,7 +36,7 @@ Rows = dict[str, list[Row]]
 
 
 class UnreadableCopyError(LibraryError):
-    """The second copy exists and cannot be read: a permission, a failing disk, or no regular file."""
+    """Raised where the second copy exists and cannot be read: a permission, a failing disk, or no regular file."""
 
 
 class CatalogState(NamedTuple):
@@ -48,7 +48,7 @@ class CatalogState(NamedTuple):
 
 @dataclass(frozen=True)
 class SecondCopy:
-    """The second copy as it was found; `lost` counts lines that are not what was written."""
+    """The second copy as read from disk; `lost` counts its damaged lines."""
 
     state: CatalogState
     rows: Rows
@@ -56,20 +56,20 @@ class SecondCopy:
 
 
 def state_of(connection: sqlite3.Connection) -> CatalogState:
-    """Read the state that a catalog says it is in."""
+    """Read the state of a catalog: its number of changes and a digest of its checksums."""
     written = sorted((seals.stored(connection) or {}).items())
     return CatalogState(changes_of(connection), hashlib.sha256(repr(written).encode()).hexdigest())
 
 
 def changes_of(connection: sqlite3.Connection) -> int:
-    """Read how often a catalog was changed, as it says itself."""
+    """Read how often a catalog was changed."""
     row = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'changes'").fetchone()
     return int(row[0]) if row else 0
 
 
 @contextmanager
 def copied(library: Path, connection: sqlite3.Connection) -> Iterator[None]:
-    """Write the second copy when the block ends; after an error, only of what is as it was written.
+    """Write the second copy when the `with` ends; after an error, only of rows that are undamaged.
 
     Raises:
         LibraryError: the copy cannot be written; an error of the block itself is raised as it is.

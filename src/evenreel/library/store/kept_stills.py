@@ -1,4 +1,4 @@
-"""Cleaning of the kept stills: files of unknown clips, and damaged ones."""
+"""Cleaning of stills (small pictures of moments): files of unknown clips, and damaged ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def known_clips(connection: sqlite3.Connection) -> set[str]:
 
 
 def trouble_with(path: Path, known: Container[str]) -> str | None:
-    """Return why a file of stills is of no use; None for a sound one.
+    """Return why a file of stills is useless; None for a sound one.
 
     Args:
         path: file of stills.
@@ -37,7 +37,7 @@ def trouble_with(path: Path, known: Container[str]) -> str | None:
 
 
 def drop_useless(library: Path, connection: sqlite3.Connection) -> list[str]:
-    """Delete the files of stills that are of no use; returns a sentence on what was done, or none."""
+    """Delete useless files of stills; return sentences on what was deleted."""
     known, dropped = known_clips(connection), 0
     for path in shard_files(library / STILLS):
         with suppress(OSError):  # verify tells of it

@@ -1,4 +1,4 @@
-"""One indexer at a time."""
+"""A lock that lets one indexer at a time write a library."""
 
 from __future__ import annotations
 

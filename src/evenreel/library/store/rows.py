@@ -1,4 +1,4 @@
-"""The rows of the catalog that a shard determines: written from it, and compared with it."""
+"""Rows of the catalog that follow from a shard: written from it, and compared with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def rows_of(shard: Shard, digest: str) -> Rows:
-    """Return the rows by table that a shard with this digest stands for, in order."""
+    """Return the catalog's rows for a shard with this digest, by table, in order."""
     info = shard.info
     seen, read = shard.frames is not None, shard.tracks is not None
     clip = (shard.clip_id, info.container, info.codec, info.width, info.height, _length(shard), info.fps)
@@ -40,7 +40,7 @@ def rows_of(shard: Shard, digest: str) -> Rows:
 
 
 def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
-    """Read the rows by table that the catalog has of a clip, in the form of `rows_of`."""
+    """Read the catalog's rows of a clip, by table, in the form of `rows_of`."""
     return {
         table: connection.execute(
             f"SELECT {', '.join(columns)} FROM {table} WHERE clip_id = ? ORDER BY {', '.join(columns[:2])}", (clip_id,)

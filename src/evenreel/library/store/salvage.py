@@ -1,8 +1,8 @@
-"""Salvage of the tables that could be rebuilt from nothing else, from a catalog that may be damaged.
+"""Salvage of the tables that nothing else has, from a catalog that may be damaged.
 
-Rows are believed in parts, as they are sealed: the files of one clip, one entry of `meta`, all indexed folders. A part
-whose seal does not fit is taken from the second copy. All is taken from there where no seal can be read, or where the
-catalog is behind its copy, as after a log that lost its end.
+Rows are checked in parts, by their seals: the files of one clip, one entry of `meta`, all indexed folders. A part whose
+seal does not fit is taken from the second copy; everything is where no seal can be read, or the catalog is older than
+its copy.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Parts = dict[str, list[Row]]
 
 @dataclass
 class Salvaged:
-    """Rows recovered from the tables that only the catalog has.
+    """Rows recovered of the tables that only the catalog has.
 
     Attributes:
-        rows: table -> its recovered rows.
+        rows: recovered rows by table.
         changes: least number of changes of the catalog.
-        restored: number of rows from the second copy, as those of the catalog are not what was written.
+        restored: number of rows from the second copy, since those of the catalog are damaged.
         lost: number of parts of tables, or lines of the copy, that are damaged and nowhere else.
         sealed: True if the rows could be checked; those of a catalog of format 1 are taken as they are.
     """
@@ -43,7 +43,7 @@ class Salvaged:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Entries of `meta`."""
+        """Entries of the table `meta`."""
         return {str(row["key"]): str(row["value"]) for row in self.rows["meta"]}
 
 
@@ -72,12 +72,12 @@ def salvage(library: Path, catalog: Path) -> Salvaged:
     """Read what is left of a catalog, and the rest from its second copy.
 
     Args:
-        library: the folder, which has the copy.
-        catalog: the file; it need not be there.
+        library: folder with the second copy.
+        catalog: file of the catalog; may be missing.
 
     Raises:
-        LibraryError: the copy was written by a later version, or cannot be read although it is needed.
-        sqlite3.Error: the catalog cannot be read just now.
+        LibraryError: the copy was written by a later version, or cannot be read although it is needed. sqlite3.Error:
+            the catalog cannot be read just now.
     """
     held = _read(catalog)
     try:

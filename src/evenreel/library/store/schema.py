@@ -46,7 +46,7 @@ class Column(NamedTuple):
 
 
 def lay_down(connection: sqlite3.Connection) -> None:
-    """Create every table and index that is not there yet, inside the caller's transaction."""
+    """Create every table and index that is missing, inside the caller's transaction."""
     for statement in _statements():
         connection.execute(statement)
 
@@ -69,10 +69,9 @@ def kept_tables() -> tuple[str, ...]:
 
 
 def differences(connection: sqlite3.Connection) -> list[str]:
-    """Return the tables and indexes that are not as the schema has them: other, missing, or not of it.
+    """Return the tables and indexes that differ from the schema: changed, missing, or unknown.
 
-    SQLite keeps a definition as it was written once; comments and spaces, which another version has others of, say
-    nothing.
+    Comments and spaces in their definitions do not count.
     """
     with closing(_empty()) as empty:
         wanted, found = _definitions(empty), _definitions(connection)

@@ -83,7 +83,7 @@ def total_of(table: str, keys: Sequence[str], *columns: NDArray[np.int64] | NDAr
 
 
 def guard(connection: sqlite3.Connection) -> None:
-    """Let a connection seal whatever it writes; called again, add what is missing, as after a table was made anew."""
+    """Have a connection update seals with whatever it writes; called again, it adds what is missing."""
     connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
     connection.execute("PRAGMA recursive_triggers = ON")  # else a row that is replaced is not seen to go
     for table in _sealed():
@@ -94,10 +94,10 @@ def guard(connection: sqlite3.Connection) -> None:
 
 
 def is_sealed(connection: sqlite3.Connection) -> bool:
-    """True if a catalog has seals; one of format 1 has none.
+    """Return whether a catalog has seals; one of format 1 has none.
 
     Raises:
-        sqlite3.DatabaseError: it is of a later format and has none: they are gone, perhaps since it was opened.
+        sqlite3.DatabaseError: it is of a later format, and its seals are gone.
     """
     there = connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'seals'").fetchone()
     if there and connection.execute("SELECT 1 FROM seals LIMIT 1").fetchone():
@@ -109,7 +109,7 @@ def is_sealed(connection: sqlite3.Connection) -> bool:
 
 
 def stored(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals | None:
-    """Read the seals of some scopes, or of all; None where nothing is sealed."""
+    """Read the stored seals of some scopes, or of all; None for a catalog without seals."""
     if not is_sealed(connection):
         return None
     columns = "CAST(scope AS BLOB), CAST(part AS BLOB), CAST(total AS INTEGER)"
@@ -119,7 +119,7 @@ def stored(connection: sqlite3.Connection, scopes: Collection[str] | None = None
 
 
 def computed(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals:
-    """Compute what the seals of some scopes, or of all, would be for the rows that are there."""
+    """Compute the seals of some scopes, or of all, from the present rows."""
     totals: Totals = {}
     for table in _sealed():
         scope = SEALED_WITH.get(table, table)
@@ -131,12 +131,12 @@ def computed(connection: sqlite3.Connection, scopes: Collection[str] | None = No
 
 
 def added(total: int, checksum: int) -> int:
-    """Return a total with one more row."""
+    """Return the seal with one more row: the sum of checksums."""
     return (total + checksum) & _MASK
 
 
 def part_of(table: str, values: Sequence[Any]) -> str:
-    """Return the part that a row of a table, given by its values, is sealed with."""
+    """Return the part of a table that a row, given by its values, is sealed with."""
     place = _part_column(table)
     return "" if place is None else _text(values[place])
 
@@ -147,13 +147,13 @@ def _part_column(table: str) -> int | None:
 
 
 def broken(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> list[tuple[str, str]]:
-    """Return the parts whose rows are not what was written: changed, gone or added; none where nothing is sealed."""
+    """Return the parts with damaged rows: changed, gone or added; none for a catalog without seals."""
     written = stored(connection, scopes)
     return [] if written is None else sorted(_different(written, computed(connection, scopes)))
 
 
 def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
-    """True if the rows of one part are not what was written; never where nothing is sealed."""
+    """Return whether rows of a part are damaged; never for a catalog without seals."""
     if not is_sealed(connection):
         return False
     row = connection.execute("SELECT total FROM seals WHERE scope = ? AND part = ?", (scope, part)).fetchone()
@@ -168,23 +168,23 @@ def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
 def fits(
     connection: sqlite3.Connection, table: str, keys: Sequence[str], *columns: NDArray[np.int64] | NDArray[np.float64]
 ) -> bool:
-    """True if these are all rows of a table as they were written (see `total_of`); always where nothing is sealed."""
+    """Return whether rows fit the seal of their table (see `total_of`); always for a catalog without seals."""
     written = stored(connection, (table,))
     return written is None or written.get((table, ""), 0) == total_of(table, keys, *columns)
 
 
 def check_clip(connection: sqlite3.Connection, clip_id: str) -> None:
-    """Refuse a clip whose rows are not what was written.
+    """Refuse a clip with damaged rows.
 
     Raises:
-        sqlite3.DatabaseError: its own rows, or those of its files, are not.
+        sqlite3.DatabaseError: its own rows, or those of its files, are damaged.
     """
     if _is_spoilt(connection, clip_id):
         raise sqlite3.DatabaseError(f"the rows of clip {clip_id} are not what was written")
 
 
 def first_sound(connection: sqlite3.Connection, clip_ids: Iterable[str], wanted: int) -> tuple[list[str], list[str]]:
-    """Return the first clips whose rows are sound, and the damaged ones before and between them."""
+    """Return the first clips whose rows are undamaged, and the damaged ones before and between them."""
     sound: list[str] = []
     passed_over: list[str] = []
     for clip_id in clip_ids:
@@ -202,7 +202,7 @@ def _is_spoilt(connection: sqlite3.Connection, clip_id: str) -> bool:
 
 
 def renew(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> None:
-    """Seal some scopes, or all, as they are, inside the caller's transaction."""
+    """Seal the present rows of some scopes, or of all, inside the caller's transaction."""
     for scope in {SEALED_WITH.get(table, table) for table in _sealed()} if scopes is None else scopes:
         connection.execute("DELETE FROM seals WHERE scope = ?", (scope,))
     if scopes is None:

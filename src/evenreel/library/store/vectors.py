@@ -93,11 +93,11 @@ class ExactVectors:
         return max(0, size - HEADER_BYTES) // self._row_bytes
 
     def append(self, vectors: FloatArray, at_row: int | None = None) -> int:
-        """Write vectors (n, D) of unit length; they are on the disk when this returns.
+        """Write vectors; they are on the disk when this returns.
 
         Args:
             vectors: (n, D) vectors of unit length.
-            at_row: the first row to write; what a crash left from there on is written over. None: the end.
+            at_row: first row to write, over what a crash left there; None for the end.
 
         Returns:
             The first row written.

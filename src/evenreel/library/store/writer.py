@@ -1,4 +1,4 @@
-"""Writing to a library: each call is one transaction, durable when it returns."""
+"""Writer of a library: each call is one transaction, durable when it returns."""
 
 from __future__ import annotations
 
@@ -108,8 +108,7 @@ class Store:
     def add_clip(self, shard: Shard, stills: Stills | None = None) -> None:
         """Store a clip with what its shard adds to the stages done before, and its stills; no file points to it yet.
 
-        The clip is noted first: a shard that a killed run leaves behind has no row yet, and its file may be gone by the
-        time of the next run, which then drops it.
+        The clip is noted first, so that the next run drops the shard of a killed run whose file is gone by then.
         """
         known = self._one("SELECT 1 FROM clips WHERE clip_id = ?", shard.clip_id) is not None
         stored = self._stored_shard(shard.clip_id) if known else None
@@ -141,14 +140,14 @@ class Store:
         set_meta(self.connection, {"vectors_end": str(first + len(shard.frames))})
 
     def link(self, file: FoundFile, clip_id: str) -> None:
-        """Note that a file has the content of a clip."""
+        """Record that a file has the content of a clip."""
         self._put_file(file, "indexed", clip_id, None)
 
     def set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
-        """Remember that a file cannot be used, and why, until it changes.
+        """Record that a file cannot be used, and why, until it changes.
 
-        What is known of its content is kept: where only a further stage of it failed it stays searchable, and where it
-        could not be read for a while it comes back without work.
+        Results of its content are kept: where only a further stage failed it stays searchable, and a file that was
+        unreadable for a while needs no new work.
 
         Args:
             file: the unusable file.
@@ -191,17 +190,20 @@ class Store:
         return given if given is not None else load_metadata(old_metadata)
 
     def mark_missing(self, paths: Iterable[str]) -> None:
-        """Mark files that are gone; they stay in the catalog, out of the results, and come back without work."""
+        """Mark files that are gone.
+
+        They stay in the catalog, out of results, and need no new work when they come back.
+        """
         with self._lock, transaction(self.connection):
             for path in paths:
                 self.connection.execute("UPDATE files SET state = 'missing' WHERE path = ?", (stored_path(path),))
                 remove_about(self.connection, stored_path(path))
 
     def forget_moved(self) -> set[str]:
-        """Delete the files that are gone where another file has their content; returns their paths.
+        """Delete the files that are gone where another file has their content; return their paths.
 
-        What was said about one is said about the other, unless that has metadata of its own: then one that was known
-        before is another copy, and the file stays missing with what was said about it.
+        Their metadata goes to the other file. Where that has metadata of its own and was known before, it is a further
+        copy, and the missing file is kept.
         """
         with self._lock, transaction(self.connection):
             moved: set[str] = set()
@@ -218,7 +220,7 @@ class Store:
         return moved
 
     def update_metadata(self) -> int:
-        """Bring the metadata of known files up to date with the tables; returns how many changed."""
+        """Bring the metadata of known files up to date with the tables; return how many changed."""
         rows = self.connection.execute("SELECT path, name, state, metadata FROM files").fetchall()
         changed = 0
         with self._lock, transaction(self.connection):
@@ -241,7 +243,7 @@ class Store:
             return get_meta(self.connection)
 
     def begin(self, roots: Iterable[str], meta: Mapping[str, str]) -> None:
-        """Note the folders of a run and the settings the library is made with."""
+        """Record the folders of a run and the settings that the library is made with."""
         with self._lock, transaction(self.connection):
             self.connection.executemany(
                 "INSERT OR IGNORE INTO roots (path) VALUES (?)", [(stored_path(root),) for root in roots]
@@ -249,19 +251,19 @@ class Store:
             set_meta(self.connection, meta)
 
     def update_null_scores(self, encoder: Encoder) -> None:
-        """Measure how nonsense scores in the library as it stands."""
+        """Score the bank of nonsense queries on the library's present clips."""
         vectors = open_vectors(self.library, get_meta(self.connection))
         if vectors is not None:
             with self._lock, transaction(self.connection):
                 update_null_scores(self.connection, vectors, encoder)
 
     def null_scores_hold(self) -> bool:
-        """Check that nonsense was scored on exactly the clips that the library has now."""
+        """Return whether nonsense was scored on exactly the clips that the library has now."""
         with self._lock:
             return null_scores_hold(self.connection)
 
     def elements_hold(self) -> bool:
-        """True if the scene elements need no work: there are none, or those of the clips are up to date.
+        """Return whether the scene elements are up to date, or there are none.
 
         They are left as they are until nonsense has been scored on the present clips.
         """
@@ -289,7 +291,7 @@ class Store:
         self.connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (clip_id,))
 
     def drop_replaced(self) -> int:
-        """Delete the noted clips that no file has; returns how many.
+        """Delete the noted clips that no file has; return how many.
 
         At the end of a run, since a file that comes later may have the old content. A clip loses its rows, then its
         shard, then the note: a run that is killed in between leaves no row without a shard, and the next one finds the
@@ -313,14 +315,14 @@ class Store:
 
 
 def insert_clip(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
-    """Insert everything a shard says of its clip into the catalog, in place of what was there."""
+    """Insert the rows of a shard into the catalog, in place of the clip's former ones."""
     remove_clip_text(connection, shard.clip_id)
     replace_rows(connection, shard, digest)
     index_clip_text(connection, shard.clip_id)
 
 
 def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError:
-    """Make the error for a database or a disk that fails in the middle of writing."""
+    """Make the error for a database or a disk that fails while writing."""
     full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
     if full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return LibraryError(
