@@ -1,4 +1,4 @@
-"""Measuring: metrics of any system's scores, with intervals, on numpy alone."""
+"""Metrics of any system's scores, with intervals, on numpy alone."""
 
 import lazy_loader
 

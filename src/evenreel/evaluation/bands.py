@@ -1,4 +1,4 @@
-"""A direction calculated band by band: memory for some queries at a time, every core at work, any size of gallery."""
+"""Ranking of a direction band by band: memory for some queries at a time, all cores, any size of gallery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evenreel.progress import Progress
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """Columns of n queries, which of them have anything to find, and their first hits."""
+    """Columns of n ranked queries, whether each has a relevant item, and their first hits."""
 
     found: NDArray[np.bool_]
     columns: dict[str, Column]
@@ -45,13 +45,13 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class RankingPlan:
-    """Figures to calculate of each ranking.
+    """What to compute of each ranking.
 
     Attributes:
         metrics: metrics whose columns are computed.
         ties: the rule for ties.
         every: whether each relevant item counts alone, without the others in its ranking (`every_hit`).
-        tables: for the size of the gallery.
+        tables: discounts for the size of the gallery.
     """
 
     metrics: tuple[Metric, ...]
@@ -76,12 +76,11 @@ class RankingPlan:
 def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, progress: Progress) -> Ranked:
     """Rank every query of a direction.
 
-    Scores and relevance are read in this thread alone, each pair once. What is read is copied before more is read, so
-    blocks may share a buffer.
+    Scores and relevance are read in this thread alone, each pair once; blocks are copied, so they may share a buffer.
 
     Args:
         search: queries, gallery and relevance.
-        plan: what is calculated.
+        plan: what to compute.
         settings: `band_bytes` and `threads`.
         progress: called now and then with the share that is done.
     """

@@ -1,4 +1,4 @@
-"""Scores of a bank's captions, which are in no corpus, with the clips of the gallery."""
+"""Scores of a bank of other captions with the clips of the gallery."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenreel.evaluation.scores import check_file, check_matrix, read_arrays, re
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Scores of N captions with the V clips of a gallery.
+    """Scores of N bank captions with the V clips of a gallery.
 
     Attributes:
         values: (N, V), in the order of the gallery.
@@ -27,7 +27,7 @@ class Bank:
     caption_ids: tuple[str, ...] | None = None
 
     def notice(self, asked: Sequence[str]) -> str:
-        """A sentence where captions of the bank are among the queries `asked`; empty where none is."""
+        """Return a sentence if captions of the bank are among the queries; empty otherwise."""
         own = set(self.caption_ids or ()).intersection(asked)
         if not own:
             return ""
@@ -39,7 +39,7 @@ class Bank:
 
 
 def load_bank(path: Path, video_ids: Sequence[str]) -> Bank:
-    """Scores of a bank's captions, in the order of `video_ids`.
+    """Load the scores of a bank's captions, with columns in the order of `video_ids`.
 
     Args:
         path: `.npz` with `values` and `video_ids`, whose columns are put in order by their ids, and perhaps

@@ -1,4 +1,4 @@
-"""Scores and relevance as the engine reads them: checked, and with captions gathered into groups where asked."""
+"""Scores and relevance as the engine reads them: checked, and with captions grouped by clip where required."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from evenreel.types import ScoreBlocks, ScoreNotes, Scores
 
 
 class CheckedScores:
-    """Blocks of someone's scores, each known to have its shape and to hold nothing but numbers that can be ranked.
+    """Scores of any system, each block of which is checked for its shape and for numbers that can be ranked.
 
-    Half precision comes as single precision, which holds its every value, because numpy calculates faster with it.
+    Half precision becomes single precision, with which numpy is faster.
 
     Args:
-        scores: someone's scores.
-        progress: called with the share of the captions that the last block ends at; blocks may be read several times.
+        scores: scores of any system.
+        progress: called with the share of captions up to the end of the last block.
 
     Attributes:
         infinite: caption and video of the first score that was plus infinity; None while none has been read.
@@ -78,7 +78,7 @@ class CheckedScores:
 
 
 def as_blocks(scores: ScoreBlocks) -> ScoreBlocks:
-    """Scores whose ids are rows of text, and whose table, where they have one, is an array.
+    """Check that scores have ids of text and, where they have a table, an array of the right shape.
 
     Raises:
         UsageError: they are no `ScoreBlocks`, or their ids are no text.
@@ -115,11 +115,11 @@ def _as_table(values: Any) -> NDArray[Any]:
 
 
 def unmasked(values: Any, what: str) -> NDArray[Any]:
-    """Numbers as an array; one with masked values is refused, because an array would have what lies behind the mask.
+    """Convert values to an array, and refuse masked ones, because an array would show what is behind the mask.
 
     Args:
         values: an array, or what numpy makes one of.
-        what: they are, in the plural; it begins the sentence of the error.
+        what: name of the values, in the plural, for the message.
 
     Raises:
         ScoresError: a value is masked.
@@ -144,12 +144,12 @@ def _rankable(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def aligned(scores: ScoreBlocks, like: ScoreBlocks) -> ScoreBlocks:
-    """Scores with the captions and videos of others, in their order; what the others lack is left out.
+    """Reorder scores to the captions and videos of others; what the others lack is left out.
 
-    A table is not copied for it; other scores that are in another order are worked out once, and held.
+    A table is not copied; other scores in another order are computed once, and kept.
 
     Raises:
-        ScoresError: a caption or a video of the others has no scores; a table has not the shape that its ids say.
+        ScoresError: a caption or a video of the others has no scores; a table does not fit its ids.
     """
     same = list(scores.caption_ids) == list(like.caption_ids) and list(scores.video_ids) == list(like.video_ids)
     return scores if same else _Moved(scores, like)
@@ -185,7 +185,7 @@ def _places(there: Sequence[str], wanted: Sequence[str], what: str) -> NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class CaptionGroups:
-    """Q captions as G groups, one a clip.
+    """Q captions in G groups, one for each clip.
 
     Attributes:
         clip_ids: G ids, in the order of their first captions.
@@ -211,13 +211,13 @@ class CaptionGroups:
         return cls(tuple(places), np.argsort(numbers, kind="stable"), np.cumsum(sizes) - sizes)
 
     def best(self, values: NDArray[Any]) -> NDArray[Any]:
-        """(Q, b) -> (G, b), the largest value of each group."""
+        """Compute the largest value of each group: (Q, b) -> (G, b)."""
         return np.asarray(np.maximum.reduceat(values[self.order], self.starts, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedScores:
-    """Scores of groups of captions, a group's being the best of its captions'; it is a `ScoreBlocks`."""
+    """Scores of groups of captions, each the best of its captions'; implements `ScoreBlocks`."""
 
     scores: ScoreBlocks
     groups: CaptionGroups
@@ -246,7 +246,7 @@ class GivenRelevance:
     """Degrees of relevance from a given table; implements `Relevance`.
 
     Raises:
-        UsageError: it is no table of numbers from 0 to 1.
+        UsageError: the table has other values than numbers from 0 to 1.
     """
 
     def __init__(self, table: NDArray[Any]) -> None:
@@ -296,7 +296,7 @@ class Items:
     Attributes:
         query: (m,) place of the query in the band, ascending.
         item: (m,) place in the gallery.
-        degree: (m,) of relevance, above 0 and at most 1.
+        degree: (m,) degree of relevance, above 0 and at most 1.
     """
 
     query: NDArray[np.int64]
@@ -347,7 +347,7 @@ class Search:
         return len(self.scores.groups.order) if isinstance(self.scores, GroupedScores) else self.gallery_size
 
     def read(self, queries: slice) -> NDArray[Any]:
-        """(b, gallery) scores of some queries."""
+        """Read the (b, gallery) scores of some queries."""
         everything = slice(0, self.gallery_size)
         return self.scores.block(everything, queries).T if self.turned else self.scores.block(queries, everything)
 
@@ -391,7 +391,7 @@ def _of_table(degrees: NDArray[np.float64]) -> Items:
 
 
 def group_relevance(relevance: Relevance, groups: CaptionGroups) -> Relevance:
-    """Relevance of groups of captions, a group's being the highest of its captions'; plain relevance stays plain."""
+    """Make the relevance of groups of captions, each the highest of its captions'; plain relevance stays plain."""
     if not isinstance(relevance, RelevantPairs):
         return GroupedRelevance(relevance, groups)
     ends = np.append(groups.starts, len(groups.order))

@@ -1,4 +1,4 @@
-"""Which clips are drawn together: clips that are cut from one video, or alike in a column, are no independent evidence.
+"""Clusters of clips that are drawn together: clips of one video, or alike in a column, are no independent evidence.
 
 Clips of one video share its place, light and people, so a system does well or badly on many of them at once. An
 interval over single clips is then too narrow: with a correlation of only 0.02 within a video it holds the truth in 70 %
@@ -32,12 +32,12 @@ class Clusters:
     """Clusters of clips that are drawn together.
 
     Attributes:
-        number: of the cluster of each clip, by clip id.
+        number: number of the cluster by clip id.
         word: what a cluster is, in the plural: `clips`, `videos`, or `values of participant`.
-        clips: how many clips there are.
-        column: the column that says so; empty for clips by themselves.
-        alone: how many clips the column says nothing of; each is a cluster by itself.
-        chosen: whether the corpus was looked at to choose the rule.
+        clips: number of clips.
+        column: column that the clusters are made of; empty for clips by themselves.
+        alone: number of clips without a value in the column; each is a cluster by itself.
+        chosen: whether the rule was chosen by looking at the corpus.
     """
 
     number: dict[str, int]
@@ -54,12 +54,12 @@ class Clusters:
 
     @property
     def by_clip(self) -> bool:
-        """Check whether each clip is drawn by itself."""
+        """Whether each clip is a cluster by itself."""
         return self.word == _PLURALS[CLIP]
 
     @property
     def notice(self) -> str:
-        """Word what is drawn where it is not clips; empty elsewhere."""
+        """Sentence on what is drawn, where it is not clips; else empty."""
         if self.by_clip:
             return ""
         of = f"The {self.clips - self.alone:,} clips{' that say so' if self.alone else ''} are of "
@@ -69,7 +69,7 @@ class Clusters:
         return f"{drawn}these, not clips.{otherwise}"
 
     def of(self, clips: Sequence[str]) -> NDArray[np.int64]:
-        """(n,) numbers of the clusters of clips; one that the corpus does not have is a cluster by itself.
+        """Return the numbers (n,) of the clusters of clips; one that the corpus does not have is a cluster by itself.
 
         >>> Clusters({"a": 0, "b": 0, "c": 1}, "videos", 3).of(["c", "b", "a", "elsewhere"]).tolist()
         [1, 0, 0, 2]
@@ -83,15 +83,15 @@ def clusters_of(corpus: Corpus, cluster: str = AUTO) -> Clusters:
     """Assign the clips of a corpus to clusters that are drawn together.
 
     Args:
-        corpus: the part that is meant, such as one split.
+        corpus: the clips, such as those of one split.
         cluster: `auto`, `clip`, `video`, or the name of a column of the clips or of the captions, whose value must be
             the same for all captions of a clip. A clip without a value, or with an empty one, is a cluster by itself.
 
     Returns:
-        With numbers in the order of the values, whatever the order of the corpus.
+        Clusters numbered in the order of their values, whatever the order of the corpus.
 
     Raises:
-        CorpusError: there is no such column, no column says which video a clip is of, or captions of a clip differ.
+        CorpusError: there is no such column, no column has the video of a clip, or captions of a clip differ.
     """
     clips = corpus.clips["clip_id"].to_list()
     video = next((name for name in VIDEO_COLUMNS if _filled(corpus, name)), None)

@@ -1,4 +1,4 @@
-"""Several systems against one on the same queries: how large each difference is, and how sure."""
+"""Comparison of several systems with one on the same queries: each difference with its interval and tests."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Difference:
 
     Attributes:
         system: name of the system.
-        direction: of the search.
-        metric: the metric's word.
+        direction: `t2v` or `v2t`.
+        metric: name of the metric.
         baseline: the baseline's figure.
         value: the system's figure.
         difference: value less baseline, with its interval over the same groups of queries.
-        p_randomisation: of the paired randomisation test.
-        p_wilcoxon: of Wilcoxon's signed ranks over clips.
-        p_holm: of the randomisation test, adjusted for the number of systems compared.
-        wins, ties, losses: queries on which the system does better than the baseline, alike, and worse. Where a metric
-            is made of several columns, by their sum.
+        p_randomisation: p value of the paired randomisation test.
+        p_wilcoxon: p value of Wilcoxon's signed ranks over clips.
+        p_holm: p value of the randomisation test, adjusted for the number of systems compared.
+        wins, ties, losses: number of queries on which the system is better than the baseline, equal, and worse; by the
+            sum of columns where a metric has several.
     """
 
     system: str
@@ -64,9 +64,9 @@ class Comparison:
     """Differences of several systems, by direction, then metric, then system.
 
     Attributes:
-        rows: one a system, direction and metric.
+        rows: a difference for each system, direction and metric.
         confidence: confidence of the intervals.
-        resamples: arrangements of the tests, and samples for medians, that were drawn.
+        resamples: number of random arrangements of the tests, and of samples for medians.
         notices: sentences that belong beside the differences.
     """
 
@@ -76,7 +76,7 @@ class Comparison:
     notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers, words and lists only."""
+        """Return the comparison as plain data, as `--json` prints it."""
         return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
 
 
@@ -87,17 +87,17 @@ def compare(
     *,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Test each system against the baseline; p-values are adjusted by Holm over the systems of a direction and metric.
+    """Test each system against the baseline; p values are adjusted by Holm over the systems of a direction and metric.
 
     Args:
         baseline: evaluation to compare with.
-        others: by their names, evaluated on the same queries and galleries with the same metrics and rules.
+        others: evaluations by name, on the same queries and galleries with the same metrics and rules.
         settings: `resamples` and `seed`; the confidence is the baseline's.
         progress: called now and then with the share that is done, 0 to 1.
 
     Raises:
-        ScoresError: the systems have not the same queries, gallery or protocol.
-        UsageError: an argument is of the wrong kind, there is nothing to compare, or no resample to do it with.
+        ScoresError: the systems differ in queries, gallery or protocol.
+        UsageError: an argument is of the wrong kind, there is nothing to compare, or `resamples` is 0.
     """
     check_named(others, "others", "evaluations by the names of their systems", "evaluation")
     for name, one in {"baseline": baseline, **{f"others[{name!r}]": one for name, one in others.items()}}.items():
@@ -203,7 +203,7 @@ def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> Dir
     """Reorder another system's result so that its queries are in the order of the baseline's.
 
     Raises:
-        ScoresError: they have not the same queries, gallery or protocol.
+        ScoresError: the systems differ in queries, gallery or protocol.
     """
     place = {one: row for row, one in enumerate(other.query_ids)}
     missing = [one for one in base.query_ids if one not in place]

@@ -1,4 +1,4 @@
-"""Whether matches or places are shared out among videos, or a few hubs have most of them."""
+"""Concentration of matches: whether they are spread over videos, or a few hubs have most of them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class Balance:
         videos: number of videos.
         matched: queries that have a video.
         coverage: share of the videos that have a query.
-        gini: of the queries of each video: 0 where all have as many, near 1 where one has all; NaN without a match.
+        gini: Gini coefficient of the queries of each video: 0 where all have as many, near 1 where one has all; NaN
+            without a match.
         hubs: the videos with the most queries, at most `HUBS`, and how many these are; of equal ones the earlier first.
-        skewness: of the queries of each video; NaN where all have as many.
+        skewness: skewness of the queries of each video; NaN where all have as many.
     """
 
     queries: int
@@ -41,7 +42,7 @@ class Balance:
 
     @property
     def chance_coverage(self) -> float:
-        """Coverage to expect if each query that is matched had a video at random: below 1 with few queries.
+        """Expected coverage if each matched query had a video at random: below 1 with few queries.
 
         >>> balance(np.array([0, 1]), 2).chance_coverage
         0.75
@@ -53,7 +54,7 @@ def balance(matches: NDArray[Any], videos: int) -> Balance:
     """Measure how the queries of a matching are distributed among videos.
 
     Args:
-        matches: (Q,) the video of each query, -1 for none (`evenreel.adaptation.titan.matching.rematch`).
+        matches: (Q,) video of each query, -1 for none (`evenreel.adaptation.titan.matching.rematch`).
         videos: number of videos.
 
     Raises:
@@ -105,7 +106,9 @@ def gini(counts: NDArray[Any]) -> float:
 
 
 def skewness(counts: NDArray[Any]) -> float:
-    """Third standardised moment, as hubs are found by (Radovanović et al. 2010); NaN where all are equal.
+    """Compute the third standardised moment, which hubs are found by (Radovanović et al. 2010).
+
+    NaN where all are equal.
 
     >>> skewness(np.array([1, 1, 1, 5])).__round__(4), skewness(np.array([2, 2]))
     (1.1547, nan)

@@ -1,8 +1,8 @@
-"""Figures of the first relevant item of a ranking: its rank, the chance that it is among the first k, 1 / rank.
+"""Figures of the first relevant item of a ranking: its rank, the chance that it is among the first k, and 1 / rank.
 
 A hit is a triple: `above` items score higher than the best relevant score, `relevant` items have that score and
-`others` that are not relevant have it too. Under a random order of equals, the place of the first of `relevant`
-among `others + relevant` has the negative hypergeometric distribution, of which each figure is the expected value.
+`others` that are not relevant have it too. Under a random order of equals, the place of the first of `relevant` among
+`others + relevant` has the negative hypergeometric distribution, of which each figure is the expected value.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from evenreel.evaluation.places import Places
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """The first hit of h rankings.
+    """First hits of h rankings, as counts of items above them and of equals.
 
     Attributes:
-        query: (h,) number of its query.
+        query: (h,) number of the query.
         above, others, relevant: (h,) counts of the module's triple.
         retrieved: (h,) False where the best relevant score is minus infinity: a rank exists, but nothing is found.
     """
@@ -36,16 +36,16 @@ class Hits:
     retrieved: NDArray[np.bool_]
 
     def chance(self, k: int) -> Column:
-        """(h,) chance that a relevant item is retrieved among the first k."""
+        """Compute the chance (h,) that a relevant item is retrieved among the first k."""
         return self.retrieved * hit_chance(self.above, self.others, self.relevant, k)
 
     def renumbered(self, numbers: Indices) -> Hits:
-        """Renumber query i as `numbers[i]`."""
+        """Change the number of query i to `numbers[i]`."""
         return replace(self, query=numbers[self.query])
 
     @classmethod
     def joined(cls, parts: Sequence[Hits]) -> Hits:
-        """Concatenate hits of several bands of queries, as they are numbered."""
+        """Concatenate hits of several bands of queries; their numbers stay."""
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
@@ -82,7 +82,7 @@ def hit_columns(hits: Hits, metrics: tuple[Metric, ...]) -> dict[str, Column]:
 
 
 def expected_rank(above: Indices, others: Indices, relevant: Indices) -> Column:
-    """Mean place of the first relevant item, from 1: above + 1 + others / (relevant + 1).
+    """Compute the mean rank of the first relevant item, from 1: above + 1 + others / (relevant + 1).
 
     Two items that tie with the relevant one, none above:
 
@@ -93,7 +93,7 @@ def expected_rank(above: Indices, others: Indices, relevant: Indices) -> Column:
 
 
 def hit_chance(above: Indices, others: Indices, relevant: Indices, k: int) -> Column:
-    """Chance that a relevant item is among the first k: 1 - C(others, m) / C(others + relevant, m), m = k - above.
+    """Compute the chance of a hit in the first k: 1 - C(others, m) / C(others + relevant, m), m = k - above.
 
     >>> hit_chance(np.array([0, 3]), np.array([2, 0]), np.array([1, 1]), 1).round(4).tolist()
     [0.3333, 0.0]
@@ -109,7 +109,7 @@ def hit_chance(above: Indices, others: Indices, relevant: Indices, k: int) -> Co
 
 
 def expected_reciprocal(above: Indices, others: Indices, relevant: Indices) -> Column:
-    """Mean of 1 / place of the first relevant item.
+    """Compute the mean of 1 / rank of the first relevant item.
 
     >>> expected_reciprocal(np.array([0]), np.array([2]), np.array([1])).round(4)
     array([0.6111])

@@ -1,11 +1,11 @@
-"""The scores of several systems as one: standardised and added up, added up as they are, or by ranks.
+"""Fusion of the scores of several systems: as a sum of standardised or of plain scores, or by ranks.
 
-Standardised, a system's scores lose their mean over all pairs and are divided by their deviation, so that systems of
-different scales have an equal say (`evenreel.debias.fusion`, where the numbers are worked out). By ranks, a pair earns
-1 / (60 + its rank in the system's list of its query), added up over systems (Cormack, Clarke and Büttcher 2009,
-reciprocal rank fusion): no scale is needed, and lists may leave pairs out.
+Standardised scores have the mean over all pairs subtracted and are divided by the deviation, so that systems of
+different scales count alike (`evenreel.debias.fusion` computes these). By ranks, a pair earns 1 / (60 + its rank in the
+system's list of its query), added up over systems (Cormack, Clarke and Büttcher 2009, reciprocal rank fusion): no scale
+is needed, and lists may leave pairs out.
 
-Blocks are worked out when they are asked for; only ranks for videos' searches are worked out at once, and held.
+Blocks are computed when they are read; only ranks for videos' searches are computed at once, and kept.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ RANK_CONSTANT = 60
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Scores of the same systems on other captions, which weights and scales are taken from.
+    """Scores of the same systems on other captions, from which weights and scales are learned.
 
     Attributes:
-        systems: in the order of those that are fused.
+        systems: scores of each system, in the order of those that are fused.
         answers: which clips answer which captions; None where no weight is learned.
     """
 
@@ -73,12 +73,12 @@ class FusedScores:
 
     @property
     def caption_ids(self) -> Sequence[str]:
-        """Ids of the rows."""
+        """Ids of the rows (captions)."""
         return self.systems[0].caption_ids
 
     @property
     def video_ids(self) -> Sequence[str]:
-        """Ids of the columns."""
+        """Ids of the columns (videos)."""
         return self.systems[0].video_ids
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
@@ -91,7 +91,7 @@ class FusedScores:
 
 @dataclass(frozen=True, eq=False)
 class FusedRanks(FusedScores):
-    """Reciprocal ranks of clips, weighed and added up over systems, for captions' searches."""
+    """Weighted sum of reciprocal ranks of clips over systems, for captions' searches."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
         """Read a block of fused ranks; the whole rankings of the captions are computed."""
@@ -104,7 +104,7 @@ class FusedRanks(FusedScores):
 
 @dataclass(frozen=True, eq=False)
 class FusedVideoRanks(FusedScores):
-    """Reciprocal ranks of captions, weighed and added up over systems, for videos' searches; the table is held."""
+    """Weighted sum of reciprocal ranks of captions over systems, for videos' searches; the table is held in memory."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
         """Read a block of fused ranks, see `evenreel.types.ScoreBlocks.block`."""
@@ -134,14 +134,13 @@ def fuse(
     """Fuse several systems into one, which notes what all of them use.
 
     Args:
-        systems: two or more by their names, with scores of the same captions and clips; the order of the first is that
-            of the result.
+        systems: two or more by name, with scores of the same captions and clips; the result has the order of the first.
         way: `standard`, `sum` or `rank`, see the top of this file.
-        weights: of each system, of at least 0, which add up to 1; empty to learn them where there are answers of a
-            validation, and else for equal ones.
-        validation: where means, scales and weights are taken from. Without it, means and scales are those of the scores
-            that are fused, and the result says so.
-        direction: whose searches ranks are for.
+        weights: weight of each system, at least 0, summing to 1; empty to learn them where a validation has answers,
+            and else for equal ones.
+        validation: scores that means, scales and weights are computed from. Without it, means and scales are those of
+            the fused scores, and the notes of the result say so.
+        direction: of the searches that ranks are for.
 
     Raises:
         ScoresError: systems differ in captions or clips; a score is NaN or, but for ranks, infinite; all scores of a
@@ -177,7 +176,7 @@ def _listed(total: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def reciprocal_ranks(values: NDArray[Any], constant: float = RANK_CONSTANT) -> NDArray[np.float64]:
-    """(q, V) scores -> 1 / (constant + rank) within each row; equal scores share their mean rank.
+    """Convert scores (q, V) to 1 / (constant + rank) within each row; equal scores share their mean rank.
 
     Minus infinity, which is never retrieved, earns 0.
 

@@ -1,10 +1,10 @@
-"""Intervals of figures and of differences, over groups of queries that are drawn together.
+"""Confidence intervals of figures and of differences, over groups of queries that are drawn together.
 
 A figure is a mean over queries, or made of such means, so its variance follows from what each group of queries adds to
 it (linearisation), and the ends from a form that fits what the queries' values are:
 
-- hits: the score interval of Wilson 1927, of as many queries as would have the same variance, were they independent;
-  of several queries a group the wider of this and Hall's, at either end;
+- hits: the score interval of Wilson 1927, of as many queries as would have the same variance, were they independent; of
+  several queries a group the wider of this and Hall's, at either end;
 - graded values (MRR, nDCG, mAP): the transformation of Hall 1992, which allows for skewness, cut to the range; where
   all values are equal, Wilson's with as many queries as there are groups;
 - the mean rank: Hall's, its upper end from the groups and one more that is half as bad again as the worst;
@@ -46,9 +46,9 @@ class GroupedMean:
     """A mean over n queries in G groups, with what each group adds to it.
 
     Attributes:
-        value: the mean itself.
+        value: mean over all queries.
         sums: (G,) sums of the values of each group's queries.
-        sizes: (G,) how many queries each group has.
+        sizes: (G,) number of queries of each group.
     """
 
     value: float
@@ -60,7 +60,7 @@ class GroupedMean:
         """Compute the mean of the known (not NaN) of (n,) values.
 
         Args:
-            values: of the queries; at least one is known.
+            values: (n,) of queries; at least one is known.
             groups: (n,) whole numbers, equal for queries that are drawn together.
         """
         known = ~np.isnan(values)
@@ -71,21 +71,21 @@ class GroupedMean:
 
     @property
     def parts(self) -> Column:
-        """(G,) what each group adds to the mean less its expectation; they sum to 0."""
+        """Contribution (G,) of each group to the mean less its expectation; they sum to 0."""
         return np.asarray((self.sums - self.value * self.sizes) / self.sizes.sum())
 
     @property
     def variance(self) -> float:
-        """Variance of the mean, from what the groups add; there are at least two."""
+        """Variance of the mean, from the contributions of groups; there are at least two."""
         return _error(self.parts, self.sizes) ** 2
 
     @property
     def effective(self) -> float:
-        """Number of groups of equal size whose mean would be as sure as that of these unequal groups."""
+        """Number of groups of equal size with which the mean would have the same precision."""
         return effective(self.sizes)
 
     def with_more(self, *values: float, size: float | None = None) -> GroupedMean:
-        """Return the mean with another group for each value, of average size or of a size that is given."""
+        """Return the mean with a further group for each value, of average size or of a given size."""
         size = float(self.sizes.mean()) if size is None else size
         sums = np.append(self.sums, np.array(values) * size)
         sizes = np.append(self.sizes, [size] * len(values))
@@ -95,7 +95,7 @@ class GroupedMean:
 def figure_intervals(
     per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings, gallery_size: int
 ) -> dict[str, Interval]:
-    """Each metric's figure with its interval, by its word.
+    """Compute each metric's figure with its interval, by the metric's name.
 
     Args:
         per_query: (n,) columns that the metrics read, shares in percent.
@@ -127,7 +127,7 @@ def _sampled_interval(
 def figure_interval(
     metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], confidence: float, gallery_size: int
 ) -> Interval:
-    """The figure of any metric but the median, which has no variance of this kind, with its interval.
+    """Compute a metric's figure with its interval, for any metric but the median, which has no such variance.
 
     Args:
         metric: metric of the figure.
@@ -137,7 +137,7 @@ def figure_interval(
         gallery_size: the largest rank there is.
 
     Returns:
-        Without ends where there are fewer than two groups.
+        The figure without ends where there are fewer than two groups.
     """
     means = [GroupedMean.of(per_query[column], groups) for column in metric.columns]
     value = float(metric.summary(per_query)[0])
@@ -163,7 +163,10 @@ def _geometric(value: float, recalls: Sequence[Interval]) -> Interval:
 
 
 def share_interval(mean: GroupedMean, confidence: float) -> Interval:
-    """The mean of percentages that are hits or chances of a hit, within 0 to 100; without ends for one group."""
+    """Compute the mean of percentages that are hits or chances of a hit, with its interval.
+
+    Without ends for one group.
+    """
     if len(mean.sizes) < 2:
         return Interval(mean.value)
     found = _wilson(mean, confidence, 100.0)
@@ -174,17 +177,17 @@ def share_interval(mean: GroupedMean, confidence: float) -> Interval:
 
 
 def mean_interval(mean: GroupedMean, confidence: float) -> Interval:
-    """The mean of values without a range, with Student's interval over groups; without ends for fewer than two."""
+    """Compute the mean of values without a range, with Student's interval over groups; without ends for one group."""
     return t_interval(mean.value, mean.parts, mean.sizes, confidence)
 
 
 def t_interval(value: float, parts: Column, sizes: Column, confidence: float) -> Interval:
-    """A figure with Student's interval.
+    """Make Student's interval of a figure.
 
     Args:
         value: the figure itself.
-        parts: (G,) what each group adds to it less its expectation.
-        sizes: (G,) how much each group counts.
+        parts: (G,) contribution of each group to the figure less its expectation.
+        sizes: (G,) weight of each group.
         confidence: confidence of the interval.
 
     The mean of 4, 5 and 6 has the standard error 1 / sqrt(3) and two degrees of freedom, so 4.3027 of them either way:
@@ -202,7 +205,7 @@ def t_interval(value: float, parts: Column, sizes: Column, confidence: float) ->
 def difference_interval(
     metric: Metric, first: PerQuery, second: PerQuery, groups: NDArray[np.int64], confidence: float
 ) -> Interval:
-    """The second system's figure less the first's, of any metric but the median, with its interval.
+    """Compute the second system's figure less the first's, with its interval, for any metric but the median.
 
     Args:
         metric: metric to compare.
@@ -230,15 +233,15 @@ def difference_interval(
 
 
 def hits_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -> Interval:
-    """A difference of hits, in percentage points, with its interval; without ends for one group.
+    """Compute the mean difference of hits, in percentage points, with its interval; without ends for one group.
 
-    Two groups more, one for and one against, differ as much as those that differ do (root mean square), or wholly
-    where none does: so few that differ say little of how many more would.
+    Two groups are added, one for and one against, that differ as much as those that differ (root mean square), or
+    wholly where none does, so that few differing groups give a wide interval.
 
     Args:
         mean: of the differences of n queries.
         confidence: confidence of the interval.
-        most: how far the figures can be apart.
+        most: largest possible difference.
     """
     if len(mean.sizes) < 2:
         return Interval(mean.value)
@@ -265,7 +268,7 @@ def _geometric_difference(sides: Sequence[Sequence[GroupedMean]], confidence: fl
 def around(
     value: float, low: float | None, high: float | None, ends: tuple[float, float] = (-np.inf, np.inf)
 ) -> Interval:
-    """A figure between its ends, which lie in the range that it has and never leave it out.
+    """Make an interval whose ends are cut to a range and never leave the figure out.
 
     >>> around(99.0, 102.0, 104.0, (0.0, 100.0))
     Interval(value=99.0, low=99.0, high=100.0)
@@ -276,7 +279,7 @@ def around(
 
 
 def effective(sizes: Column) -> float:
-    """Compute the number of equal groups with a mean as sure as that of (G,) unequal sizes (Kish 1965).
+    """Compute the number of equal groups whose mean is as precise as that of (G,) unequal sizes (Kish 1965).
 
     >>> effective(np.array([1.0, 1.0, 2.0]))
     2.6666666666666665
@@ -285,13 +288,13 @@ def effective(sizes: Column) -> float:
 
 
 def wilson(value: float, queries: float, reach: float, most: float = 100.0) -> Interval:
-    """A share with its score interval (Wilson 1927).
+    """Compute the score interval (Wilson 1927) of a share.
 
     Args:
         value: share or count, from 0 to `most`.
-        queries: of how many independent queries it is.
-        reach: how many standard errors the interval has either way.
-        most: value of the whole.
+        queries: number of independent queries.
+        reach: half width of the interval, in standard errors.
+        most: value of the whole, 100 for percent.
 
     >>> found = wilson(0.0, 100, 1.96)
     >>> round(found.low, 2), round(found.high, 2)

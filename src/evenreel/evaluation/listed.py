@@ -1,4 +1,4 @@
-"""Scores of the pairs that a system has listed; every other pair is minus infinity, never retrieved."""
+"""Scores of the pairs that a system lists; every other pair scores minus infinity and is never retrieved."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class ListedScores:
     """Ranked lists of Q captions or V videos; implements `ScoreBlocks` and makes its blocks when they are read.
 
     Attributes:
-        rows, columns: (N,) whose score each listed one is.
+        rows, columns: (N,) row and column of each listed pair.
         values: (N,) scores of the listed pairs.
         caption_ids: ids of the Q captions.
         video_ids: ids of the V clips.
         queries: `t2v` where captions have lists, `v2t` where videos have.
-        uses: see `evenreel.types.ScoreNotes`.
+        uses: what the scores use beside caption and video, see `evenreel.types.ScoreNotes`.
     """
 
     rows: NDArray[np.int64]
@@ -48,7 +48,7 @@ class ListedScores:
 
     @property
     def about(self) -> ScoreNotes:
-        """Notes on what the lists use, and whether they list every pair."""
+        """Notes of what the lists use, and whether they list every pair."""
         return ScoreNotes(self.uses, complete=len(self.values) == len(self.caption_ids) * len(self.video_ids))
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
@@ -76,20 +76,20 @@ class ListedScores:
 def make_listed(
     listing: Listing, corpus: Corpus, place: Place, *, partial: bool = False, queries: Direction | None = None
 ) -> ListedScores:
-    """Check lists against a corpus. A query without a list stays in, as one that found nothing.
+    """Make scores of ranked lists, checked against a corpus; a query without a list counts as one that found nothing.
 
-    The ids tell whether captions or clips are the queries.
+    The ids show whether captions or clips are the queries.
 
     Args:
         listing: the pairs, in any order.
-        corpus: whose captions and clips are meant, all of them, whether listed or not.
-        place: words for where a row was read, `Line 7 of a.run`, from its number.
-        partial: leave queries out that have no list.
+        corpus: with all captions and clips, listed or not.
+        place: function that names the place of a row by its number, `Line 7 of a.run`.
+        partial: leave out queries that have no list.
         queries: `t2v` for captions, `v2t` for clips, where the ids are those of both.
 
     Raises:
         ScoresError: an id is not in the corpus, a pair is listed twice, a score is no number, or the ids fit both ways
-            and `queries` does not say which is meant.
+            and `queries` is None.
     """
     captions, clips = corpus.captions["caption_id"], corpus.clips["clip_id"]
     turned = _are_clips_queries(listing, captions, clips, place, queries)

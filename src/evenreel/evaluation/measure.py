@@ -1,4 +1,4 @@
-"""From scores and a corpus to figures: what fits, what is relevant, which protocol, and what has to be said."""
+"""Evaluation of scores on a corpus: checks, relevance, protocols, figures and notices."""
 
 from __future__ import annotations
 
@@ -54,28 +54,28 @@ def evaluate(
     relevance: RelevanceName | Relevance | NDArray[Any] = "clip",
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Rank, both ways, and summarise with intervals.
+    """Evaluate scores: rank in both directions, and compute metrics with intervals.
 
-    Nothing of the size Q x V is made: scores are read in bands of `settings.band_bytes`, each score once a
-    direction, from the calling thread.
+    Nothing of the size Q x V is made: scores are read in bands of `settings.band_bytes`, each score once a direction,
+    from the calling thread.
 
     Args:
-        scores: of Q captions and V videos, `Scores` or anything that has them in blocks.
-        corpus: whose captions and clips they are; select the split first.
+        scores: scores of Q captions and V videos, `Scores` or any `ScoreBlocks`.
+        corpus: with these captions and clips; select the split first.
         settings: metrics, protocols, ties, intervals; see `EvaluationSettings`.
-        relevance: a name of `RELEVANCE`, or degrees of one's own from 0 to 1, a table or anything that has them
-            in blocks, (Q, V) in the order of the scores' ids.
+        relevance: a name of `RELEVANCE`, or degrees from 0 to 1, (Q, V) in the order of the scores' ids, as a table or
+            a `Relevance`.
         progress: called now and then with the share that is done, 0 to 1.
 
     Returns:
-        Per-query columns and figures of each direction. Every query counts exactly once; one without anything
-        relevant is listed, not counted.
+        Per-query columns and figures of each direction. Every query counts exactly once; one without anything relevant
+        is listed, not counted.
 
     Raises:
-        ScoresError: the scores do not fit the corpus, hold NaN, or leave nothing to calculate a metric from.
-        CorpusError: degrees of relevance are wanted of a corpus without classes.
-        UsageError: an argument is of the wrong kind; the relevance is not known, has another shape, or degrees
-            outside 0 to 1.
+        ScoresError: the scores do not fit the corpus, hold NaN, or leave nothing to compute a metric from.
+        CorpusError: the relevance needs classes, and the corpus has none.
+        UsageError: an argument is of the wrong kind; the relevance is not known, has another shape, or degrees outside
+            0 to 1.
 
     >>> import polars as pl
     >>> from evenreel.corpus import make_corpus

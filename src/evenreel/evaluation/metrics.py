@@ -1,4 +1,4 @@
-"""Metrics as values: `parse_metric("nDCG@10")` prints, hashes and compares, and knows how queries become one figure.
+"""Metrics as values: `parse_metric("nDCG@10")` prints, hashes, compares, and computes one figure of many queries.
 
 Every share is in percent (0 to 100), nDCG, mAP and MRR as much as recall; ranks begin at 1.
 """
@@ -46,8 +46,8 @@ class Metric:
 
     Attributes:
         name: `R`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `mAP` or `mAP-EPIC`.
-        cutoff: how many positions count. None is all of them; `R` (of nDCG) is as many as the query has items with
-            a degree of relevance above 0.
+        cutoff: number of positions that count. None is all of them; `R` (of nDCG) is as many as the query has items
+            with a degree of relevance above 0.
     """
 
     name: str
@@ -65,22 +65,22 @@ class Metric:
 
     @property
     def needs_order(self) -> bool:
-        """Check whether the places of all relevant items count, not only the first one's."""
+        """Whether the places of all relevant items count, not only the first one's."""
         return self.name in _ORDERED
 
     @property
     def higher_is_better(self) -> bool:
-        """Check whether higher figures are better; False for ranks."""
+        """Whether higher figures are better; False for ranks."""
         return self.name not in ("MedR", "MeanR")
 
     @property
     def is_of_means(self) -> bool:
-        """Check whether the figure depends on the means of `columns` alone; the median's does not."""
+        """Whether the figure depends on the means of `columns` alone; False for the median."""
         return self.name != "MedR"
 
     @property
     def explanation(self) -> str:
-        """Explain the metric in a line."""
+        """Explanation of the metric in a line."""
         return _CUT.get(self.name) or _PLAIN[self.name]
 
     def summary(self, per_query: PerQuery, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
@@ -88,7 +88,7 @@ class Metric:
 
         Args:
             per_query: at least `columns`, each (n,). A query for which a column is NaN does not count in it.
-            weights: (B, n), how many times a query counts; None is once each, with B = 1.
+            weights: (B, n), number of times a query counts; None for once each, with B = 1.
 
         Returns:
             (B,) figures.
@@ -105,7 +105,7 @@ class Metric:
         return self.of_means([_weighted_mean(per_query[column], weights) for column in self.columns])
 
     def of_means(self, means: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """(B,) means of each of `columns` -> (B,) figures."""
+        """Compute figures (B,) from the means (B,) of each of `columns`."""
         figures = np.cbrt(np.prod(means, axis=0)) if self.name == "GeoR" else np.sum(means, axis=0)
         return np.asarray(figures, dtype=np.float64)
 
@@ -114,7 +114,7 @@ def parse_metric(word: str) -> Metric:
     """Parse `R@7`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `nDCG@10`, `nDCG@R`, `mAP` or `mAP-EPIC`.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: the word is none of them.
 
     >>> str(parse_metric("nDCG@10")), parse_metric("R@5") == Metric("R", 5)
     ('nDCG@10', True)
@@ -131,7 +131,7 @@ def parse_metric(word: str) -> Metric:
 
 
 def parse_metrics(words: str | Metric | Sequence[str | Metric]) -> tuple[Metric, ...]:
-    """Parse words into metrics, in order, one that is named twice only once; metrics stay as they are.
+    """Parse words into metrics, in order, without repetitions; metrics stay as they are.
 
     Args:
         words: several words or metrics, or one alone.
@@ -152,7 +152,7 @@ DEFAULT_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", 
 
 
 def mean_of(group: NDArray[np.int64], values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
-    """(m,) numbers of groups and values -> (groups,) means of the known values; NaN for a group without any."""
+    """Compute the mean of known values by group, (m,) groups and values -> (groups,); NaN for a group without any."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         sums = np.bincount(group[known], values[known], minlength=groups)

@@ -1,4 +1,4 @@
-"""What has to be said beside figures that are right and mean less than they seem to."""
+"""Notices beside figures that are right and mean less than they seem to."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ FEWEST = 20
 
 
 def beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[str]:
-    """Say which recalls count the whole gallery, so that no order of it could give another figure.
+    """Return a sentence on recalls whose k is the whole gallery, which no order could change.
 
-    Args:
-        result: result of one direction.
-        metrics: metrics that are to be computed.
-
-    Returns:
-        One sentence, or none where every `R@k` has a k below the size of the gallery.
+    None where there are none.
     """
     size = result.gallery_size
     found = [
@@ -42,7 +37,7 @@ def beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[s
 
 
 def too_few(result: DirectionResult) -> list[str]:
-    """Say that intervals are over fewer clips, or videos, than they were measured to hold for.
+    """Return a sentence where intervals are over fewer clips, or videos, than they were measured to hold for.
 
     Returns:
         One sentence, or none from `FEWEST` on; those of unequal size count as `intervals.effective` says.
@@ -58,11 +53,7 @@ def too_few(result: DirectionResult) -> list[str]:
 
 
 def infinite_scores(scores: CheckedScores) -> list[str]:
-    """Say that a score was plus infinity among those that have been read.
-
-    Returns:
-        One sentence with the first such pair, or none.
-    """
+    """Return a sentence with the first score that was plus infinity among those read; none where there is none."""
     if scores.infinite is None:
         return []
     caption, video = scores.infinite

@@ -19,11 +19,11 @@ from evenreel.evaluation.places import Places
 
 @dataclass(frozen=True, eq=False)
 class Discounts:
-    """A function of the place and its sums over places, for a gallery of n.
+    """Discounts by place and their sums, for a gallery of n items.
 
     Attributes:
-        each: (n + 1,) of the places 1 to n, then 0.
-        sums: (n + 1,) over the places before.
+        each: (n + 1,) discount of the places 1 to n, then 0.
+        sums: (n + 1,) sums over the places before each.
     """
 
     each: Column
@@ -31,11 +31,11 @@ class Discounts:
 
     @classmethod
     def of(cls, values: Column) -> Discounts:
-        """Sum up discounts from the value of each place."""
+        """Make discounts from the value of each place."""
         return cls(np.append(values, 0.0), np.append(0.0, np.cumsum(values)))
 
     def between(self, above: Indices, stop: Indices) -> Column:
-        """Sum over the places above + 1 to stop."""
+        """Sum the discounts of the places above + 1 to stop."""
         # A single place needs no difference of sums, which would cost it digits.
         found = self.each[above]
         other = np.flatnonzero(stop - above != 1)
@@ -90,15 +90,15 @@ def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: Tables) -> Column
 
 
 def average_precision(places: Places, tables: Tables, *, graded: bool = False) -> Column:
-    """Mean of the precision at each item of degree 1, which is 0 at one that is not retrieved.
+    """Compute the mean of the precision at each item of degree 1, which is 0 at an item that is not retrieved.
 
     Precision at a place is the share of items up to there that are relevant. Strictly, those are the items of degree
-    1. The form of the EPIC-KITCHENS-100 code (`graded`) sums the degrees of all items up to the place instead, while
-    it still averages over the items of degree 1, and so scores higher: a random order there has 5.7 % and not 0.4 %.
+    1. The form of the EPIC-KITCHENS-100 code (`graded`) sums the degrees of all items up to the place instead, while it
+       still averages over the items of degree 1, and so scores higher: a random order there has 5.7 % and not 0.4 %.
 
     Given that place a + i of a stretch is relevant, the i - 1 items of the stretch before it are a random draw of its
-    other t - 1, so precision there has the mean (C + 1 + (i - 1) (g - 1) / (t - 1)) / (a + i), with C the degrees
-    above the stretch. (McSherry and Najork 2008 for the strict form.)
+    other t - 1, so precision there has the mean (C + 1 + (i - 1) (g - 1) / (t - 1)) / (a + i), with C the degrees above
+    the stretch. (McSherry and Najork 2008 for the strict form.)
 
     Returns:
         (b,) between 0 and 1, NaN for a query without an item of degree 1.

@@ -1,4 +1,4 @@
-"""Scores of a whole corpus, cut to the part of it that is measured."""
+"""Selection of the scores of a part of a corpus, such as a split."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from evenreel.wording import count
 def cut_to(
     part: Corpus, scores: Scores | ListedScores, whole: Corpus, path: Path, notice: Callable[[str], object]
 ) -> Scores | ListedScores:
-    """Leave out captions and clips that are in the corpus but not in its part.
+    """Select the scores of a part of a corpus; captions and clips of other parts are left out.
 
-    Rows and columns that lie together, as those of a split mostly do, are no copy of a table that is mapped.
+    Adjacent rows and columns, as those of a split mostly are, are not copied from a mapped table.
 
     Args:
-        part: what is measured, a split for example.
-        scores: of captions and clips of the corpus.
+        part: the part that is measured, a split for example.
+        scores: scores of captions and clips of the corpus.
         whole: corpus that `part` is a part of.
-        path: of the scores, for messages.
+        path: path of the scores, for messages.
         notice: called with a sentence on what is left out.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Where in a query's ranking its relevant items stand, when items with equal scores stand side by side."""
+"""Places of the relevant items in rankings, where items with equal scores share a stretch of places."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from evenreel.evaluation.settings import Ties
 class Places:
     """Stretches of equal scores that hold relevant items, best first, query by query.
 
-    A stretch takes the places `above` + 1 to `above` + `size` of its query's ranking; which of its items comes first
-    is chance.
+    A stretch takes the places `above` + 1 to `above` + `size` of its query's ranking, its items in random order.
 
     Attributes:
-        queries: b, how many queries there are.
-        query: (s,) of each stretch, ascending.
+        queries: b, number of queries.
+        query: (s,) query of each stretch, ascending.
         above: (s,) items of the query with a higher score, ascending within a query.
         size: (s,) items in the stretch, relevant or not.
-        strict: (s,) those of a degree of 1.
+        strict: (s,) items of a degree of 1.
         degrees: (s,) sum of the degrees of relevance in the stretch.
         retrieved: (s,) False where the score is minus infinity: such items have places, since a rank must exist, but
             finding them earns nothing.
@@ -42,11 +41,11 @@ class Places:
 
     @property
     def starts(self) -> Indices:
-        """(b + 1,) where each query's stretches begin and end."""
+        """Return where each query's stretches begin and end, (b + 1,)."""
         return np.searchsorted(self.query, np.arange(self.queries + 1))
 
     def sums_before(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(s,) for each stretch, the sum of the values of the stretches above it in its query."""
+        """Sum values (s,) over the stretches above each stretch in its query, (s,)."""
         before = np.zeros_like(values)
         for start, stop in pairwise(self.starts):  # a running sum a query; one over all of them would lose digits
             np.cumsum(values[start : max(start, stop - 1)], out=before[start + 1 : max(start + 1, stop)])
@@ -76,7 +75,7 @@ def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> 
 
 
 def best_items(scores: NDArray[Any], items: Items) -> Items:
-    """Select the strictly relevant items with the best score of their query: all that the first hit depends on."""
+    """Select the strictly relevant items with the best score of their query, on which the first hit depends."""
     strict = items.where(items.degree == 1)
     values = scores[strict.query, strict.item]
     starts = np.flatnonzero(np.diff(strict.query, prepend=-1))

@@ -1,12 +1,12 @@
-"""Corrections of scores at test time that look at other queries, each labelled as doing so.
+"""Corrections of scores at test time that use other queries, each labelled so.
 
-A query's figure then depends on which other queries are asked, so corrected scores are never to be mixed with plain
-ones: every result says in `Scores.about` what it used, and tables print that. Inputs are never changed.
+A query's figure then depends on which other queries there are, so corrected scores must not be mixed with plain ones:
+`Scores.about` says what a result uses, and tables print that. Inputs are never changed.
 
 In the formulas s(q, v) is the score of a query and an item of its gallery: q a caption and v a video in the direction
-`t2v`, turned round in `v2t`. A score of minus infinity stays what it is. Softmaxes are worked out as logarithms, and
-where only the order within a query's ranking matters the logarithm is the result, because a probability that
-underflows to 0 would make ties that the method does not have.
+`t2v`, turned round in `v2t`. A score of minus infinity stays what it is.  Softmaxes are computed as logarithms, and
+where only the order within a query's ranking matters the logarithm is the result, because a probability that underflows
+to 0 would make ties that the method does not have.
 
 Sources: Cheng et al. 2021 (CAMoE, dual softmax); Lin et al. 2022 (EgoVLP, its other form); Smith et al. 2017 (inverted
 softmax); Bogolin et al. 2022 (QB-Norm); Chowdhury et al. 2024 (nearest neighbour normalisation, NNN); Lample et al.
@@ -48,8 +48,8 @@ class Rescoring:
 
     Attributes:
         name: name in tables.
-        apply: from the scores, the direction and the bank, if one is needed.
-        needs_bank: whether it is given scores of other queries against the same gallery.
+        apply: computes the correction from the scores, the direction and the bank, if one is needed.
+        needs_bank: whether it needs scores of other queries against the same gallery.
         directions: directions that it is defined for.
         serves_both: whether the result of one direction is that of the other too.
     """
@@ -66,8 +66,8 @@ def rescore(word: str, scores: ScoreBlocks, direction: Direction, bank: Matrix |
 
     Args:
         word: a key of `RESCORINGS`.
-        scores: of Q captions and V videos; blocks are put together.
-        direction: of the search that is to be corrected.
+        scores: scores of Q captions and V videos; blocks are put together.
+        direction: direction of the search to correct.
         bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
 
     Raises:
@@ -96,7 +96,7 @@ def dense(scores: ScoreBlocks) -> Scores:
 
 
 def dual_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 100.0) -> Scores:
-    """DSL: s(q, v) softmax_q(scale s(q, v)), the softmax over all queries, which are those of the test.
+    """Apply the dual softmax loss (DSL) at test time: s(q, v) softmax_q(scale s(q, v)), over all queries of the test.
 
     Cheng et al. 2021; the scale is that of cosines in CLIP-like models (T-MASS). Float64, because the factor of a poor
     pair is smaller than float32 can hold.
@@ -112,7 +112,7 @@ def dual_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 10
 
 
 def double_softmax(scores: Scores, scale: float = 1 / 500) -> Scores:
-    """EgoVLP's form of DSL: p = s softmax_videos(scale s), then softmax_captions(p); one matrix for both directions.
+    """Apply EgoVLP's form of DSL: p = s softmax_videos(scale s), then softmax_captions(p), for both directions.
 
     Made for inner products, not cosines (Lin et al. 2022, code of the EPIC-KITCHENS test). The logarithm of the second
     softmax is the result.
@@ -129,10 +129,10 @@ def double_softmax(scores: Scores, scale: float = 1 / 500) -> Scores:
 
 
 def inverted_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 20.0) -> Scores:
-    """s(q, v) - log(sum_q exp(scale s(q, v))) / scale: the order of softmax_q(scale s), on the scale of the scores.
+    """Apply the inverted softmax, s(q, v) - log(sum_q exp(scale s(q, v))) / scale, on the scale of the scores.
 
-    Smith et al. 2017, with all queries of the test for the sample. A constant that an item adds to all its
-    scores is taken out.
+    Its order is that of softmax_q(scale s). Smith et al. 2017, with all queries of the test for the sample. A constant
+    that an item adds to all its scores is taken out.
     """
     values = _queries_as_rows(_numbers(scores.values, scores), direction)
     lowered = _less_column(values, _log_sum_exp(values, scale) / scale)
@@ -140,17 +140,17 @@ def inverted_softmax(scores: Scores, direction: Direction = "t2v", scale: float 
 
 
 def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int = 1) -> Scores:
-    """QB-Norm, dynamic inverted softmax: captions whose best video is a hub of the bank are corrected by the bank.
+    """Apply QB-Norm, the dynamic inverted softmax: captions whose best video is a hub of the bank are corrected.
 
-    A video is a hub if it is among the `top` of any caption of the bank. A corrected row is
-    s(q, v) - log(sum_b exp(scale s(b, v))) / scale, ordered as exp(scale s(q, v)) / sum_b exp(scale s(b, v)); other
-    rows stay (Bogolin et al. 2022). Rows are of two scales, so only captions' rankings mean anything.
+    A video is a hub if it is among the `top` of any caption of the bank. A corrected row is s(q, v) - log(sum_b
+    exp(scale s(b, v))) / scale, ordered as exp(scale s(q, v)) / sum_b exp(scale s(b, v)); other rows stay (Bogolin et
+    al. 2022). Rows are of two scales, so only captions' rankings mean anything.
 
     Args:
-        scores: of Q captions and V videos.
+        scores: scores of Q captions and V videos.
         bank: (N, V) scores of N other captions, of the training set for example.
         scale: inverse temperature of the softmax.
-        top: how many videos of each caption in the bank count as hubs; one that ties with the last counts too.
+        top: number of first videos of each bank caption that count as hubs; ties with the last count too.
     """
     values = _numbers(scores.values, scores)
     bank = _checked_bank(bank, values.shape[1], top, bank.shape[1] if bank.ndim == 2 else 0)
@@ -165,16 +165,16 @@ def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int =
 def nearest_neighbour_norm(
     scores: Scores, bank: Matrix, direction: Direction = "t2v", top: int = 128, weight: float = 0.75
 ) -> Scores:
-    """NNN: s(q, v) - weight x the mean of the `top` best scores that queries of the bank have with v.
+    """Apply NNN: s(q, v) - weight x the mean of the `top` best scores that queries of the bank have with v.
 
     Chowdhury et al. 2024; the numbers are those of the authors' example. The correction belongs to the item, so an
     index can store it.
 
     Args:
-        scores: of Q captions and V videos.
+        scores: scores of Q captions and V videos.
         bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
         direction: direction of the search.
-        top: how many of the bank's queries count for an item.
+        top: number of bank queries that count for an item.
         weight: weight of the correction.
     """
     values = _queries_as_rows(_numbers(scores.values, scores), direction)
@@ -185,13 +185,13 @@ def nearest_neighbour_norm(
 
 
 def csls(scores: Scores, neighbours: int = 10) -> Scores:
-    """2 s(q, v) - r(q) - r(v), where r is the mean of a row's or a column's best scores.
+    """Apply CSLS: 2 s(q, v) - r(q) - r(v), where r is the mean of a row's or a column's best scores.
 
-    One matrix for both directions (Lample et al. 2018): what is near to everything is lowered.
+    One matrix for both directions (Lample et al. 2018): items that are near to everything are lowered.
 
     Args:
-        scores: of Q captions and V videos.
-        neighbours: how many best scores count for r.
+        scores: scores of Q captions and V videos.
+        neighbours: number of best scores in the mean r.
     """
     values = _numbers(scores.values, scores)
     if not 1 <= neighbours <= min(values.shape):

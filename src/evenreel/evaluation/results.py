@@ -1,4 +1,4 @@
-"""Answers of an evaluation: per-query vectors first, figures with intervals last."""
+"""Results of an evaluation: columns with a value for each query, and figures with intervals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenreel.evaluation.settings import Direction, Ties
 
 @dataclass(frozen=True)
 class Interval:
-    """Figure with the ends of its interval; None where there is no interval."""
+    """A figure with the ends of its interval; None where there is no interval."""
 
     value: float
     low: float | None = None
@@ -28,16 +28,16 @@ class DirectionResult:
     """Figures of one direction over the n queries that have a relevant item.
 
     Attributes:
-        direction: direction of the search.
+        direction: `t2v` or `v2t`.
         protocol: name of the protocol, see `EvaluationSettings`.
         query_ids: n ids of captions, or of clips where a clip is the query.
         groups: (n,) whole numbers, equal for queries that are drawn together: those of one clip, or of one video. The
-            captions of a clip are not independent, so whoever resamples draws groups.
-        per_query: (n,) columns that the metrics are calculated from, and `rank`. Shares in percent. NaN in columns
-            that need an item of degree 1 where a query has items of lower degrees only.
+            captions of a clip are not independent, so samples are of groups.
+        per_query: (n,) columns that the metrics are calculated from, and `rank`. Shares in percent. NaN in columns that
+            need an item of degree 1 where a query has items of lower degrees only.
         summary: a figure for each metric, by its word.
         gallery_size: items that each query is ranked against.
-        gallery_digest: of their ids in any order; equal for systems that ranked the same items.
+        gallery_digest: digest of their ids in any order; equal for systems that ranked the same items.
         hits: first hits of the queries, their `query` a place in `query_ids`; what `hit_chance` is calculated from.
             Several of a query count on average: a hit a caption under `video-mean` and `every-caption`.
         without_relevant: ids of the queries that have no item of a degree above 0; no figure includes them.
@@ -63,11 +63,11 @@ class DirectionResult:
 
     @property
     def first_rank(self) -> NDArray[np.float64]:
-        """(n,) rank of the first relevant item, from 1, under the rule for ties."""
+        """Rank (n,) of the first relevant item, from 1, under the rule for ties."""
         return self.per_query[FIRST_RANK]
 
     def hit_chance(self, k: int) -> NDArray[np.float64]:
-        """(n,) percent, the column `R@k` for any k: the chance that one of the first k items is relevant."""
+        """Compute the column `R@k` (n,) for any k: the chance in percent that one of the first k items is relevant."""
         return mean_of(self.hits.query, 100 * self.hits.chance(k), len(self.query_ids))
 
 
@@ -81,7 +81,7 @@ class Evaluation:
         ties: the rule for ties.
         relevance: name of what counts as relevant.
         confidence: confidence of the intervals.
-        uses: what the scores were made from beside caption and video, `ScoreNotes.uses`.
+        uses: what the scores use beside caption and video, `ScoreNotes.uses`.
         notices: sentences that belong beside the figures.
     """
 
@@ -94,7 +94,7 @@ class Evaluation:
     notices: tuple[str, ...] = ()
 
     def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
-        """Numbers, words and lists only, ready for `json.dumps`; `per_query` adds every query's columns."""
+        """Return the evaluation as plain data for `json.dumps`; `per_query` adds every query's columns."""
         return {
             "metrics": [str(metric) for metric in self.metrics],
             "ties": self.ties,

@@ -1,4 +1,4 @@
-"""Scores of any system: read from the files that people keep them in, checked against a corpus, and written."""
+"""Reading of scores of any system from files, checked against a corpus, and writing of scores."""
 
 from __future__ import annotations
 
@@ -48,23 +48,22 @@ def load_scores(
     - `.npy`: (Q, V), which names no ids, so its rows and columns must be all captions and clips in the corpus's order.
       It is mapped, not read, so it may be larger than memory.
     - `.npz`: `values` (Q, V), `caption_ids`, `video_ids` and perhaps `uses`, as `save_scores` writes them.
-    - `.parquet`: a row a pair (`caption_id`, `clip_id`, `score`), or a row a caption (`caption_id`, then a column
-      named after each clip).
+    - `.parquet`: a row a pair (`caption_id`, `clip_id`, `score`), or a row a caption (`caption_id`, then a column named
+      after each clip).
     - anything else is read as a TREC run, see `read_run`; `.gz` is fine.
 
     Rows and columns go by their ids, in whatever order they are. Lists (a run, or a row a pair) may leave pairs out,
     which then score minus infinity: they are never retrieved, and earn nothing.
 
     Args:
-        path: of the file.
-        corpus: the part of it that is meant, such as one split.
-        partial: leave queries out that a run has no list for.
+        path: path of the file.
+        corpus: with the captions and clips, such as those of one split.
+        partial: leave out queries that a run has no list for.
         queries: whether captions (`t2v`) or videos (`v2t`) have the lists of a run whose ids fit both ways, or of a
             Parquet table with a row a pair (by default captions).
         whole: the corpus that `corpus` is a part of. What the file has of other parts is then left out, with a notice;
             None: such a file is refused.
-        notice: is called with a sentence about anything the reader should know of the file; None: it is logged, behind
-            the path.
+        notice: called with sentences that a reader should know of the file; None to log them.
 
     Raises:
         ScoresError: the file cannot be read, or does not fit the corpus.
@@ -97,12 +96,12 @@ def load_scores(
 def save_scores(scores: ScoreBlocks, path: str | Path, progress: Progress = lambda share: None) -> None:
     """Write values, ids and what the scores use to an `.npz`, or the values alone to an `.npy`.
 
-    They are read and written a band of captions at a time, so the table may be larger than memory. A file that
-    is there is replaced whole.
+    Scores are read and written a band of captions at a time, so the table may be larger than memory. An existing file
+    is replaced whole.
 
     Args:
         scores: scores to write.
-        path: of the file.
+        path: path of the file.
         progress: called now and then with the share that is done.
 
     Raises:
@@ -194,10 +193,10 @@ def read_npz(path: Path) -> Scores:
 
 
 def check_file(path: Path) -> None:
-    """Find out that a path of scores is no file.
+    """Refuse a path of scores that is no file.
 
     Raises:
-        ScoresError: there is nothing, or a folder.
+        ScoresError: nothing is there, or a folder.
     """
     if path.is_dir():
         raise ScoresError(f"{path} is a folder; name a file of scores (npz, npy, parquet or a run).")
@@ -270,10 +269,10 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def row_of_text(path: Path, name: str, array: NDArray[Any]) -> list[str]:
-    """Convert an array of ids or labels to text; whole numbers become their digits.
+    """Convert an array of ids or labels to a list of texts; whole numbers become their digits.
 
     Raises:
-        ScoresError: it is of another kind, or has not one axis.
+        ScoresError: the array is of another kind, or has not one axis.
     """
     if array.ndim != 1 or (array.dtype.kind not in "Uiu" and array.size):
         way = ": save it with .astype(str)" if array.dtype.kind == "S" else ""

@@ -1,4 +1,4 @@
-"""What an evaluation is asked for; read with the command line, so it imports nothing that takes time."""
+"""Settings of an evaluation; the command line reads them, so this imports nothing that takes time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure a figure and a difference are, when the captions of one clip are not independent.
+"""Tests and samples for figures and differences, where the captions of one clip are not independent.
 
 Clips are drawn, swapped and ranked, never single captions: twenty captions of one clip are one piece of evidence.
 
@@ -29,7 +29,7 @@ _EXACT = 100
 
 
 class Columns:
-    """A system's (n,) columns, gathered by G groups: a sample is how many times each group counts."""
+    """A system's columns (n,) by G groups; a sample is how often each group counts."""
 
     def __init__(self, per_query: PerQuery, groups: NDArray[np.int64]) -> None:
         self.member, self.count = numbered(groups)
@@ -38,7 +38,7 @@ class Columns:
         self._values: dict[str, tuple[Column, sparse.csr_array]] = {}
 
     def figure(self, metric: Metric, times: Column) -> Column:
-        """(B, G) times that each group counts -> (B,)."""
+        """Compute the figures (B,) of B samples, given as how often each group counts, (B, G)."""
         if metric.is_of_means:
             return metric.of_means([self._mean(column, times) for column in metric.columns])
         (column,) = metric.columns
@@ -83,7 +83,7 @@ def sampled_figures(
 
 
 def percentile_ends(drawn: Column, confidence: float) -> tuple[float, float] | tuple[None, None]:
-    """Ends of the middle `confidence` of the drawn figures, of those that a sample had; None if none had one.
+    """Return the ends of the middle `confidence` of drawn figures that are not NaN; None if all are.
 
     >>> percentile_ends(np.arange(101.0), 0.5)
     (25.0, 75.0)
@@ -97,9 +97,10 @@ def percentile_ends(drawn: Column, confidence: float) -> tuple[float, float] | t
 
 
 def resampled_weights(groups: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Column]:
-    """Yield how often each of n queries is drawn with its group: (b, n) at a time, `resamples` rows in all.
+    """Yield bootstrap weights: how often each of n queries is drawn with its group, (b, n) at a time.
 
-    As many groups are drawn as there are, so samples of unequal groups differ in their number of queries.
+    There are `resamples` rows in all. Each sample draws as many groups as there are, so samples of unequal groups
+    differ in their number of queries.
     """
     member, count = numbered(groups)
     for times in _resampled_groups(count, len(member), resamples, seed):
@@ -118,12 +119,12 @@ def _resampled_groups(count: int, queries: int, resamples: int, seed: int) -> It
 def randomisation_test(
     metric: Metric, first: PerQuery, second: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
 ) -> float:
-    """Two-sided p of the difference between two systems on the same queries, by swapping them within groups.
+    """Compute the two-sided p value of the difference of two systems on the same queries, swapped within groups.
 
     If the systems were alike, exchanging their answers to all queries of a group would change nothing. p is the share
-    of arrangements whose difference is at least the observed one: of all, where there are at most
-    `settings.resamples` of them, else (1 + hits) / (1 + B) of B drawn at random. It needs no more than the metric's
-    figure, so it serves medians as much as means.
+    of arrangements whose difference is at least the observed one: of all, where there are at most `settings.resamples`
+    of them, else (1 + hits) / (1 + B) of B drawn at random. It needs no more than the metric's figure, so it serves
+    medians as much as means.
 
     Args:
         metric: metric to compare.
@@ -155,7 +156,7 @@ def randomisation_test(
 
 
 def same(first: Column, second: Column) -> NDArray[np.bool_]:
-    """(n,) where two systems' values are equal but for rounding, or both unknown."""
+    """Return where two systems' values (n,) are equal but for rounding, or both unknown."""
     return np.isclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
@@ -180,7 +181,7 @@ def _arrangements(count: int, queries: int, settings: EvaluationSettings) -> Ite
 
 
 def wilcoxon_test(differences: Column, groups: NDArray[np.int64]) -> float:
-    """Two-sided p of Wilcoxon's signed ranks over the groups' mean differences; 1 where none differs.
+    """Compute the two-sided p value of Wilcoxon's signed ranks over groups' mean differences; 1 where none differs.
 
     Differences that are unknown (NaN) do not count, nor do groups that do not differ. Equal sizes share their mean
     rank. Up to `_EXACT` groups p is exact, beyond that by the normal approximation.
@@ -218,7 +219,7 @@ def _signed_ranks(differences: Column) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for how many there are, in the order given (Holm 1979).
+    """Adjust p values for their number, in the order given (Holm 1979).
 
     The smallest is multiplied by their number, the next by one less, and so on; none is smaller than one before it.
 
@@ -234,7 +235,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def numbered(groups: NDArray[np.int64]) -> tuple[NDArray[np.intp], int]:
-    """(n,) any numbers -> (n,) numbers from 0, and how many different ones there are.
+    """Renumber groups (n,) from 0; return the numbers and how many groups there are.
 
     Raises:
         UsageError: there are no queries.

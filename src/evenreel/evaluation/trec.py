@@ -38,15 +38,15 @@ Names = Sequence[str] | pl.Series
 
 
 def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Direction | None = None) -> ListedScores:
-    """Read a run; `.gz` is fine. Its ranks are ignored, as trec_eval does: the scores make the order.
+    """Read a TREC run; `.gz` is fine. Its ranks are ignored, as trec_eval does: the scores make the order.
 
     What the scores use is taken from tags that `write_run` has written.
 
     Args:
-        path: of the run.
-        corpus: whose captions and clips are meant; see `make_listed` for which of them are the queries.
-        partial: leave queries out that have no list.
-        queries: which they are, where the ids fit both ways; see `make_listed`.
+        path: path of the run.
+        corpus: with the captions and clips; see `make_listed` for which of them are the queries.
+        partial: leave out queries that have no list.
+        queries: `t2v` for captions, `v2t` for clips, where the ids fit both; see `make_listed`.
 
     Raises:
         ScoresError: the file cannot be read, a line is no line of a run, or the lists do not fit the corpus.
@@ -76,15 +76,15 @@ def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Dire
 
 
 def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: Direction = "t2v") -> None:
-    """Write each query's best items, compressed where the name ends in `.gz`.
+    """Write each query's best items as a TREC run, compressed where the name ends in `.gz`.
 
-    Equal scores are written in the order of the gallery, but readers break ties by rules of their own. A score of
-    minus infinity is not listed. The tag says what the scores use beside caption and video.
+    Equal scores are written in the order of the gallery, but readers break ties by rules of their own. A score of minus
+    infinity is not listed. The tag says what the scores use beside caption and video.
 
     Args:
         scores: scores to write.
-        path: of the file; one that is there is replaced.
-        depth: items a query at most.
+        path: path of the file; an existing one is replaced.
+        depth: most items of a query.
         direction: `t2v` with captions as queries, `v2t` with videos.
 
     Raises:
@@ -112,17 +112,17 @@ def write_qrels(
     *,
     direction: Direction = "t2v",
 ) -> int:
-    """Write the items with any relevance, compressed where the name ends in `.gz`.
+    """Write the relevant items as TREC judgements, compressed where the name ends in `.gz`.
 
     TREC's grades are whole numbers. Plain relevance gets grade 1; degrees are multiplied by `GRADES` and rounded, but
     never down to 0. Gains that are proportional leave nDCG as it is; for measures of plain relevance tell the reader
     which grade begins to count (`-l 100` of trec_eval for full relevance).
 
     Args:
-        relevance: of Q captions and V videos.
+        relevance: relevance of Q captions and V videos.
         caption_ids: ids of the Q captions.
         video_ids: ids of the V clips.
-        path: of the file; one that is there is replaced.
+        path: path of the file; an existing one is replaced.
         direction: `t2v` with captions as queries, `v2t` with videos.
 
     Returns:
@@ -191,7 +191,7 @@ def _open_run(part: Path, path: Path) -> IO[bytes]:
 def query_bands(
     block: Callable[[slice, slice], NDArray[Any]], shape: tuple[int, int], direction: Direction = "t2v"
 ) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the first query and the (b, gallery) values of one band of queries after the other."""
+    """Yield bands of queries, each as the number of its first query and the (b, gallery) values."""
     queries, items = shape
     whole = slice(0, items)
     for band in slices(queries, _BAND_BYTES // (SCORE_BYTES * max(items, 1))):
@@ -199,10 +199,10 @@ def query_bands(
 
 
 def check_numbers(band: NDArray[Any], start: int, queries: Names, gallery: Names) -> None:
-    """Check that the (b, gallery) scores of queries from the place `start` on are numbers.
+    """Refuse NaN in the (b, gallery) scores of queries from the place `start` on.
 
     Raises:
-        ScoresError: one is NaN; the sentence names the pair.
+        ScoresError: a score is NaN; the message names the pair.
     """
     wrong = np.argwhere(np.isnan(band))
     if len(wrong):

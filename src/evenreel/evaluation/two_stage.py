@@ -1,4 +1,4 @@
-"""A search in two stages: a cheap score chooses a shortlist, an expensive one orders it, and the rest stays as it was.
+"""Search in two stages: a cheap score chooses a shortlist, an expensive one orders it, and the rest stays as it was.
 
 So what is found after re-ranking K clips can be measured as any system is, for any two systems' scores.
 """
@@ -27,14 +27,15 @@ class TwoStage:
     expensive score is that is never retrieved. With a depth of all videos the rankings are those of the expensive
     score.
 
-    The values are places, not similarities: they mean something within a caption's ranking only. `about` has the notes
-    of the scores that have a part in them.
+    The values are places, not similarities, to be compared within a caption's ranking only. `about` has the notes of
+    both scores.
 
     Args:
-        cheap: scores of Q captions and V videos.
-        expensive: scores of the same, in any order; its order is that of the result. It is read whole rows at a time.
-        depth: videos of a shortlist; None for all.
-        seed: of the draw among ties.
+        cheap: cheap scores of Q captions and V videos.
+        expensive: expensive scores of the same captions and videos; the result has its order. Whole rows are read at a
+            time.
+        depth: number of videos of a shortlist; None for all.
+        seed: seed of the draw among ties.
 
     Raises:
         UsageError: the depth is below 1.
@@ -75,11 +76,11 @@ def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDAr
     Args:
         cheap: (q, V) scores.
         depth: K, at most V.
-        seed: of what is drawn.
-        first: number of the first of these captions, so that what is drawn for one hangs on nothing else.
+        seed: seed of the draw.
+        first: number of the first of these captions, so that the draw of a caption depends on its number alone.
 
     Returns:
-        (q, K) columns.
+        (q, K) numbers of columns.
 
     >>> shortlists(np.array([[0.1, 0.9, 0.5]]), 2).tolist()
     [[1, 2]]
@@ -94,7 +95,7 @@ def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDAr
 
 
 def places(scores: Matrix) -> NDArray[np.float64]:
-    """(q, V) how many different scores of the row are below each one, so that equal ones stay equal.
+    """Count the different scores below each one in its row, (q, V), so that equal ones stay equal.
 
     >>> places(np.array([[0.5, -1.0, 0.5, 2.0]])).tolist()
     [[1.0, 0.0, 1.0, 2.0]]

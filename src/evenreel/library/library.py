@@ -99,8 +99,7 @@ class Library:
                 result say how they were found. The `source` of clips in the metadata is `camera` or a generator's name.
 
         Raises:
-            UsageError: the text is empty, `k` is below 1, the filter is wrong, there is no vision to re-rank by, or as
-                `neutral_trouble` says.
+            UsageError: an empty text, `k` below 1, a wrong filter, no vision to re-rank by, or see `neutral_trouble`.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
@@ -233,8 +232,7 @@ class Library:
 
         Raises:
             CorpusError: a known source is required and no clip has one.
-            UsageError: there is no query, an empty one, no vision, no clip with frames, or the search cannot be
-                neutral.
+            UsageError: no query, an empty one, no vision, no clip with frames, or the search cannot be neutral.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the library is damaged.
         """
@@ -250,7 +248,7 @@ class Library:
         )
 
     def read(self, function: Callable[[Opened, Encoder | None], Answer]) -> Answer:
-        """Run a function on the clips as they are at one moment, with the library's model; None without vision."""
+        """Run a function on the clips at one moment and the library's model; None without vision."""
         encoder = self._encoder
         return self._searcher.read(lambda opened: function(opened, encoder))
 

@@ -38,13 +38,13 @@ def evaluation_page(
     comparison: Comparison | None = None,
     settings: EvaluationSettings | None = None,
 ) -> Page:
-    """Make the page of one system, or of several, the first of which is the baseline.
+    """Make the page of an evaluation of one system, or of several, the first of which is the baseline.
 
     Args:
-        evaluations: by the systems' names; all on the same queries.
-        corpus: whose captions are shown where a query is pointed at.
-        comparison: of the others with the first.
-        settings: that the systems were evaluated with.
+        evaluations: evaluations by system, all on the same queries.
+        corpus: with the captions shown where a query is pointed at.
+        comparison: comparison of the other systems with the first.
+        settings: settings of the evaluations.
     """
     settings = settings or EvaluationSettings()
     name, first = next(iter(evaluations.items()))

@@ -1,4 +1,4 @@
-"""Charts of rankings: recall against depth, where the first right answer is, two systems query by query."""
+"""Charts of rankings: recall by depth, rank of the first right answer, two systems query by query."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def recall_curve(results: Mapping[str, DirectionResult], confidence: float) -> g
 def curve_points(
     result: DirectionResult, confidence: float
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Depths k, recall in percent, and the ends of its interval; NaN where the queries are of one group."""
+    """Compute the points of a recall curve: depths k, recall in percent, ends of its interval (NaN for one group)."""
     known = ~np.isnan(result.first_rank)
     groups = result.groups[known]
     depths = np.unique(np.rint(np.geomspace(1, max(result.gallery_size, 1), 60)).astype(np.int64))
@@ -65,7 +65,7 @@ def curve_points(
 
 
 def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
-    """Share of the queries by the rank of their first relevant item, in bins that widen with the rank."""
+    """Draw the share of queries by the rank of their first relevant item, in bins that widen with the rank."""
     figure = go.Figure(layout=axes("rank of the first relevant item", "share of queries, %"))
     figure.update_layout(barmode="group", bargap=0.15)
     for number, (name, result) in enumerate(results.items()):
@@ -79,7 +79,7 @@ def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
 
 
 def rank_shares(result: DirectionResult) -> tuple[list[str], NDArray[Any]]:
-    """Names of the bins up to the size of the gallery, and percentages that sum to 100."""
+    """Return the names of rank bins up to the size of the gallery, and percentages that sum to 100."""
     size = max(result.gallery_size, 1)
     starts = [edge for edge in _EDGES if edge <= size]
     edges = np.array([*starts, size + 1], dtype=np.float64)
@@ -96,7 +96,7 @@ def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str],
     Args:
         results: results of two systems by name, that along x first; the queries of both are in the same order.
         labels: words for each query, from outside.
-        seed: of the sample where there are more than `MOST_POINTS`.
+        seed: seed of the sample where there are more than `MOST_POINTS`.
     """
     first, second = results.values()
     x, y = first.first_rank, second.first_rank
@@ -126,7 +126,7 @@ def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str],
 
 
 def plain(words: str) -> str:
-    """Words from outside for Plotly, which knows some tags and no entity for a quotation mark.
+    """Escape words from outside for Plotly, which knows some tags and no entity for a quotation mark.
 
     >>> plain('<b>"bold"</b>')
     '&lt;b&gt;"bold"&lt;/b&gt;'
@@ -135,7 +135,7 @@ def plain(words: str) -> str:
 
 
 def wrapped(words: str) -> str:
-    """Words from outside for a hover label: escaped, cut and in lines.
+    """Format words from outside for a hover label: escaped, cut and in lines.
 
     >>> wrapped("<b>bold</b>")
     '&lt;b&gt;bold&lt;/b&gt;'
@@ -170,7 +170,7 @@ def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
 
 
 def in_lines(title: str, width: int) -> str:
-    """The title of an axis, escaped already, in lines of at most so many letters; those that it has are kept.
+    """Break an escaped axis title into lines of at most so many letters; its own line breaks are kept.
 
     >>> in_lines("share of generated clips, %", 20)
     'share of generated<br>clips, %'

@@ -1,4 +1,4 @@
-"""A page of sentences, charts and tables in one HTML file: nothing is fetched, no text is taken for markup."""
+"""Pages of sentences, charts and tables in one HTML file: nothing is fetched, no text is taken for markup."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; a `notice` stands out, a `note` stands back, and of `code` every space and line is kept."""
+    """A paragraph of a page; a `notice` stands out, a `note` is set back, `code` keeps every space and line."""
 
     words: str
     kind: Literal["plain", "notice", "note", "code"] = "plain"
@@ -57,10 +57,10 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A figure of Plotly. Words that it shows from outside must be escaped: its labels know some tags.
+    """A figure of Plotly; words from outside in it must be escaped, since its labels know some tags.
 
-    The title is plain text. A figure of several panels says in `layout.meta` how many there are and how many it wants
-    in a row (`evenreel.report.figures.panels`), and the page gives it fewer where it is narrow.
+    The title is plain text. A figure of several panels has their number, and the number in a row, in `layout.meta`
+    (`evenreel.report.figures.panels`); a narrow page puts fewer in a row.
     """
 
     figure: go.Figure
@@ -69,7 +69,7 @@ class Chart:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A heading and what stands under it."""
+    """A heading with the parts below it."""
 
     title: str
     parts: Sequence[Text | Table | Chart]
@@ -77,7 +77,7 @@ class Section:
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """A title, the main result in a sentence or in several, a line each, and the sections."""
+    """A title, the main result in one or several lines, and the sections."""
 
     title: str
     lead: str
@@ -85,12 +85,12 @@ class Page:
 
 
 def write_page(page: Page, path: Path, made: Provenance | None = None) -> None:
-    """Write the page; a file that is there is replaced whole.
+    """Write a page as HTML; an existing file is replaced whole.
 
     Args:
         page: page to write.
-        path: of the file.
-        made: what the page was made of, stated at its end; None: made now, of nothing that is named.
+        path: path of the file.
+        made: provenance that is stated at the end; None for now, without inputs.
 
     Raises:
         OutputError: the file cannot be written.

@@ -24,12 +24,12 @@ _GROUPS = (
 
 
 def training_page(name: str, lead: str, curves: Mapping[str, Curve], recipe: str) -> Page:
-    """Make the page of a run.
+    """Make the page of a training run.
 
     Args:
         name: name of the run.
         lead: its result in a sentence.
-        curves: (step, value) points by the name of the figure, as metrics.csv has them.
+        curves: (step, value) points by the name of the figure, as in metrics.csv.
         recipe: the recipe in YAML.
     """
     sections = []
@@ -47,7 +47,7 @@ def _named(curves: Mapping[str, Curve], prefix: str) -> dict[str, Curve]:
 
 
 def curve_figure(curves: Mapping[str, Curve], unit: str) -> go.Figure:
-    """Draw a line for each figure over the steps; one with few points shows them."""
+    """Draw a line for each figure over the steps of training; one with few points shows them."""
     return go.Figure([_line(*curve, number) for number, curve in enumerate(curves.items())], axes("step", unit))
 
 
@@ -56,7 +56,7 @@ def panel_figure(curves: Mapping[str, Curve], scale: Callable[[str], str]) -> go
 
     Args:
         curves: curves by name.
-        scale: of a name: the title of the vertical axis, which names of one scale share.
+        scale: returns the title of the vertical axis by name; names of one scale share a panel.
     """
     scales: dict[str, list[str]] = {}
     for name in curves:
@@ -81,7 +81,7 @@ def _line(name: str, points: Curve, number: int) -> go.Scatter:
 
 
 def scale_of(metric: Metric) -> str:
-    """The title of an axis for the metric: metrics of one scale can share it, others cannot.
+    """Return the axis title of a metric; metrics with the same title have one scale and can share a panel.
 
     >>> [scale_of(parse_metric(word)) for word in ("R@5", "mAP", "Rsum", "MedR")]
     ['%', '%', 'sum of three, %', 'rank, less is better']

@@ -79,7 +79,7 @@ def percent(share: float) -> str:
 
 
 def main_sentence(evaluation: Evaluation) -> str:
-    """Word the first metric of the first direction, with its interval."""
+    """Return a sentence on the first metric of the first direction, with its interval."""
     direction, result = next(iter(evaluation.directions.items()))
     metric = evaluation.metrics[0]
     figure = result.summary[str(metric)]
@@ -106,7 +106,7 @@ INTERVAL_METHOD = (
 
 
 def intervals_sentence(evaluation: Evaluation) -> str:
-    """Word what the intervals and tests are over, for both directions."""
+    """Return a sentence on what the intervals and tests are over, for both directions."""
     over = dict.fromkeys(f"{one.drawn:,} {one.drawn_by}" for one in evaluation.directions.values())
     return (
         f"Intervals and tests are over {' and '.join(over)}, with all queries of each: other queries of the same kind, "
@@ -115,7 +115,7 @@ def intervals_sentence(evaluation: Evaluation) -> str:
 
 
 def difference_sentence(row: Difference, confidence: float) -> str:
-    """Word one comparison as a plain sentence."""
+    """Return a plain sentence on one comparison."""
     metric = parse_metric(row.metric)
     better = metric.higher_is_better == (row.difference.value > 0)
     verdict = "does better than the baseline" if better else "does worse than the baseline"
@@ -134,13 +134,10 @@ def evaluation_notices(evaluation: Evaluation) -> list[str]:
 
 
 def said_once(by_system: Mapping[str, Iterable[str]]) -> list[str]:
-    """List sentences about systems, each once, behind the names of the systems that it is true of.
+    """List sentences about systems, each once, after the names of the systems that it is true of, in order.
 
     Args:
-        by_system: sentences by the name of the system; of one system alone they are given as they are.
-
-    Returns:
-        The sentences in the order that they first come in.
+        by_system: sentences by the name of the system; those of one system alone get no name.
 
     >>> said_once({"a": ["Old."], "b": ["Old.", "Odd."], "c": ["Old."]})
     ['All 3 systems: Old.', 'b: Odd.']
@@ -166,5 +163,5 @@ def _systems(names: list[str], count: int) -> str:
 
 
 def uses_sentence(uses: tuple[str, ...]) -> str:
-    """Word a notice on scores that use more, or other things, than caption and video."""
+    """Return a notice on scores that use more, or other things, than caption and video."""
     return f"These scores use {' and '.join(uses)}: they are not to be compared with scores that do not."

@@ -1,1 +1,1 @@
-"""The record of one result (`record`): effects with intervals, tables, figures; in words, on a page, as charts."""
+"""Records of one result (`record`): effects with intervals, tables, figures; in words, on a page, as charts."""

@@ -98,7 +98,7 @@ def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "")
         parts: panels of the figure.
         across: title of the horizontal axes.
         columns: most panels in a row.
-        unit: of the number, where a figure is pointed at.
+        unit: unit of the number, shown where a figure is pointed at.
     """
     layout = panels([one.title for one in parts], plain(across), [plain(one.unit) for one in parts], columns)
     figure = go.Figure(layout=layout)
@@ -120,10 +120,10 @@ def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine si
     Args:
         groups: (P,) similarities by group; only their counts go into the figure.
         unit: title of the axis.
-        bins: equal ones, from the smallest to the largest of all.
+        bins: number of equal bins, from the smallest to the largest similarity.
 
     Raises:
-        UsageError: there is nothing to draw, or a similarity is not a number.
+        UsageError: there is nothing to draw, or a similarity is not finite.
     """
     values = {name: np.asarray(one, dtype=np.float64).ravel() for name, one in groups.items()}
     together = np.concatenate([*values.values()]) if values else np.empty(0)
@@ -146,13 +146,13 @@ def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine si
 
 
 def vector_map(points: NDArray[Any], groups: Sequence[str], names: Sequence[str], seed: int) -> tuple[go.Figure, int]:
-    """Vectors in a plane, coloured by group, with their names under the pointer; and how many are drawn.
+    """Draw vectors in a plane, coloured by group, with their names under the pointer; return how many are drawn too.
 
     Args:
-        points: (N, 2) places, of t-SNE for example; only their nearness means anything.
+        points: (N, 2) places, of t-SNE for example.
         groups: name of the group of each of the N points.
         names: N names of the vectors.
-        seed: of the sample where there are more than `MOST_POINTS`.
+        seed: seed of the sample where there are more than `MOST_POINTS`.
 
     Raises:
         UsageError: the three differ in length.
@@ -200,7 +200,7 @@ def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatte
 
 
 def interval_ends(figures: Iterable[Interval | Effect]) -> dict[str, Any]:
-    """Lengths of both halves of the intervals; where one has none, nothing is drawn."""
+    """Return the lengths of both halves of intervals for error bars; nothing is drawn where one has none."""
     known = list(figures)
     return {
         "type": "data", "symmetric": False, "thickness": 1.5, "color": COLOURS[-1],

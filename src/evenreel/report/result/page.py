@@ -24,8 +24,8 @@ def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> P
     """Make one page of one or several audits of one or several systems.
 
     Args:
-        results: in the order they are read; those of several systems say whose they are.
-        notices: what is to be known of all together, such as audits that could not be made.
+        results: results in reading order; those of several systems have the system's name.
+        notices: notices for all results, such as audits that could not be made.
 
     Raises:
         UsageError: there is no result.
@@ -40,7 +40,7 @@ def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> P
 
 
 def lead_lines(results: Sequence[AuditResult]) -> list[str]:
-    """List the sentence of each result, behind the system's name where there are several systems."""
+    """List the sentence of each result, after the system's name where there are several systems."""
     return [f"{_whose(one, results)}{one.sentence}" for one in results]
 
 

@@ -1,4 +1,4 @@
-"""What an audit says: one effect with its interval, a sentence, tables, figures, and how it was calculated."""
+"""Record of a result: one effect with its interval, a sentence, tables, figures, and how it was computed."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ ENOUGH = 30
 
 @dataclass(frozen=True)
 class Effect:
-    """The one figure that an audit is about.
+    """The main figure of an audit, with its interval, its test and its neutral value.
 
     Attributes:
-        name: of the figure, with its unit where it has one.
-        value: as measured; NaN where it could not be.
+        name: name of the figure, with its unit where it has one.
+        value: measured value; NaN where it could not be measured.
         low, high: ends of its interval; None where there is none.
         neutral: the value of a ranking without preference.
-        p_value: two-sided, of a test that it is neutral; None where none was made.
-        over: what interval and test are over, other samples of which would give another figure: `captions`, asked of
-            this very gallery, `captions and clips`, either with videos in the place of clips where videos are drawn,
-            or `classes of captions`.
-        enough: whether there are as many clips, or whatever is drawn, as it takes to conclude anything (`ENOUGH`).
+        p_value: two-sided p value of a test that it is neutral; None without a test.
+        over: what interval and test sample: `captions` (of this very gallery), `captions and clips`, either with videos
+            in the place of clips where videos are drawn, or `classes of captions`.
+        enough: whether there are enough clips, or whatever is drawn, to conclude anything (`ENOUGH`).
     """
 
     name: str
@@ -48,7 +47,7 @@ class Effect:
 
     @property
     def is_significant(self) -> bool:
-        """Check that there is enough data, and that the interval excludes the neutral value."""
+        """Whether there is enough data and the interval excludes the neutral value."""
         if not self.enough or self.low is None or self.high is None:
             return False
         return not self.low <= self.neutral <= self.high
@@ -56,13 +55,13 @@ class Effect:
 
 @dataclass(frozen=True)
 class AuditTable:
-    """Rows of words and numbers, as many in each as there are columns.
+    """A table of a result: rows of words and numbers, with a cell for each column.
 
     Attributes:
         title: what the table shows.
-        columns: their heads, with units; a column of p-values is `p`, or `p (...)`.
-        rows: numbers are not rounded; a page and a terminal show `digits` of them.
-        note: what has to be known to read it.
+        columns: heads of columns, with units; a column of p values is `p`, or `p (...)`.
+        rows: rows with numbers that are not rounded; a page and a terminal show `digits` decimals.
+        note: explanation for its readers.
         digits: decimals that are shown of numbers that are not whole.
     """
 
@@ -75,12 +74,12 @@ class AuditTable:
 
 @dataclass(frozen=True, eq=False)
 class AuditFigure:
-    """Figure that is drawn when a page needs it.
+    """A figure of a result that is drawn when a page needs it.
 
     Attributes:
         title: what the figure shows.
-        draw: makes it; words from outside are escaped in it (`evenreel.report.figures.plain`).
-        note: what has to be known to read it.
+        draw: draws it; words from outside are escaped in it (`evenreel.report.figures.plain`).
+        note: explanation for its readers.
     """
 
     title: str
@@ -93,16 +92,16 @@ class AuditResult:
     """Result of an audit of one system's scores.
 
     Attributes:
-        name: of the audit, a key of `evenreel.audits.AUDITS`.
-        title: what it asks, for a heading.
-        sentence: the effect and its interval, plainly; where there is too little to conclude from, that comes first.
+        name: name of the audit, a key of `evenreel.audits.AUDITS`.
+        title: question of the audit, for a heading.
+        sentence: the effect and its interval in words; where there is too little data, that comes first.
         effect: the main effect.
-        tables: by group, setting or metric.
-        figures: in the order they are read.
+        tables: tables by group, setting or metric.
+        figures: figures in reading order.
         notices: what the reader must know of the data, such as clips left out.
-        method: how everything was calculated, with its sources; a sentence or a few a paragraph.
+        method: paragraphs on how everything was computed, with sources.
         confidence: confidence of every interval.
-        system: whose scores they are; empty where only one system was given.
+        system: name of the system; empty where there is only one.
     """
 
     name: str
@@ -117,7 +116,7 @@ class AuditResult:
     system: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers, words and lists only, ready for `json.dumps`; numbers that are none become null."""
+        """Return the result as plain data for `json.dumps`; numbers that are not finite become null."""
         return {
             "name": self.name,
             "system": self.system,

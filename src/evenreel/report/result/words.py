@@ -1,4 +1,4 @@
-"""What an audit found as words, the same on a page and in a terminal; JSON has the numbers unrounded."""
+"""Results of audits in words, the same on a page and in a terminal; JSON has the numbers unrounded."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def effect_interval(effect: Effect) -> str:
 
 
 def verdict(effect: Effect) -> str:
-    """Word whether the effect differs significantly from that of a ranking without preference.
+    """Say whether the effect differs significantly from that of a ranking without preference.
 
     >>> verdict(Effect("R", 1.0, 0.5, 1.5)), verdict(Effect("R", 1.0, -0.5, 1.5)), verdict(Effect("R", 60.0))
     ('above 0', 'cannot be told from 0', 'no interval')
@@ -88,7 +88,7 @@ def verdict(effect: Effect) -> str:
 
 
 def effect_words(result: AuditResult) -> str:
-    """Word the effect in one line: its name, value, interval, test and verdict.
+    """Describe the effect in one line: its name, value, interval, test and verdict.
 
     >>> effect_words(AuditResult("a", "", "", Effect("win rate, %", 61.0, 55.0, 67.0, 50.0, 0.0002)))
     'win rate, %: 61.00 (95% interval 55.00 to 67.00, p < 0.001): above 50'
