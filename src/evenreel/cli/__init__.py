@@ -23,7 +23,7 @@ FAREWELL_S = 3.0
 
 
 class Interrupted(BaseException):
-    """The user or the system asks us to stop; no part of the program takes it for a failure of its own."""
+    """Raised when the user or the system stops the program; no `except Exception` takes it for a failure."""
 
 
 def main() -> None:

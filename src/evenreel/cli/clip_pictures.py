@@ -26,14 +26,10 @@ MOST_S = 60.0
 
 
 def clip_pictures(library: Path, clip_ids: Sequence[str]) -> dict[str, bytes]:
-    """A JPEG of the middle of each clip, by clip id, at most `WIDTH_PX` wide.
+    """Make a JPEG of the middle of each clip, by clip id, at most `WIDTH_PX` wide.
 
     A page can do without, so nothing is raised: a clip has none whose file is not there any more, is another one than
     was indexed, or cannot be read.
-
-    Args:
-        library: folder of the library.
-        clip_ids: of its clips.
     """
     made: dict[str, bytes] = {}
     limits = MediaLimits(stall_timeout_s=STALL_S)

@@ -16,7 +16,7 @@ from evenreel.cli.from_settings import command_of
 
 @dataclass(frozen=True)
 class Command:
-    """A command by where it is.
+    """A command, by the place of its function, which is imported when the command is called.
 
     Attributes:
         place: `module:function`.
@@ -31,11 +31,11 @@ class Command:
         return cast("Callable[..., None]", getattr(import_module(module), name))
 
     def help(self) -> str | None:
-        """What the command does; its settings are not imported for that."""
+        """Return what the command does, for a list; its settings are not imported."""
         return inspect.getdoc(self._function())
 
     def make(self, name: str) -> Any:
-        """The command with its options, as click runs it."""
+        """Make the command with its options, as click runs it."""
         alone = typer.Typer(add_completion=False)
         alone.command(name)(command_of(self._function()))
         return typer.main.get_command(alone)
@@ -43,20 +43,20 @@ class Command:
 
 @dataclass(frozen=True)
 class LazyGroup(Command):
-    """Commands behind a word of their own, made by the function at `place` from that word."""
+    """A group of commands, made by the function at `place` from the word that they stand behind."""
 
     def make(self, name: str) -> Any:
-        """The group, as click runs it."""
+        """Make the group, as click runs it."""
         return self._function()(name)
 
 
 @dataclass(frozen=True)
 class CommandGroup:
-    """Commands behind a word of their own, such as `evenreel corpus info`.
+    """A group of commands behind a word, such as `evenreel corpus info`.
 
     Attributes:
-        text: what they are for.
-        commands: by their names.
+        text: what the commands are for.
+        commands: commands by name.
         panel: heading under which `--help` lists the word; None for the usual one.
     """
 
@@ -65,11 +65,11 @@ class CommandGroup:
     panel: str | None = None
 
     def help(self) -> str:
-        """What the commands are for."""
+        """Return what the commands are for, for a list."""
         return self.text
 
     def make(self, name: str) -> Any:
-        """The group, as click runs it."""
+        """Make the group, as click runs it."""
         return typer.main.get_group(typer.Typer(name=name, help=self.text, cls=group_of(self.commands)))
 
 
@@ -97,14 +97,14 @@ class Listed(Protocol):
         """Heading under which `--help` lists it; None for the usual one."""
 
     def help(self) -> str | None:
-        """What it does, for a list."""
+        """Return what the command or the group does, for a list."""
 
     def make(self, name: str) -> Any:
-        """It as click runs it."""
+        """Make the command or the group, as click runs it."""
 
 
 def group_of(table: Mapping[str, Listed]) -> type[TyperGroup]:
-    """A group of commands, listed in the order of a table; only the one that is called is made with its options."""
+    """Make a group of commands, listed in the order of a table; only the called one is made with its options."""
 
     class Group(TyperGroup):
         def __init__(self, **attributes: Any) -> None:

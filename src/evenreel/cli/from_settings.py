@@ -49,7 +49,7 @@ class OptionSettings:
         return {name: one for name, one in found.items() if name not in self.leave_out}
 
     def parameters(self) -> Iterator[inspect.Parameter]:
-        """What Typer is to read from the command line."""
+        """List the parameters that Typer reads from the command line."""
         texts = documented(self.make)
         for name, one in self._parameters.items():
             declared = self._declared(name)
@@ -82,10 +82,7 @@ class OptionSettings:
         return one.replace(kind=one.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
     def build(self, given: Mapping[str, Any]) -> Any:
-        """The settings that were asked for; what was not given has its default.
-
-        Args:
-            given: what Typer read, by parameter.
+        """Make the settings of the values that Typer read, by parameter; one that was not given has its default.
 
         Raises:
             UsageError: the settings refuse a value.
@@ -104,7 +101,7 @@ class OptionSettings:
 def from_settings(
     source: Callable[..., Any] | str, *, leave_out: tuple[str, ...] = (), panel: str | None = None, **options: Any
 ) -> Any:
-    """Options of a command for all parameters of a dataclass or function, as the default of the command's parameter.
+    """Declare an option for each parameter of a dataclass or function, as the default of a command's parameter.
 
     The option of `max_entities` is `--max-entities`; that of `duration_s`, `--duration`; of a field that is True by
     default, `--no-...`. Its help is what the docstring says of the attribute or argument.
@@ -120,7 +117,7 @@ def from_settings(
 
 
 def command_of(function: Callable[..., None]) -> Callable[..., None]:
-    """A command as Typer takes it: each parameter that stands for settings is replaced by their options.
+    """Make a command as Typer takes it: each parameter that stands for settings is replaced by their options.
 
     Raises:
         TypeError: two options would have one name, or settings have no field that is declared.
@@ -149,7 +146,7 @@ def command_of(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def documented(source: Callable[..., Any]) -> dict[str, str]:
-    r"""What a docstring says of each attribute or argument, as a help text; a class has those of its bases too.
+    r"""Read help texts from a docstring, one an attribute or argument; a class has those of its bases too.
 
     >>> def rate(fps, side):
     ...     '''How clips are written.

@@ -54,7 +54,7 @@ def open_output() -> None:
 
 
 def as_utf8(argument: str | None) -> str | None:
-    """An argument whose bytes Python has kept as surrogates, because the locale cannot hold them, read as UTF-8."""
+    """Read an argument as UTF-8 whose bytes Python has kept as surrogates, because the locale cannot hold them."""
     if argument is None or argument.isascii():
         return argument
     try:

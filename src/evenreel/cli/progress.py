@@ -33,27 +33,27 @@ class Bars:
         self._started = time.monotonic()
 
     def begin(self, files: int) -> None:
-        """So many files are to be read."""
+        """Begin to count files that are read."""
         self._started, self._frames = time.monotonic(), 0
         self._show("reading videos", files)
 
     def frame(self) -> None:
-        """One more frame is decoded and read."""
+        """Count one more frame that is decoded and read."""
         self._frames += 1
         self._rates()
 
     def file_done(self, path: str) -> None:
-        """One more file is finished or set aside."""
+        """Count one more file that is finished or set aside."""
         if self._task is not None:
             self._progress.advance(self._task)
             self._rates()
 
     def stage(self, name: str, count: int | None = None) -> None:
-        """Another stage has begun, of so many steps where they can be counted."""
+        """Begin another stage; `count` is the number of its steps, None where they cannot be counted."""
         self._show(name, count)
 
     def advance(self, steps: int) -> None:
-        """So many steps of a stage are done."""
+        """Count steps of the stage that are done."""
         if self._task is not None:
             self._progress.advance(self._task, steps)
 
@@ -71,7 +71,7 @@ class Bars:
 
 @contextlib.contextmanager
 def bars() -> Iterator[Bars]:
-    """Bars for the time of a block; nothing is drawn where standard error is not a terminal."""
+    """Draw bars for the time of a block; nothing is drawn where standard error is not a terminal."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -97,10 +97,10 @@ def bars() -> Iterator[Bars]:
 
 @contextlib.contextmanager
 def share_bar(words: str) -> Iterator[Share]:
-    """A function to call with the share that is done; a bar is drawn after `PATIENCE_S`, where someone is looking.
+    """Give a function to call with the share that is done; a bar is drawn after `PATIENCE_S`, on a terminal alone.
 
     Args:
-        words: what is done; a file's name in them is shown as text.
+        words: name of the work; it is shown as text, without markup.
     """
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -113,7 +113,7 @@ def share_bar(words: str) -> Iterator[Share]:
 
 @contextlib.contextmanager
 def step_bar(*, shown: bool) -> Iterator[Watch]:
-    """A bar of a training's steps with the latest loss and figures, drawn after `PATIENCE_S` where it is shown."""
+    """Draw a bar of a training's steps with the latest loss and figures, after `PATIENCE_S` where it is shown."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     figures_column = TextColumn("{task.description}", markup=False)

@@ -29,7 +29,7 @@ PARTS = {"seen": "what is seen", "on_screen": "words on screen", "both": "both t
 
 
 def console() -> Console:
-    """Standard output; colour only on a terminal, and no line is ever broken or cut for a pipe."""
+    """Make a console of standard output: colour on a terminal alone, and no line broken or cut for a pipe."""
     return Console(highlight=False, soft_wrap=True)
 
 
@@ -58,12 +58,12 @@ def table_of(columns: Sequence[str], title: str = "", words: int = 1) -> Table:
 
 
 def safe(text: object) -> str:
-    """Text from a name, a video or a table, such that it neither steers the terminal nor counts as markup."""
+    """Escape text from a name, a video or a table, so that it neither steers the terminal nor counts as markup."""
     return escape(printable(str(text)))
 
 
 def clock(seconds: float) -> str:
-    """Seconds as a player shows them: `0:07`, `12:30`, `1:02:03`.
+    """Format seconds as a player shows them: `0:07`, `12:30`, `1:02:03`.
 
     >>> clock(7.4), clock(750), clock(3723)
     ('0:07', '12:30', '1:02:03')
@@ -74,7 +74,7 @@ def clock(seconds: float) -> str:
 
 
 def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
-    """What an index run did."""
+    """Print what an index run did."""
     if as_json:
         print_json(report.to_json() | {"library": library})
         return
@@ -134,7 +134,7 @@ def list_aside(
 
 
 def show_result(result: SearchResult, as_json: bool, *, others: bool = False) -> None:
-    """Hits with their best moments and the reason; the nearest others too where they are asked for."""
+    """Print hits with their best moments and the reason; with `others`, the nearest others too."""
     if as_json:
         print_json(result.to_json())
         return
@@ -213,7 +213,7 @@ def _span(start_s: float, end_s: float) -> str:
 
 
 def show_stats(stats: LibraryStats, as_json: bool) -> None:
-    """What a library holds."""
+    """Print what a library holds."""
     if as_json:
         print_json(stats.to_json())
         return
@@ -237,7 +237,7 @@ def _length(hours: float) -> str:
 
 
 def show_problems(problems: Sequence[LibraryProblem], library: Path, as_json: bool) -> None:
-    """What is wrong with a library."""
+    """Print what is wrong with a library."""
     if as_json:
         print_json(problems)
         return
@@ -249,7 +249,7 @@ def show_problems(problems: Sequence[LibraryProblem], library: Path, as_json: bo
 
 
 def show_done(done: Sequence[str], as_json: bool) -> None:
-    """What a repair did."""
+    """Print what a repair did."""
     if as_json:
         print_json(done)
         return

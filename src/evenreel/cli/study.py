@@ -69,7 +69,7 @@ def _all_options() -> set[str]:
 
 @dataclass(frozen=True)
 class RecipeChoice:
-    """What a study trains, or how its models learn at test time.
+    """Recipe of what a study trains, or settings by which its models learn at test time.
 
     Attributes:
         recipe: what to train, a YAML file or a recipe that comes along, on features; for titan/..., how to learn at

@@ -14,11 +14,11 @@ TABLES = (".json", ".csv", ".tsv")
 
 
 def lines_of(path: Path, what: str) -> list[str]:
-    """The lines of a text file, without empty ones and those that begin with `#`.
+    """Read the lines of a text file, without empty ones and those that begin with `#`.
 
     Args:
-        path: of the file.
-        what: a line holds, for the sentences.
+        path: file to read.
+        what: noun for what a line holds, for errors.
 
     Raises:
         UsageError: it cannot be read, is no UTF-8 text, or holds none.
@@ -36,10 +36,7 @@ def lines_of(path: Path, what: str) -> list[str]:
 
 
 def queries_of(path: Path) -> list[str]:
-    """What people searched for: a query a line, or a search log (`LOGS`) whose lines have a field `query`.
-
-    Args:
-        path: of the file; empty lines are passed over, and so are empty queries.
+    """Read queries: one a line, or a search log (`LOGS`) whose lines have a field `query`; empty ones are left out.
 
     Raises:
         UsageError: it cannot be read, is a table, holds none, or a line of a log has no query.

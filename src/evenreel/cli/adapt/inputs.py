@@ -35,7 +35,7 @@ TEST = "test"
 
 
 class Named(NamedTuple):
-    """A matcher as it was asked for; `pretrained` is None for the mean frame, which is made of a library's model."""
+    """A matcher as it was named; `pretrained` is None for the mean frame, which is made of a library's model."""
 
     folder: Path | None
     pretrained: Pretrained | None
@@ -43,20 +43,20 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """All that is learned from.
+    """A matcher with the queries and clips that it adapts to.
 
     Attributes:
-        pretrained: the matcher.
-        folder: of its checkpoint; None where it had none.
+        pretrained: matcher before adaptation.
+        folder: folder of the matcher's checkpoint; None where it had none.
         stream: queries and clips.
-        of: what these are of, in words: `the split test of msrvtt`.
-        prepared: what was prepared with the checkpoint; None for nothing.
-        encode: reads counterfactual captions; None where nothing can, or nobody has to.
-        names: of the clips, by id, where they have names beside their ids.
-        set_aside: clips that had been, with the reason.
+        of: name of what the queries and clips belong to: `the split test of msrvtt`.
+        prepared: what `evenreel prepare` kept with the checkpoint; None for nothing.
+        encode: encoder of counterfactual captions; None where none is known, or none is needed.
+        names: names of clips that have one beside their id, by id.
+        set_aside: clips that had been set aside, with the reasons.
         notices: sentences on what else a reader should know.
         uses: what went into the features (`CorpusFeatures.uses`).
-        pictures: makes small ones (JPEG) of clips, by id; None where their files are not known.
+        pictures: function that makes small pictures (JPEG) of clips, by id; None where their files are not known.
     """
 
     pretrained: Pretrained
@@ -73,12 +73,12 @@ class Given:
 
 
 def matcher_named(name: str, features: Path | None, device: str) -> Named:
-    """A checkpoint, or the mean frame where no folder is called so.
+    """Load the checkpoint of this name, or make the mean frame where no folder is called so.
 
     Args:
-        name: as it was typed.
-        features: of the corpus, for the mean frame; None for a library.
-        device: where the matcher goes.
+        name: folder, hub id, or the name of the mean frame.
+        features: folder of the corpus's features, for the mean frame; None for a library.
+        device: device of the matcher.
 
     Raises:
         UsageError: it is another matcher of ours, which has to be trained.
@@ -101,7 +101,7 @@ def matcher_named(name: str, features: Path | None, device: str) -> Named:
 
 
 def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, device: str) -> Given:
-    """The captions of a split as queries, in the order of the corpus, and its clips. No clip id of a caption is read.
+    """Read the captions of a split as queries, in the order of the corpus, and its clips; no clip id of a caption.
 
     Raises:
         FeaturesError: the features are not those that the matcher takes.
@@ -135,7 +135,7 @@ def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, devi
 
 
 def read_library(named: Named, source: AdaptSource, device: str) -> Given:
-    """The queries of a file, and all clips of a library.
+    """Read the queries of a file, and all clips of a library.
 
     Raises:
         UsageError: the file holds no queries, or the library no clips to learn from.

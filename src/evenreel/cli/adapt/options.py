@@ -13,7 +13,7 @@ from evenreel.errors import UsageError
 
 @dataclass(frozen=True)
 class AdaptSource:
-    """What is learned from: a part of a corpus with its features, or a library with queries.
+    """Where queries and clips are from: a part of a corpus with its features, or a library with a file of queries.
 
     Attributes:
         corpus: folder of a corpus, of which the captions are read as queries; which clip they describe is not.
@@ -32,13 +32,13 @@ class AdaptSource:
     queries: Path | None = None
 
     def check(self, scores: Path | None) -> None:
-        """Refuse anything but a corpus with features, or a library with queries.
+        """Check that a corpus with features is given, or a library with queries.
 
         Args:
             scores: file that the scores of a corpus are written to.
 
         Raises:
-            UsageError: it is neither, or both.
+            UsageError: neither is given, or both, or an option of the one with the other.
         """
         of_corpus = {"--features": self.features, "--split": self.split, "--seen": self.seen, "--scores": scores}
         given = {name for name, value in of_corpus.items() if value is not None}
@@ -58,7 +58,7 @@ class AdaptSource:
 
 @dataclass(frozen=True)
 class AdaptFiles:
-    """Where results go; None or False where they do not.
+    """Where the checkpoint, the scores and the report are written; None or False where they are not.
 
     Attributes:
         out: folder of the adapted checkpoint.
@@ -75,7 +75,7 @@ class AdaptFiles:
     report: Path | None = None
 
     def check(self) -> None:
-        """Refuse what cannot be meant.
+        """Check that the checkpoint goes to one place, and that the file of scores can say what they used.
 
         Raises:
             UsageError: it is not clear where the checkpoint goes, or the scores cannot say what they used.
@@ -93,5 +93,5 @@ class AdaptFiles:
 
 
 def any_given(*records: AdaptSource | AdaptFiles) -> bool:
-    """Whether one of these options is given."""
+    """Check whether an option of one of these records is given."""
     return any(getattr(record, field.name) for record in records for field in fields(record))

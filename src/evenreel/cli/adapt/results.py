@@ -26,7 +26,7 @@ JSON, PAGE = "report.json", "report.html"
 
 
 class Written(NamedTuple):
-    """Where results went; None where they did not."""
+    """Where the checkpoint, the scores and the report were written; None where they were not."""
 
     checkpoint: Path | None
     scores: Path | None
@@ -35,7 +35,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AdaptOutcome:
-    """What was learned from, how, and what came of it."""
+    """Result of an adaptation: the input, the settings, what was learned and what changed."""
 
     given: Given
     settings: AdaptSettings
@@ -45,25 +45,25 @@ class AdaptOutcome:
 
     @property
     def kept(self) -> bool:
-        """Whether the adapted weights are given."""
+        """Whether the result is the adapted weights, and not those of the source."""
         return self.found.report.kept
 
     @property
     def read(self) -> str:
-        """What was learned from, in words."""
+        """Numbers of queries and clips that were learned from, in words."""
         stream = self.given.stream
         return f"{len(stream.sentences):,} unlabelled queries and {len(stream.videos.ids):,} clips of {self.given.of}"
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What the adapted weights know beside what those of the source do."""
+        """Everything the adapted weights were made with, which scores by them name."""
         prepared = self.given.prepared
         more = prepared.uses if prepared is not None and self.settings.causal else ()
         return tuple(dict.fromkeys((*self.given.pretrained.about.uses, self.read, *more)))
 
     @property
     def pretrained(self) -> Pretrained:
-        """The matcher that is given; where nothing better was found, the source with all that was said of it."""
+        """The adapted matcher; where nothing better was found, the source with all that its checkpoint says."""
         source = self.given.pretrained
         if not self.kept:
             return replace(source, matcher=self.found.matcher)
@@ -75,7 +75,7 @@ class AdaptOutcome:
         return replace(source, matcher=self.found.matcher, about=about)
 
     def record(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Return the result as plain data, for JSON."""
         stream = self.given.stream
         learned = {"of": self.given.of, "queries": len(stream.sentences), "clips": len(stream.videos.ids)}
         found = record(self.found.report, self.changes, self.settings, self.given.names)
@@ -83,7 +83,7 @@ class AdaptOutcome:
         return {"learned_from": learned, **found, **said}
 
     def page(self) -> Page:
-        """The page of the report, with pictures of the clips that examples name where these can be had."""
+        """Make the page of the report, with pictures of the clips that examples name where their files are known."""
         title = f"Adapted to {self.given.of}" if self.kept else f"Not adapted to {self.given.of}"
         settings, names = settings_text(self.settings), self.given.names
         shown = {clip: None for one in self.changes.examples for clip in (one.before, one.after)}
@@ -92,7 +92,7 @@ class AdaptOutcome:
 
 
 def write(outcome: AdaptOutcome, files: AdaptFiles) -> Written:
-    """Write what is asked for.
+    """Write the checkpoint, the scores and the page, each where a place is given.
 
     Raises:
         CheckpointError: the checkpoint cannot be written.

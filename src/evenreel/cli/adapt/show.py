@@ -14,7 +14,7 @@ FEW = 3
 
 
 def show(outcome: AdaptOutcome, written: Written, as_json: bool) -> None:
-    """The decision first, then what it rests on, what changed, and where it went."""
+    """Print the decision first, then what it rests on, what changed, and where the results are."""
     aside = outcome.given.set_aside
     if as_json:
         print_json({**outcome.record(), "written": written._asdict(), "set_aside": aside})

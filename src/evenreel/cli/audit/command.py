@@ -101,13 +101,13 @@ def audit(
 
 @dataclass(frozen=True)
 class AuditedParts:
-    """What of a corpus is audited.
+    """The parts of a corpus that an audit reads.
 
     Attributes:
-        folder: of the corpus.
-        split: that was scored; None for all of it.
-        train_split: that was learned from; None where nobody says.
-        tail: classes with few training clips; None where nobody says.
+        folder: folder of the corpus.
+        split: split that was scored; None for all of it.
+        train_split: split that was learned from; None where it is not given.
+        tail: classes with few training clips; None where they are not given.
     """
 
     folder: Path
@@ -116,7 +116,7 @@ class AuditedParts:
     tail: TailClasses | None = None
 
     def read(self) -> tuple[Corpus, Corpus, Corpus | None]:
-        """The corpus, its clips that are asked for, and those learned from where the corpus says which these are.
+        """Read the corpus, its scored clips, and its training clips; None for these where no split is known for them.
 
         Raises:
             CorpusError: the corpus cannot be read, or has no such split.
@@ -256,7 +256,7 @@ def _of_library(
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """Scores that are audited, with what goes with them, and what they are called while they are read."""
+    """Scores to audit, with their corpus, other inputs, and the name that is shown while they are read."""
 
     scores: ScoreBlocks
     corpus: Corpus

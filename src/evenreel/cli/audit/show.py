@@ -22,7 +22,7 @@ MANY_ROWS = 40
 """Rows of a table in a terminal; the page and JSON have more."""
 
 FEW_ROWS = 10
-"""Likewise where the terminal is so narrow that every number takes a line."""
+"""Rows of a table where the terminal is so narrow that every number takes a line."""
 
 WIDEST = 10_000
 """Letters in a line, to find out how wide a table would like to be."""
@@ -35,14 +35,14 @@ def show_audits(
     not_made: Sequence[str] = (),
     made: Provenance | None = None,
 ) -> None:
-    """Every result, which audits could not be made and why, and where the page goes.
+    """Print the results of all systems, which audits could not be made and why, and where the page is.
 
     Args:
-        results: of all systems.
-        report: where the page goes; None for nowhere.
-        as_json: print JSON.
+        results: results, with the names of their systems.
+        report: file of the page; None for no page.
+        as_json: whether to print JSON.
         not_made: sentences on audits that could not be made.
-        made: what the results are made of, for JSON.
+        made: inputs of the results, for JSON.
     """
     if as_json:
         found = {"audits": [result.to_json() for result in results], "not_made": list(not_made)}

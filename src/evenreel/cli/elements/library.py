@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def check_library_alone(of_a_corpus: Mapping[str, object]) -> None:
-    """Refuse what belongs to the elements of a corpus.
+    """Check that no option of the elements of a corpus is given with a library.
 
     Args:
-        of_a_corpus: by name, what was given; None for nothing.
+        of_a_corpus: values of these options, by name; None for one that is not given.
 
     Raises:
-        UsageError: some of it is given.
+        UsageError: one is given.
     """
     if given := [name for name, value in of_a_corpus.items() if value is not None]:
         raise UsageError(
@@ -33,10 +33,10 @@ def check_library_alone(of_a_corpus: Mapping[str, object]) -> None:
 
 
 def check_forget(library: Path | None, sources: Sequence[str]) -> None:
-    """Refuse to forget the elements of no library, or while phrases are named.
+    """Check that a library is named whose elements are to be forgotten, and no source of phrases.
 
     Raises:
-        UsageError: so it is.
+        UsageError: no library is named, or phrases are.
     """
     if library is None:
         raise UsageError("--forget is about the elements of a library; name it with --library.")
@@ -45,7 +45,7 @@ def check_forget(library: Path | None, sources: Sequence[str]) -> None:
 
 
 def tell_library(library: Path, dictionary: SceneDictionary | None, device: str, as_json: bool) -> None:
-    """Find what every clip of a library shows; None: forget it."""
+    """Find what every clip of a library shows, and print it; without a dictionary, forget it."""
     from evenreel.library import tag_library, untag_library
 
     report = None

@@ -25,7 +25,7 @@ _PHRASES, _MANY = 8, 10
 
 @dataclass(frozen=True, eq=False)
 class LookedAt:
-    """Clips that were looked at: what they got, the file that has it, and clips that had been set aside."""
+    """Scene elements of clips, the file that keeps them, and clips that had been set aside."""
 
     chosen: ChosenElements
     path: Path
@@ -34,14 +34,14 @@ class LookedAt:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What the command made; None where nobody asked for it.
+    """Results of `evenreel elements`; None for one that was not asked for.
 
     Attributes:
         place: folder of the dictionary.
-        dictionary: the phrases.
-        embedded: with their embeddings.
-        clips: what they got.
-        audit: of the dictionary.
+        dictionary: phrases.
+        embedded: phrases with their embeddings.
+        clips: scene elements of the clips.
+        audit: audit of the dictionary.
     """
 
     place: Path
@@ -52,7 +52,7 @@ class Made:
 
 
 def show_elements(made: Made, report: Path | None, as_json: bool) -> None:
-    """Everything as JSON, or in short for people."""
+    """Print everything as JSON, or in short for people."""
     if as_json:
         print_json(_plain(made) | {"report": report})
         return

@@ -22,7 +22,7 @@ TRAIN = "train"
 
 @dataclass(frozen=True)
 class PhraseSources:
-    """Where phrases are from, at most one of these.
+    """Sources of phrases, of which at most one is given.
 
     Attributes:
         text: mine this file: UTF-8, a caption a line; lines that begin with # are passed over.
@@ -39,16 +39,16 @@ class PhraseSources:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The sources that are given, as options."""
+        """Names of the options that are given."""
         lists = self.entities or self.activities
         options = {"--text": self.text, "--entities and --activities": lists, "--packaged": self.packaged}
         return tuple(option for option, value in {**options, "--dictionary": self.dictionary}.items() if value)
 
     def check(self, split: str | None) -> None:
-        """Refuse several sources.
+        """Check that one source is given at most, and none beside a split.
 
         Args:
-            split: whose captions are to be mined; None where no option says.
+            split: split whose captions are to be mined; None where the option is not given.
 
         Raises:
             UsageError: more than one is given, or one beside a split.
@@ -65,7 +65,7 @@ class PhraseSources:
             )
 
     def read(self, settings: MiningSettings) -> SceneDictionary | None:
-        """The dictionary that is asked for; None where the captions of the corpus are to be mined.
+        """Read the dictionary from the given source; None where the captions of the corpus are to be mined.
 
         Raises:
             UsageError: a file cannot be read, or its phrases are none.
@@ -88,7 +88,7 @@ class PhraseSources:
 
 
 def read_captions(corpus: Corpus, settings: MiningSettings) -> NamedCaptions:
-    """What every caption of a corpus names, with its clip and split."""
+    """Read the entities and activities that each caption of a corpus names, with its clip and split."""
     from evenreel.audits.dictionary.measures import NamedCaptions
 
     table = corpus.captions.join(
@@ -99,12 +99,12 @@ def read_captions(corpus: Corpus, settings: MiningSettings) -> NamedCaptions:
 
 
 def mined(read: NamedCaptions | None, split: str | None, settings: MiningSettings) -> SceneDictionary:
-    """A dictionary of the captions of one split.
+    """Make a dictionary of the captions of one split.
 
     Args:
-        read: the captions of a corpus; None where there is no corpus.
-        split: whose captions; None for those of `train`, or for all where no clip has a split.
-        settings: limits.
+        read: captions of a corpus; None where there is no corpus.
+        split: split of the captions; None for `train`, or for all captions where no clip has a split.
+        settings: limits of the mining.
 
     Raises:
         CorpusError: the corpus has no such split.
@@ -138,7 +138,7 @@ def _mined_of_text(path: Path, settings: MiningSettings) -> SceneDictionary:
 
 
 def phrase_encoder(features: Path | None, model: str | None, device: str) -> Encoder | None:
-    """The text tower that phrases are embedded with: that of the features, or the model that is named."""
+    """Load the text tower that phrases are embedded with: that of the features, or the model that is named."""
     from evenreel.encoders import load_encoder
     from evenreel.features import read_manifest
 
@@ -161,13 +161,13 @@ def phrase_encoder(features: Path | None, model: str | None, device: str) -> Enc
 
 
 def text_tower(pretrained: Pretrained, folder: Path | None, features: Path, device: str) -> Encoder | None:
-    """The text tower that a matcher's features come from; None where they were computed elsewhere.
+    """Load the text tower that a matcher's features come from; None where they were computed elsewhere.
 
     Args:
-        pretrained: the matcher.
-        folder: of its checkpoint, which has the towers that were trained further; None where it has none.
+        pretrained: matcher with what its checkpoint says.
+        folder: folder of its checkpoint, with the towers that were trained further; None where it has none.
         features: folder of the features.
-        device: where the tower goes.
+        device: device of the tower.
 
     Raises:
         FeaturesError: the tower is not the one that the features are of.

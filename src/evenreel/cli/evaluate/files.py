@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvaluationFiles:
-    """Where to write what; None for what is not asked for.
+    """Files that `evenreel evaluate` writes; None for one that is not asked for.
 
     Attributes:
         html: also write a page with figures to this file.
@@ -43,7 +43,7 @@ class EvaluationFiles:
             read: files that must stay what they are.
 
         Raises:
-            OutputError: it cannot be written.
+            OutputError: a file cannot be written.
             UsageError: two files are one, or a name says no format, or not the right one.
         """
         asked = [path for path in (self.html, self.per_query, self.run, self.qrels, self.save_scores) if path]
@@ -62,7 +62,7 @@ class EvaluationFiles:
 
 
 def system_names(paths: Sequence[Path]) -> dict[str, Path]:
-    """The files of scores by their names, or by their whole paths where two have one name.
+    """Return the files of scores by their names, or by their whole paths where two have one name.
 
     Raises:
         UsageError: one is named twice.
@@ -78,7 +78,7 @@ def check_place(path: Path) -> None:
     """Find out that a file cannot be written; folders that it lies in are made.
 
     Raises:
-        OutputError: it cannot.
+        OutputError: the file cannot be written.
     """
     why = "it is a folder" if path.is_dir() else ""
     try:
@@ -106,7 +106,7 @@ def write_html(
 
 
 def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
-    """A row a system, direction and query, with the columns that the figures are calculated from."""
+    """Write a row a system, direction and query, with the columns that the figures are calculated from."""
     import polars as pl
 
     from evenreel.corpus.cells import as_cell
@@ -131,7 +131,7 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
 def write_ranked(
     files: EvaluationFiles, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceName, direction: Direction
 ) -> None:
-    """What was ranked in one direction, as a run or whole, and what is relevant in it."""
+    """Write the scores of one direction, as a run or whole, and what is relevant in it."""
     from evenreel.evaluation import RELEVANCE, save_scores
     from evenreel.evaluation.trec import write_qrels, write_run
 

@@ -33,13 +33,13 @@ def show_evaluation(
     as_json: bool,
     made: Provenance | None = None,
 ) -> None:
-    """Figures of every system, the first of which is the baseline, and the differences from it.
+    """Print the figures of every system, the first of which is the baseline, and the differences from it.
 
     Args:
-        evaluations: by the systems' names.
-        comparison: of the others with the first.
-        as_json: print JSON.
-        made: what the figures are made of, for JSON.
+        evaluations: evaluations by the systems' names.
+        comparison: comparison of the others with the first.
+        as_json: whether to print JSON.
+        made: inputs of the figures, for JSON.
     """
     if as_json:
         found = {"systems": [{"name": name} | one.to_json() for name, one in evaluations.items()]}

@@ -28,7 +28,7 @@ BLIND = (
 
 @dataclass(frozen=True)
 class Probe:
-    """What is done to the frames of clips before they are scored; by default nothing.
+    """Changes of the frames of clips before they are scored; by default none.
 
     Attributes:
         order: how the frames of each clip are given to the matcher: original, random or reversed.
@@ -59,10 +59,10 @@ class Probe:
                 raise UsageError(f"{option} is {word!r}; it must be {', '.join(filter(None, known))}.")
 
     def check(self, out: Path) -> None:
-        """Refuse, before anything is loaded, what makes no sense together.
+        """Check, before anything is loaded, that the options go together.
 
         Raises:
-            UsageError: it does not, or the file for the scores cannot say what was done.
+            UsageError: they do not, or the file for the scores cannot say what was done.
         """
         for wrong, sentence in (
             (
@@ -85,7 +85,7 @@ class Probe:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What is to be printed with every figure of such scores, see `evenreel.types.ScoreNotes`."""
+        """Notes for scores of changed frames, see `evenreel.types.ScoreNotes.uses`."""
         seed = f" (seed {self.seed})"
         if self.one:
             return (f"the {self.one} frame of each clip alone{seed if self.one == 'random' else ''}",)
@@ -103,14 +103,9 @@ class Probe:
         progress: Progress,
         seen: Path | None = None,
     ) -> CorpusFeatures:
-        """The features of a corpus for a matcher, with the frames as the probe wants them.
+        """Load the features of a corpus for a matcher, and change their frames.
 
-        Args:
-            pretrained: the matcher.
-            features: their folder.
-            corpus: whose captions and clips.
-            progress: see `evenreel.checkpoint.load_features_for`.
-            seen: see there.
+        Arguments are those of `evenreel.checkpoint.load_features_for`.
 
         Raises:
             CorpusError: frames of generated clips are to be moved, and there is none.

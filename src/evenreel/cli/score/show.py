@@ -23,15 +23,15 @@ MANY = 10
 
 @dataclass(frozen=True)
 class Scored:
-    """What a file of scores is about.
+    """Contents of a file of scores.
 
     Attributes:
-        captions: how many were scored.
-        clips: with how many.
-        set_aside: clips that were left out.
+        captions: number of captions.
+        clips: number of clips.
+        set_aside: clips that were left out, with the reasons.
         notices: sentences on what a reader should know.
         uses: what went into the scores, see `evenreel.types.ScoreNotes.uses`.
-        use: what is said of each of these.
+        use: words before each of `uses` where it is shown.
     """
 
     captions: int
@@ -43,7 +43,7 @@ class Scored:
 
 
 def check_name(out: Path) -> None:
-    """Refuse a file that scores are not saved as.
+    """Check that scores can be saved as a file of this name.
 
     Raises:
         UsageError: its name ends neither in `.npz` nor in `.npy`.
@@ -53,7 +53,7 @@ def check_name(out: Path) -> None:
 
 
 def check_table(out: Path, scored: Scored) -> None:
-    """Refuse, before hours are spent, a table that cannot be written, and say how large a large one will be.
+    """Check, before hours are spent, that a table can be written, and say how large a large one will be.
 
     Raises:
         OutputError: the disk has no room for it.
@@ -73,7 +73,7 @@ def check_table(out: Path, scored: Scored) -> None:
 
 
 def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
-    """Say what was written."""
+    """Print what was written: captions, clips, what the scores use, and clips that were left out."""
     aside = scored.set_aside
     if as_json:
         result = {"scores": out, "captions": scored.captions, "clips": scored.clips}

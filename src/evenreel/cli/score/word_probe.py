@@ -21,7 +21,7 @@ Share = Annotated[float | None, typer.Option(min=0, max=1)]
 
 @dataclass(frozen=True)
 class WordProbe:
-    """What is done to on-screen words in place of what was done in training; see `WordChanges`.
+    """Changes of on-screen words in place of those in training; see `WordChanges`.
 
     Attributes:
         ocr_ratio: keep this share of the words on screen, 0 to 1; None for that in training.
@@ -40,7 +40,7 @@ class WordProbe:
             raise UsageError(f"--words-unit is {self.words_unit!r}; it must be {', '.join(_UNITS)}.")
 
     def changes(self, trained: WordChanges | None) -> WordChanges | None:
-        """What is done to words, for a matcher that was trained with these changes; None for nothing.
+        """Return the changes of words for a matcher that was trained with others; None for no changes.
 
         Raises:
             UsageError: an option is given that says nothing without another one.
@@ -61,7 +61,7 @@ class WordProbe:
         return changes
 
     def asking(self, pretrained: Pretrained, out: Path) -> Pretrained:
-        """The matcher as if it had been trained with these changes.
+        """Return the matcher as if it had been trained with these changes.
 
         Raises:
             UsageError: it reads no words on screen; the file for the scores cannot say what was done; or an option says
@@ -80,7 +80,7 @@ class WordProbe:
         return replace(pretrained, about=about)
 
     def notices(self, pretrained: Pretrained) -> tuple[str, ...]:
-        """Sentences on what was done to words, and that a matcher was trained on others."""
+        """List sentences on how words are changed, and that the matcher was trained with other changes."""
         from evenreel.features.word_changes import WordChanges
 
         trained = pretrained.about.inputs.word_changes or WordChanges()

@@ -32,8 +32,8 @@ class WordOptions:
         words: words on screen that bm25 looks for: corpus or ocr; None for those of the last run.
         by: what bm25 compares: words, or trigrams, which survive misread letters and are the way for scripts without
             spaces, such as Chinese; None for words.
-        rule: of which features, as `evenreel features --rule` has it; None for the last run's.
-        probe: which of them are left out or misread.
+        rule: sampling rule of the features, as `evenreel features --rule` has it; None for the last run's.
+        probe: changes of the words.
     """
 
     words: str | None = None
@@ -50,7 +50,7 @@ class WordOptions:
         """Refuse options of words for a matcher, and those of frames and models for words.
 
         Raises:
-            UsageError: one is given.
+            UsageError: an option of the other kind is given.
         """
         if not asks_bm25(checkpoint):
             if self.words or self.by:
@@ -70,18 +70,18 @@ class WordOptions:
 
 
 def asks_bm25(checkpoint: str) -> bool:
-    """Whether words are to be scored: no folder is called so."""
+    """Check whether bm25 is meant, and not a folder of this name."""
     return checkpoint == BM25 and not Path(checkpoint).exists()
 
 
 def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions) -> Scored:
-    """Score captions with what is written in clips.
+    """Score captions by BM25 with what is written in clips, and write the scores.
 
     Args:
-        corpus: the part of it that is scored.
-        features: their folder.
-        out: the file.
-        options: which words.
+        corpus: captions and clips to score.
+        features: folder of their features.
+        out: file for the scores.
+        options: words that are looked for, and how they are compared.
 
     Raises:
         FeaturesError: nobody read what is written in the clips; a clip has no features; a file is damaged.

@@ -34,13 +34,13 @@ _VALIDATION = "validation/"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run that is over.
+    """A finished training run.
 
     Attributes:
-        folder: of the run.
-        loaded: what it learned from.
-        trained: what it made.
-        about: what its checkpoint says of it; None on devices but the first, which write none.
+        folder: folder of the run.
+        loaded: clips and captions that it learned from.
+        trained: the trained matcher, with its figures.
+        about: record of its checkpoint; None on devices but the first, which write no checkpoint.
     """
 
     folder: Path
@@ -53,7 +53,7 @@ def write_results(folder: Path, recipe: Recipe, loaded: LoadedData, trained: Tra
     """Write the checkpoint, the page and the table of what was set aside into the folder of a run.
 
     Returns:
-        What the checkpoint says of itself.
+        The record that the checkpoint keeps of itself.
 
     Raises:
         CheckpointError: the checkpoint cannot be written.
@@ -74,14 +74,14 @@ def write_results(folder: Path, recipe: Recipe, loaded: LoadedData, trained: Tra
 
 
 def validation_figures(trained: TrainedModel) -> dict[str, float]:
-    """What was measured on the validation split at the step of the weights."""
+    """Return the figures of the validation split, by metric, at the step of the weights."""
     return {
         name.removeprefix(_VALIDATION): value for name, value in trained.figures.items() if name.startswith(_VALIDATION)
     }
 
 
 def clips_note(loaded: LoadedData, trained: TrainedModel) -> tuple[str, ...]:
-    """Sentences on the clips that were learned from: what was left out of them, and how they were divided."""
+    """List sentences on the training clips: what was left out of them, and how they were divided."""
     left_out = () if loaded.trimmed is None else (loaded.trimmed.sentence,)
     if trained.members:
         strata = tuple(f"Member {one.number} learned from {one}." for one in trained.strata)
@@ -136,7 +136,7 @@ def _about(recipe: Recipe, loaded: LoadedData, trained: TrainedModel) -> About:
 
 
 def inputs_of(recipe: Recipe, loaded: LoadedData) -> Inputs:
-    """What the matcher was given at most, which is what it can be given later."""
+    """Return the greatest inputs that the matcher was trained on, which are what it can be given later."""
     examples = loaded.material.examples
     if isinstance(examples, FeatureExamples):
         most_frames = int(row_lengths(examples.video_features.frame_mask).max())

@@ -21,12 +21,7 @@ MANY = 10
 
 
 def show_training(run: FinishedRun, as_json: bool) -> None:
-    """Print how a run ended.
-
-    Args:
-        run: that is over.
-        as_json: for a program and not for a person.
-    """
+    """Print how a run ended, for a person or as JSON."""
     if as_json:
         print_json(_result(run))
         return
@@ -37,14 +32,7 @@ def show_training(run: FinishedRun, as_json: bool) -> None:
 
 
 def show_tower_members(folder: Path, recipe: Recipe, members: Sequence[FinishedRun], as_json: bool) -> None:
-    """Print how members with an encoder each ended, and the commands that search with all of them.
-
-    Args:
-        folder: of the whole.
-        recipe: with members.
-        members: the runs, in their order.
-        as_json: for a program and not for a person.
-    """
+    """Print how the runs of members with an encoder each ended, and the commands that search with all of them."""
     weights = score_weights(recipe, [run.trained for run in members])
     if as_json:
         told = [{**_result(run), "weight": weight} for run, weight in zip(members, weights, strict=True)]
