@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenreel.matchers import MATCHERS
+from scripts.readme_matchers import PAGE, README, with_matchers
 from tests.each import check_each
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -93,7 +94,8 @@ def test_every_install_that_is_told_of_takes_the_tested_versions() -> None:
     assert all("-c constraints.txt" in line for line in told)
 
 
-def test_the_readme_lists_every_matcher() -> None:
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+def test_the_readme_lists_every_matcher_as_the_page_on_matchers_does() -> None:
+    readme = README.read_text(encoding="utf-8")
+    assert readme == with_matchers(readme, PAGE.read_text(encoding="utf-8")), "run python scripts/readme_matchers.py"
     section = readme.split("## Train")[1].split("## What there is")[0]
     assert sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == sorted(MATCHERS)
