@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,20 +53,6 @@ class OrderedRows:
         if self.distinct:
             return np.asarray((before[:, :-1] + before[:, 1:]) / 2)
         return np.asarray((_take_rows(before, self.start) + _take_rows(before, self.end)) / 2)
-
-    def among_first(self, placed: Flags, depths: Sequence[int]) -> Column:
-        """(b, V) marks of places -> (K, b), of each of K depths, how many of the best are marked.
-
-        It is the mean over all orders of equals. Minus infinity is never among the best, see `shown`.
-        """
-        before, rows = _counts_before(placed), np.arange(len(self.order))
-        found = np.zeros((len(depths), len(rows)))
-        for number, depth in enumerate(depths):
-            lowest = np.minimum(self.order.shape[1] - self.shown(depth), self.order.shape[1] - 1)
-            start, end = self.start[rows, lowest], self.end[rows, lowest]
-            above, run = before[:, -1] - before[rows, end], before[rows, end] - before[rows, start]
-            found[number] = np.where(self.shown(depth) > 0, above + run * (end - lowest) / (end - start), 0.0)
-        return found
 
     def first(self, depth: int) -> tuple[NDArray[np.intp], Column]:
         """(b, W) columns that may be among the `depth` best, and the share of all orders of equals in which each is.

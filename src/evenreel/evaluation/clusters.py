@@ -94,7 +94,7 @@ def clusters_of(corpus: Corpus, cluster: str = AUTO) -> Clusters:
         CorpusError: there is no such column, no column has the video of a clip, or captions of a clip differ.
     """
     clips = corpus.clips["clip_id"].to_list()
-    video = next((name for name in VIDEO_COLUMNS if _filled(corpus, name)), None)
+    video = next((name for name in VIDEO_COLUMNS if name in corpus.clips.columns and any(_values(corpus, name))), None)
     if cluster == CLIP or (cluster == AUTO and video is None):
         return Clusters({clip: place for place, clip in enumerate(sorted(clips))}, _PLURALS[CLIP], len(clips))
     if cluster == VIDEO and video is None:
@@ -111,10 +111,6 @@ def clusters_of(corpus: Corpus, cluster: str = AUTO) -> Clusters:
         word = _PLURALS[CLIP]
     found = {clip: number[one] for clip, one in named.items()}
     return Clusters(found, word, len(clips), column, values.count(""), cluster == AUTO)
-
-
-def _filled(corpus: Corpus, column: str) -> bool:
-    return column in corpus.clips.columns and any(_values(corpus, column))
 
 
 def _values(corpus: Corpus, column: str) -> list[str]:

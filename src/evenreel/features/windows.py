@@ -155,13 +155,6 @@ def where_empty(said: Sequence[WindowText], sentence: str) -> tuple[WindowText, 
     return tuple(one if one.text else WindowText(sentence, 1.0) for one in said)
 
 
-def sampled_texts(
-    tracks: Sequence[TextTrack], sampled: Sampled, count: int, fits: Fits, *, exact: bool = False
-) -> tuple[str, ...]:
-    """Make the O on-screen sentences of a clip with at least one frame; arguments as in `written`."""
-    return tuple(one.text for one in written(tracks, sampled, count, fits, exact=exact))
-
-
 def read_confidence(
     tracks: Sequence[TextTrack], sampled: Sampled, texts: Sequence[str], *, exact: bool = False
 ) -> NDArray[np.float32]:

@@ -58,7 +58,7 @@ def _entities(tokens: Tagged) -> Iterator[Phrase]:
         while last > start and tokens[last - 1].part != "noun":
             last -= 1
         if last > start:
-            yield Phrase("entity", _base(tokens[start:last]), tokens[last - 1].lemma, start, last)
+            yield Phrase("entity", base_form(tokens[start:last]), tokens[last - 1].lemma, start, last)
         start = stop + 1
 
 
@@ -125,6 +125,6 @@ def _helps_another(tokens: Tagged, place: int) -> bool:
     return after < len(tokens) and tokens[after].part == "verb"
 
 
-def _base(tokens: Sequence[Token]) -> str:
-    """Lemma of the last word; the others as they are, in small letters."""
+def base_form(tokens: Sequence[Token]) -> str:
+    """Return the lemma of the last word; the others as they are, in small letters."""
     return " ".join([*(token.text.lower() for token in tokens[:-1]), tokens[-1].lemma])

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from evenreel.errors import UsageError
 from evenreel.language.lemmatiser import lemma_of
-from evenreel.language.noun_phrases import Phrase, phrases, with_opener
+from evenreel.language.noun_phrases import Phrase, base_form, phrases, with_opener
 from evenreel.language.role_pieces import is_word, words_of
 from evenreel.language.synonyms import (
     NO_SYNONYMS,
@@ -154,10 +154,10 @@ def _entity_forms(tokens: Tagged, entity: Phrase, settings: MiningSettings) -> l
 def _shorter(words: Sequence[Token], known: Mapping[str, str]) -> list[str]:
     """A noun phrase, and what is left of it without its first modifier, then without its second; synonyms as one."""
     nouns = _nouns_from(words)
-    modifiers, thing = [token.text.lower() for token in words[:nouns]], _base(words[nouns:])
+    modifiers, thing = [token.text.lower() for token in words[:nouns]], base_form(words[nouns:])
     forms: list[str] = []
     for start in range(nouns + 1):
-        whole = _base(words[start:])
+        whole = base_form(words[start:])
         if whole in _compounds():  # a hot dog is no dog
             return [*forms, known.get(whole, whole)]
         forms.append(" ".join([*modifiers[start:], known.get(thing, thing)]))
@@ -179,10 +179,6 @@ def _nouns_from(words: Sequence[Token]) -> int:
     while first > 0 and words[first - 1].part == "noun":
         first -= 1
     return first
-
-
-def _base(words: Sequence[Token]) -> str:
-    return " ".join([*(token.text.lower() for token in words[:-1]), words[-1].lemma])
 
 
 def _chosen(forms: Sequence[str], which: Forms) -> Sequence[str]:

@@ -74,6 +74,15 @@ class NoMap(nn.Module):
         return vectors
 
 
+def identity(dimension: int, *, bias: bool = True) -> nn.Linear:
+    """Return a linear map (D) -> (D) that begins as the identity."""
+    linear = nn.Linear(dimension, dimension, bias)
+    nn.init.eye_(linear.weight)
+    if bias:
+        nn.init.zeros_(linear.bias)
+    return linear
+
+
 def _map(dimension: int, settings: AdapterSettings) -> nn.Module:
     return NoMap() if settings.kind == "none" else ResidualMap(dimension, settings)
 

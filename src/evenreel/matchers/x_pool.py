@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.losses import info_nce
+from evenreel.matchers.adapter import identity
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
 from evenreel.matchers.matcher import Limits
@@ -48,9 +49,9 @@ class TextConditionedPooling(nn.Module):
         super().__init__()
         self.scale = math.sqrt(dimension)
         self.norm_inputs = nn.LayerNorm(dimension)
-        self.to_query, self.to_key, self.to_value, self.to_output = (_identity(dimension) for _ in range(4))
+        self.to_query, self.to_key, self.to_value, self.to_output = (identity(dimension) for _ in range(4))
         self.norm_pooled = nn.LayerNorm(dimension)
-        self.linear = _identity(dimension)
+        self.linear = identity(dimension)
         self.dropout = nn.Dropout(dropout)
         self.norm_output = nn.LayerNorm(dimension)
 
@@ -144,13 +145,6 @@ class XPool(nn.Module):
         pooled = F.normalize(self.pooling(sentence, frames, batch.video.frame_mask), dim=-1)
         scores = torch.einsum("qd,qvd->qv", sentence, pooled)
         return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
-
-
-def _identity(dimension: int) -> nn.Linear:
-    linear = nn.Linear(dimension, dimension)
-    nn.init.eye_(linear.weight)
-    nn.init.zeros_(linear.bias)
-    return linear
 
 
 def _after(common: Tensor, rows: Tensor) -> Tensor:

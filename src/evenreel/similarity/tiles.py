@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from evenreel.arrays import slices
 from evenreel.errors import UsageError
@@ -104,7 +104,7 @@ class MatcherScores:
                 text = move(take_rows(self._text, rows), device)
                 for columns in slices(videos.stop, self._tile[1], videos.start):
                     video = move(take_rows(self._video, columns), device)
-                    tile = _array(self._scorer.score(text, video))
+                    tile = self._scorer.score(text, video).float().cpu().numpy()
                     scores[_place(rows, captions), _place(columns, videos)] = tile
         return scores
 
@@ -190,7 +190,3 @@ def _length(rows: slice) -> int:
 
 def _place(piece: slice, whole: slice) -> slice:
     return slice(piece.start - whole.start, piece.stop - whole.start)
-
-
-def _array(scores: Tensor) -> FloatArray:
-    return scores.float().cpu().numpy()

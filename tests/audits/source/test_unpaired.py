@@ -335,4 +335,3 @@ def test_whole_numbers_are_scores_too() -> None:
     ordered = OrderedRows.of(np.array([[3, 1, 3, 0]], dtype=np.uint8))
     marks = ordered.placed(np.array([True, False, True, False]))
     assert ordered.beaten(~marks)[0].tolist() == [0.5, 1.5, 2.0, 2.0]
-    assert ordered.among_first(marks, [1, 2, 3]).ravel().tolist() == [1.0, 2.0, 2.0]

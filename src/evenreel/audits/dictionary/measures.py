@@ -174,7 +174,9 @@ def _measure_kind(
     settings: AuditSettings,
 ) -> KindMeasures:
     phrases = dictionary.entities if kind == "entity" else dictionary.activities
-    named = None if captions is None else [_of_kind(one, kind) for one in captions.named]
+    named = None
+    if captions is not None:
+        named = [one.entities if kind == "entity" else one.activities for one in captions.named]
     place = _spellings(kind, phrases)
     pairs = None if named is None else _pairs(named, place, len(phrases))
     coverage = () if captions is None or named is None else tuple(_coverages(captions.splits, named, place.keys()))
@@ -186,10 +188,6 @@ def _measure_kind(
     if captions is not None and pairs is not None:
         gains = _gains(_said_of_clips(pairs, captions.clip_ids, chosen.top.clip_ids), got, chosen, kind, settings)
     return KindMeasures(kind, phrases, coverage, mentions, got.shape[0], _sums(got), gains)
-
-
-def _of_kind(one: Elements, kind: Kind) -> tuple[str, ...]:
-    return one.entities if kind == "entity" else one.activities
 
 
 def _spellings(kind: Kind, phrases: Sequence[str]) -> dict[str, int]:

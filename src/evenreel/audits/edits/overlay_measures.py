@@ -122,7 +122,7 @@ def measure_overlay(
         shifts |= {(whose, edit): shift for edit, shift in found.items()}
         unknown[whose] = int(np.isnan([one.distance for one in some.values()]).any(axis=0).sum())
     return OverlayMeasures(
-        own, pairs, {edit: _share(one) for edit, one in standings.items()}, shifts, unknown,
+        own, pairs, {edit: float(_figures(one)["first"].mean()) for edit, one in standings.items()}, shifts, unknown,
         _effect(own.main[0], _unit(unknown), shifts, standings, distractors), len(np.unique(distractors)),
     )  # fmt: skip
 
@@ -177,10 +177,6 @@ def _figures(one: Standings) -> dict[str, Column]:
     hits = one.hits
     place = expected_rank(hits.above, hits.others, hits.relevant)
     return dict(zip(_UNITS, (one.distance, place, 100 * hits.chance(1)), strict=True))
-
-
-def _share(one: Standings) -> float:
-    return float(_figures(one)["first"].mean())
 
 
 def _shifts(

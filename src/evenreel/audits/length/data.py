@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -274,14 +274,10 @@ def _caption_clips(scores: ScoreBlocks, ranked: Corpus) -> NDArray[np.int64]:
 def _rate(ranked: Corpus) -> float:
     """Frames a second that most ranked clips are counted in."""
     named = [
-        pl.col(name).cast(pl.Float64, strict=False) for name in ("annotated_fps", "fps") if name in _columns(ranked)
+        pl.col(name).cast(pl.Float64, strict=False) for name in ("annotated_fps", "fps") if name in ranked.clips.columns
     ]
     rates = ranked.clips.select(pl.coalesce(named)).to_series().drop_nulls()
     return float(rates.mode().sort()[0]) if len(rates) else _FPS
-
-
-def _columns(corpus: Corpus) -> Sequence[str]:
-    return corpus.clips.columns
 
 
 def _rounding(both: Corpus) -> float:

@@ -238,7 +238,8 @@ def _failure_table(measured: LengthMeasures, failures: Failures) -> AuditTable:
 def _suspect_table(measured: LengthMeasures, failures: Failures) -> AuditTable:
     first = measured.first.means[measured.first.main]
     words = _words(measured.data)
-    order = failures.suspected[np.argsort(-_gap(measured)[failures.suspected], kind="stable")]
+    gap = np.abs(measured.test_mean - measured.train_mean)
+    order = failures.suspected[np.argsort(-gap[failures.suspected], kind="stable")]
     rows = [
         (words[row], _class_name(measured, int(row)), float(measured.first.rank[row]), float(measured.train_mean[row]),
          float(measured.test_mean[row]), float(first[row]))
@@ -315,10 +316,6 @@ def _words(data: LengthData) -> Sequence[str]:
 def _class_name(measured: LengthMeasures, caption: int) -> str:
     held = measured.data.classes
     return "" if held is None else held.names[int(measured.data.caption_class[caption])]
-
-
-def _gap(measured: LengthMeasures) -> NDArray[np.float64]:
-    return np.abs(measured.test_mean - measured.train_mean)
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -6,6 +6,8 @@ the test: Dixon and Mood 1946 (sign test).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import bdtr
 
@@ -21,16 +23,12 @@ from evenreel.evaluation.stats import numbered
 
 def share_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
     """The mean of (Q,) percentages, of those that are known (not NaN), within 0 to 100; at least one is known."""
-    mean = GroupedMean.of(values, groups)
-    return interval_of_share(mean, settings.confidence) if settings.resamples else Interval(mean.value)
+    return _interval(interval_of_share, values, groups, settings)
 
 
 def mean_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
     """The mean of (Q,) values, of those that are known (not NaN), with Student's interval; NaN where none is."""
-    if np.isnan(values).all():
-        return Interval(float("nan"))
-    mean = GroupedMean.of(values, groups)
-    return interval_of_mean(mean, settings.confidence) if settings.resamples else Interval(mean.value)
+    return _interval(interval_of_mean, values, groups, settings)
 
 
 def hits_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
@@ -38,10 +36,16 @@ def hits_interval(values: Column, groups: Indices, settings: AuditSettings) -> I
 
     The interval is `evenreel.evaluation.intervals.hits_interval`.
     """
+    return _interval(interval_of_hits, values, groups, settings)
+
+
+def _interval(
+    interval_of: Callable[[GroupedMean, float], Interval], values: Column, groups: Indices, settings: AuditSettings
+) -> Interval:
     if np.isnan(values).all():
         return Interval(float("nan"))
     mean = GroupedMean.of(values, groups)
-    return interval_of_hits(mean, settings.confidence) if settings.resamples else Interval(mean.value)
+    return interval_of(mean, settings.confidence) if settings.resamples else Interval(mean.value)
 
 
 def ratio_intervals(above: Column, below: Column, groups: Indices, settings: AuditSettings) -> list[Interval]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import FeaturesError, MediaError
-from evenreel.features.clips import CorpusClip, clips_of
+from evenreel.features.clips import clips_of
 from evenreel.features.folder import remove_leftovers, store
 from evenreel.features.lock import writer_lock
 from evenreel.features.manifest import MANIFEST, FeatureSet, FeatureStream, Manifest, manifest_beside, put_manifest
@@ -90,7 +90,9 @@ def store_features(
         computed=len(index.clips),
         frames=sum(rows.frames for rows in index.clips.values()),
         set_aside=[
-            SetAside(clip.clip_id, clip.path, *index.aside[clip.clip_id]) for clip in _clips_aside(corpus, index)
+            SetAside(clip.clip_id, clip.path, *index.aside[clip.clip_id])
+            for clip in clips_of(corpus)
+            if clip.clip_id in index.aside
         ],
         seconds=time.monotonic() - started,
     )
@@ -307,7 +309,3 @@ def _commit(folder: Path, manifest: Manifest, index: StoredIndex) -> None:
     for name in MATRICES:
         if name != index.matrix:
             (folder / name).unlink(missing_ok=True)
-
-
-def _clips_aside(corpus: Corpus, index: StoredIndex) -> Iterator[CorpusClip]:
-    return (clip for clip in clips_of(corpus) if clip.clip_id in index.aside)

@@ -98,14 +98,13 @@ def unreadable_parts(library: Path, connection: sqlite3.Connection) -> list[str]
     there = _names(connection)
     return [
         *(["its header does not say how it is to be written"] if header[18] not in {1, 2} else []),
-        *(text for text in _integrity_messages(connection) if "FTS5 table" not in text),
+        *(
+            text
+            for (text,) in connection.execute("PRAGMA integrity_check(5)")
+            if text != "ok" and "FTS5 table" not in text
+        ),
         *(f"its table {name} is not what was laid down" for name in schema.differences(connection) if name in there),
     ]
-
-
-def _integrity_messages(connection: sqlite3.Connection) -> list[str]:
-    """What SQLite's own check finds wrong; empty for a sound catalog."""
-    return [text for (text,) in connection.execute("PRAGMA integrity_check(5)") if text != "ok"]
 
 
 def broken_metadata(connection: sqlite3.Connection) -> list[str | bytes]:

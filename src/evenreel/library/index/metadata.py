@@ -127,7 +127,7 @@ def read_table(table: Path) -> dict[str, Metadata]:
             twice.
     """
     rows = _rows(table)
-    column = _path_column(rows)
+    column = next((name for name in PATH_COLUMNS if name in rows[0]), None)
     if column is None:
         raise NoPathsError(
             f"The metadata table {table} has no column with the videos' paths; name it one of: "
@@ -146,10 +146,6 @@ def read_table(table: Path) -> dict[str, Metadata]:
             raise UsageError(f"Row {number} of the metadata table {table} names {name} a second time; keep one row.")
         known[path] = {key: _plain(value) for key, value in row.items() if key != column and value is not None}
     return known
-
-
-def _path_column(rows: list[dict[str, object]]) -> str | None:
-    return next((name for name in PATH_COLUMNS if name in rows[0]), None)
 
 
 def _rows(table: Path) -> list[dict[str, object]]:

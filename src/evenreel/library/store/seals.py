@@ -149,7 +149,10 @@ def _part_column(table: str) -> int | None:
 def broken(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> list[tuple[str, str]]:
     """Return the parts with damaged rows: changed, gone or added; none for a catalog without seals."""
     written = stored(connection, scopes)
-    return [] if written is None else sorted(_different(written, computed(connection, scopes)))
+    if written is None:
+        return []
+    found = computed(connection, scopes)
+    return sorted(key for key in written.keys() | found.keys() if written.get(key, 0) != found.get(key, 0))
 
 
 def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
@@ -219,10 +222,6 @@ def seal_entries(connection: sqlite3.Connection, entries: Mapping[str, str]) -> 
             " ON CONFLICT (scope, part) DO UPDATE SET total = excluded.total WHERE total IS NOT excluded.total",
             [(key, row_checksum("meta", key, value)) for key, value in entries.items()],
         )
-
-
-def _different(written: Totals, found: Totals) -> Iterator[tuple[str, str]]:
-    return (key for key in written.keys() | found.keys() if written.get(key, 0) != found.get(key, 0))
 
 
 def _sealed() -> Iterator[str]:

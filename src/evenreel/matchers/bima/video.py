@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from evenreel.errors import UsageError
 from evenreel.features.sealed import unseal
+from evenreel.matchers.adapter import identity
 from evenreel.similarity.scene_elements import Selected, aggregate, select
 
 KINDS = ("entities", "activities")
@@ -66,7 +67,7 @@ class SceneElements(nn.Module):
         super().__init__()
         self.settings = settings
         self.scale = math.sqrt(dimension)
-        self.query, self.key, self.value = (_identity(dimension) for _ in range(3))
+        self.query, self.key, self.value = (identity(dimension) for _ in range(3))
         if settings.residual:
             nn.init.zeros_(self.value.weight)
         self.frame_norm, self.element_norm = (
@@ -138,10 +139,3 @@ class SceneElements(nn.Module):
         """(V, T, k)."""
         weights: Tensor = (self.query(frames) @ self.key(elements).mT / self.scale).softmax(-1)
         return weights
-
-
-def _identity(dimension: int) -> nn.Linear:
-    layer = nn.Linear(dimension, dimension)
-    nn.init.eye_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer

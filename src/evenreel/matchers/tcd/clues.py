@@ -12,18 +12,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from evenreel.matchers.adapter import identity
 from evenreel.settings_checks import check_heads
 from evenreel.similarity.clues import RowTerms, RowWeights, by_head, every_row, products, row_logits, summed, taken
 from evenreel.similarity.pooling import masked_softmax
 
 CLUE_STD = 0.02
-
-
-def identity(dimension: int) -> nn.Linear:
-    """Return a linear map that begins as the identity."""
-    linear = nn.Linear(dimension, dimension, bias=False)
-    nn.init.eye_(linear.weight)
-    return linear
 
 
 def through(linear: nn.Linear, rows: RowTerms) -> RowTerms:
@@ -42,7 +36,7 @@ class CoAttention(nn.Module):
 
     def __init__(self, dimension: int, *, norm: bool) -> None:
         super().__init__()
-        self.query, self.key, self.value = (identity(dimension) for _ in range(3))
+        self.query, self.key, self.value = (identity(dimension, bias=False) for _ in range(3))
         self.norm_query = nn.LayerNorm(dimension) if norm else None
         self.norm_key = nn.LayerNorm(dimension) if norm else None
         self._root = math.sqrt(dimension)
@@ -74,14 +68,7 @@ class AttentionMaps(nn.Module):
         super().__init__()
         check_heads(dimension, heads)
         self.heads, self.root = heads, math.sqrt(dimension // heads)
-        self.query, self.key, self.value, self.output = (identity(dimension) for _ in range(4))
-
-
-class TypedRows(NamedTuple):
-    """Rows of a modality, and their type embeddings (1, D) or (l, D) behind the same map, not weighed by captions."""
-
-    rows: RowTerms
-    types: Tensor
+        self.query, self.key, self.value, self.output = (identity(dimension, bias=False) for _ in range(4))
 
 
 class SelfAttended(NamedTuple):
