@@ -1,20 +1,31 @@
-"""The rounds of `scripts.kill_resume` with stub models, which need no torch: indexing is killed, not loading."""
+"""The rounds of `scripts.kill_resume` with stub models, which need no torch: indexing is killed, not loading.
+
+Readers are forked by a server that is there before the first indexer: starting Python anew for each takes longer than
+what they read.
+"""
 
 from __future__ import annotations
 
 import sys
 from functools import partial
+from multiprocessing import forkserver
 
 import evenreel.encoders
 from evenreel.library.index import ingest
+from evenreel.media import workers
 from scripts import kill_resume
 from tests.features.pixel_encoder import PixelEncoder
+from tests.forked import FORKED_SUBPROCESS, READING, context
 
 
 def main() -> int:
     evenreel.encoders.load_encoder = lambda *_, **__: PixelEncoder()  # type: ignore[assignment]
     ingest.IndexJob = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")  # type: ignore[misc,assignment]
     kill_resume._import_everything = lambda: None
+    workers.subprocess = FORKED_SUBPROCESS  # type: ignore[attr-defined]
+    context.set_forkserver_preload(READING)
+    forkserver.ensure_running()
+    forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined] # an indexer is not its parent
     return kill_resume.main()
 
 
