@@ -147,12 +147,6 @@ def real_library(real_clips: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return folder / "library"
 
 
-def _served(library: Path) -> Iterator[str]:
-    with running(library) as (_, port):
-        wait_for(port, "/api/health", "model", {"ready"})
-        yield f"http://127.0.0.1:{port}"
-
-
 @contextlib.contextmanager
 def serving_here(library: Path, settings: ServeSettings) -> Iterator[int]:
     """Port of a server in a thread of this process, which has the imports of a model behind it; its model is loaded."""
@@ -182,14 +176,17 @@ def serving_here(library: Path, settings: ServeSettings) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def real_site(real_library: Path) -> Iterator[str]:
-    """Address of a server of the real clips."""
-    yield from _served(real_library)
+    """Address of a server of the real clips, a process of its own."""
+    with running(real_library) as (_, port):
+        wait_for(port, "/api/health", "model", {"ready"})
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="module")
 def rendered_site(served: Served) -> Iterator[str]:
-    """Address of a server of the rendered videos."""
-    yield from _served(served.library)
+    """Address of a server of the rendered videos, in this process: that of the real clips is one of its own."""
+    with serving_here(served.library, served.settings) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="module")
