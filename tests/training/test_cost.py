@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -204,9 +202,8 @@ def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command(recipe_file: Path) -> None:
-    command = [sys.executable, "-m", "evenreel", "cost", str(recipe_file)]
     shape = ["--dimension", "16", "--batch", "6", "--frames", "3", "--words", "12"]
-    done = subprocess.run([*command, *shape], check=False, capture_output=True, text=True)
+    done = run_here("cost", recipe_file, *shape, environment={})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("wti, counted on 6 captions of 12 words and 6 clips of 3 frames of 16 numbers\n")
     assert "apart: 0 numbers.\nOnly training has 2 parameters more, such as" in done.stdout

@@ -31,6 +31,7 @@ from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
 from tests.training.loop.test_run import figures_of, weights_of
 from tests.training.small_material import small_examples, small_recipe
+from tests.training.train_once import CONTEXT
 
 RULE = "3 midpoints"
 
@@ -211,9 +212,10 @@ def test_a_pattern_that_fits_nothing(corpus_folder: Path, clip_folder: Path) -> 
 
 
 def test_a_clip_that_vanishes_from_a_process_that_decodes(
-    tmp_path: Path, corpus_folder: Path, clip_folder: Path
+    tmp_path: Path, corpus_folder: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run ends with its sentence, goes on when it is back, and ends as one without processes or trouble."""
+    monkeypatch.setattr("torch.utils.data.dataloader.multiprocessing.get_context", lambda method: CONTEXT)
     recipe = end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop"}, records={"save_every_steps": 1})
     loaded = load_material(recipe)
     whole = replace(loaded.material, validation=None)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from multiprocessing.process import BaseProcess
+from multiprocessing import context, forkserver, popen_forkserver
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 from evenreel.cli import main
 from evenreel.training.loop.run import RunHooks, train
+from tests.forked import ForkedWorker
 from tests.training.small_material import recall_at_1, small_material, small_recipe
 
 PRELOADED = [
@@ -22,15 +23,41 @@ PRELOADED = [
     "evenreel.training.data.material",
     "evenreel.evaluation",
     "evenreel.checkpoint",
+    "jsonargparse",
+    "omegaconf",
 ]
 """What every process would otherwise import for itself."""
 
+SERVER = forkserver.ForkServer()
+"""That of other tests has read videos and loaded no torch, and a process of Python knows but one."""
+SERVER.set_forkserver_preload(PRELOADED)
 
-def start(work: Callable[..., None], *arguments: Any) -> BaseProcess:
+
+class TrainingPopen(popen_forkserver.Popen):
+    """A process that is forked by that server."""
+
+    def _launch(self, process: context.ForkServerProcess) -> None:
+        with ForkedWorker.lock, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(forkserver, "connect_to_new_process", SERVER.connect_to_new_process)
+            super()._launch(process)  # type: ignore[misc]
+
+
+class TrainingProcess(context.ForkServerProcess):
+    @staticmethod
+    def _Popen(process: context.ForkServerProcess) -> TrainingPopen:  # type: ignore[override]
+        return TrainingPopen(process)
+
+
+class TrainingContext(context.ForkServerContext):
+    Process = TrainingProcess  # type: ignore[assignment]
+
+
+CONTEXT = TrainingContext()
+
+
+def start(work: Callable[..., None], *arguments: Any) -> TrainingProcess:
     """Begin some work in a fresh process, forked from one that has imported this module and done nothing else."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    process = context.Process(target=work, args=arguments)
+    process = TrainingProcess(target=work, args=arguments)
     process.start()
     return process
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,7 +37,7 @@ from tests.training.small_material import (
     small_recipe,
     tower_material,
 )
-from tests.training.train_once import PRELOADED, start
+from tests.training.train_once import CONTEXT, start
 
 CLIPS = 32
 FRAMES = np.array([*range(10, 34), *range(100, 108)], np.float64)[np.random.default_rng(1).permutation(CLIPS)]
@@ -378,9 +377,7 @@ def metrics(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that have their imports behind them."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    monkeypatch.setattr(processes, "CONTEXT", context)
+    monkeypatch.setattr(processes, "CONTEXT", CONTEXT)
 
 
 def test_members_at_once_end_as_those_in_sequence(tmp_path: Path, forked: None) -> None:

@@ -97,14 +97,13 @@ def _distinct(widths: NDArray[np.int64], clips: int, generator: np.random.Genera
     for number in again.tolist():
         own = slice(starts[number], starts[number] + widths[number])
         columns[own] = generator.choice(clips, widths[number], replace=False)
-    while len(again := _repeating(owner, columns)):
+    while len(again := _repeating(owner, columns, clips)):
         mine = np.isin(owner, again)
         columns[mine] = generator.integers(0, clips, int(mine.sum()))
     return columns
 
 
-def _repeating(owner: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.intp]:
+def _repeating(owner: NDArray[np.intp], columns: NDArray[np.intp], clips: int) -> NDArray[np.intp]:
     """Sets that have a column twice."""
-    order = np.lexsort((columns, owner))
-    twice = (np.diff(owner[order]) == 0) & (np.diff(columns[order]) == 0)
-    return np.unique(owner[order][1:][twice])
+    cells = np.sort(owner * clips + columns)
+    return np.unique(cells[1:][np.diff(cells) == 0] // clips)
