@@ -4,7 +4,7 @@ A study is registered in the `studies` module of its paper: its function, what i
 is on disk, the record the function is given, and the reader between them) and the class of its settings, whose fields
 are its options on the command line; what it asks and reproduces, and what its readers have to know, is in `words`.
 `registry.run_study` makes one: `engine.variants` are its rows, `engine.trainings` trains them,
-`engine.training_tables` measures and compares them.
+`engine.training_tables` measures each with each seed, and `engine.seeds` has their means and changes.
 """
 
 import lazy_loader

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenreel.evaluation import Interval
 from evenreel.matchers import build_matcher
 from evenreel.papers.bima.measures import ENDS, MAIN, T2V
 from evenreel.papers.bima.variants import BIMA, CLIP4CLIP, compared_with_others
-from evenreel.papers.engine.findings import Findings, beside, effect_of
+from evenreel.papers.engine.findings import Findings, beside, delta_bars, effect_of
 from evenreel.papers.engine.inputs import TransferInputs
 from evenreel.papers.engine.material import CorpusPart, with_streams
 from evenreel.papers.engine.recalls import recall_figures
@@ -28,9 +26,6 @@ from evenreel.papers.engine.variants import BASELINE
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 NOTHING = "nothing"
 """What the towers as they are have learned from, to a study."""
@@ -67,6 +62,7 @@ def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progr
         f"{beside(changes[BIMA][name, MAIN], BASELINE)}"
         for name in parts
     )
+    bars = {row: {name: figures[name, MAIN] for name in parts} for row, figures in changes.items()}
     return Findings(
         f"Learned from {own}: {'; '.join(told)}.",
         effect_of(effect, f"Mean change of {MAIN} on corpora not learned from: {BIMA} less {BASELINE}"),
@@ -92,7 +88,7 @@ def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progr
             ),
             _galleries(parts),
         ),
-        (AuditFigure(f"Change of {MAIN} beside {BASELINE}", partial(_bars, changes, list(parts))),),
+        (AuditFigure(f"Change of {MAIN} beside {BASELINE}", partial(delta_bars, bars, f"change of {MAIN}, points")),),
         (*few_seeds(settings), *runs.notices),
         (
             paragraph("bima", "Measures"),
@@ -130,10 +126,3 @@ def _galleries(parts: Mapping[str, CorpusPart]) -> AuditTable:
         for name, part in parts.items()
     )
     return AuditTable("What is searched", ("searched", "captions", "clips", "R@1 by chance, %"), rows)
-
-
-def _bars(changes: Mapping[str, Mapping[Place, Interval]], places: Sequence[str]) -> go.Figure:
-    from evenreel.report.result.figures import deltas_by_group
-
-    bars = {row: {name: figures[name, MAIN] for name in places} for row, figures in changes.items()}
-    return deltas_by_group(bars, f"change of {MAIN}, points")

@@ -28,10 +28,10 @@ AS_IT_IS = "as it is"
 _FURTHEST = 800.0
 """How far a Normalized Δ can change."""
 
-Variants = Callable[[Model, str, Progress], Iterable[tuple[str, ScoreBlocks]]]
+ScoredVariants = Callable[[Model, str, Progress], Iterable[tuple[str, ScoreBlocks]]]
 """From a model and a group of generated clips to the scores of each variant, by its name."""
 
-Key = tuple[str, str, str]
+VariantKey = tuple[str, str, str]
 """Group of generated clips, model and variant."""
 
 
@@ -44,12 +44,12 @@ class VariantFigures:
         changes: change of the Normalized Δ MixR from the first variant of its model, of the others.
     """
 
-    figures: dict[Key, Figures]
-    changes: dict[Key, Interval]
+    figures: dict[VariantKey, Figures]
+    changes: dict[VariantKey, Interval]
 
 
 def compare_variants(
-    variants: Variants, material: ModelInputs, settings: StudySettings, progress: Progress
+    variants: ScoredVariants, material: ModelInputs, settings: StudySettings, progress: Progress
 ) -> VariantFigures:
     """Measure every variant of every model with every group of generated clips.
 

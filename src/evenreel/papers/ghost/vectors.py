@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +34,15 @@ from evenreel.debias.source.vector import (
 from evenreel.edits.frame_order import FrameOrder, reordered
 from evenreel.evaluation import Interval
 from evenreel.matchers.matcher import Matcher
-from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, interval_cells, shown
+from evenreel.papers.engine.findings import (
+    PREFERENCE,
+    Findings,
+    delta_bars,
+    effect_of,
+    few_pairs,
+    interval_cells,
+    shown,
+)
 from evenreel.papers.engine.fine_tuning import before_training, each_trained
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, one_group
@@ -54,11 +61,8 @@ from evenreel.papers.ghost.measures import (
 )
 from evenreel.papers.ghost.probes import FrameSettings
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.result.record import AuditFigure, AuditTable, Row
 from evenreel.types import ScoreBlocks, VideoFeatures
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 ORIGINAL, DEBIASED, CONTROL = "original", "debiased", "control"
 SIDES: tuple[Source, Source] = ("real", "generated")
@@ -169,7 +173,7 @@ def _study(
     paired, confidence = paired_clips(material, settings), settings.audit.confidence
     alone = replace(settings.audit, resamples=0)
     runs: dict[str, list[Figures]] = {}
-    likeness: dict[tuple[str, str, str], list[Likeness]] = {}
+    likeness: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     notices: dict[str, None] = {}
     for models in trained_models(material, settings, progress):
         sets = {order: encoded(models, paired, order, settings) for order in orders}
@@ -181,6 +185,11 @@ def _study(
     means, rows = kind_means(runs, confidence), seeded(runs, confidence)
     changes = {name: rows.changes(AS_IT_IS, name) for name in runs if name != AS_IT_IS}
     name = f"{NAMES[orders[0]]}: paper"
+    bars = {  # of dot products alone, which the paper has
+        row: {metric: figures["normalized", metric] for metric in (*METRICS, MIX_R)}
+        for row, figures in changes.items()
+        if not row.endswith("cosine")
+    }
     return Findings(
         f"Adding {NAMES[orders[0]]} to real clips, as the printed formula has it, changes {PREFERENCE} on "
         f"{paired.group} by {shown(changes[name][MAIN])}; that of the control, which was never debiased, by "
@@ -191,7 +200,7 @@ def _study(
             _likeness_table(likeness),
             paper_table(f"Real clips and {paired.group}", ("real clips",), [((one,), means[one]) for one in means]),
         ),
-        (AuditFigure("Change of Normalized Δ by metric", partial(_bars, changes)),),
+        (AuditFigure("Change of Normalized Δ by metric", partial(delta_bars, bars, "change of Normalized Δ, points")),),
         (*notices, *notices_of(means.values())),
         paragraphs("ghost", "Measures", "The p-vector"),
         few=few_pairs(paired.part.corpus, [paired.group]),
@@ -213,27 +222,25 @@ def _variants(
         yield f"{NAMES[order]}: {', '.join(words)}", shifted_scores(captions, real, generated, p, form)
 
 
-class Likeness(NamedTuple):
-    """How alike the moves p_i of one side of the pairs are, see `evenreel.debias.source.vector.Alike`."""
-
-    length: float
-    cosine: float
-    share_along_mean: float
-    between: float
-    """Cosine of the means of real and generated clips."""
-
-
 def _likenesses(
     paired: Paired, sets: Mapping[FrameOrder, Mapping[str, EmbeddingTable]]
-) -> Iterator[tuple[tuple[str, str, str], Likeness]]:
+) -> Iterator[tuple[tuple[str, str, str], dict[str, float]]]:
+    """How alike the p_i of each side of the pairs are, by vector, model and side; see `debias.source.vector.Alike`."""
     for order, kind in product(sets, (DEBIASED, CONTROL)):
         sides: dict[str, NDArray[np.float64]] = {
             side: moves(sets[order], kind, paired, PVector(side)) for side in SIDES
         }
         found = diagnose(sides)
         for side, alike in found.alike.items():
-            between = found.cosine(*SIDES)
-            yield (NAMES[order], kind, side), Likeness(alike.length, alike.cosine, alike.share_along_mean, between)
+            yield (
+                (NAMES[order], kind, side),
+                {
+                    "mean length": alike.length,
+                    "cosine of two clips": alike.cosine,
+                    "share along the mean": alike.share_along_mean,
+                    "real to generated": found.cosine(*SIDES),
+                },
+            )
 
 
 def _unmoved(models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[str, EmbeddingTable]]) -> Iterator[str]:
@@ -259,37 +266,10 @@ def _changes_table(
     )
 
 
-def _likeness_table(likeness: Mapping[tuple[str, str, str], Sequence[Likeness]]) -> AuditTable:
-    columns = (
-        "vector",
-        "model",
-        "clips",
-        "mean length",
-        "cosine of two clips",
-        "share along the mean",
-        "real to generated",
+def _likeness_table(likeness: Mapping[tuple[str, str, str], Sequence[Mapping[str, float]]]) -> AuditTable:
+    rows: tuple[Row, ...] = tuple(
+        (*key, *(float(np.mean([one[name] for one in found])) for name in found[0])) for key, found in likeness.items()
     )
-    rows: list[tuple[Cell, ...]] = [
-        (*key, *(float(mean) for mean in np.mean(found, axis=0))) for key, found in likeness.items()
-    ]
-    return AuditTable(
-        "How alike the moves of single clips are",
-        columns,
-        tuple(rows),
-        paragraph("ghost", "Likeness of moves"),
-        digits=3,
-    )
-
-
-def _bars(changes: Mapping[str, Mapping[tuple[str, str], Interval]]) -> go.Figure:
-    """A group of bars a metric; of dot products alone, which the paper has."""
-    from evenreel.report.result.figures import deltas_by_group
-
-    shown_ones = {name: figures for name, figures in changes.items() if not name.endswith("cosine")}
-    return deltas_by_group(
-        {
-            name: {metric: figures["normalized", metric] for metric in (*METRICS, MIX_R)}
-            for name, figures in shown_ones.items()
-        },
-        "change of Normalized Δ, points",
-    )
+    columns = ("vector", "model", "clips", *next(iter(likeness.values()))[0])
+    note = paragraph("ghost", "Likeness of moves")
+    return AuditTable("How alike the moves of single clips are", columns, rows, note, digits=3)

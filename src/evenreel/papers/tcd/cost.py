@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -13,13 +13,13 @@ import torch
 
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders.towers import usable_device
-from evenreel.evaluation import Interval
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, texts_of, videos_of
-from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.runs import each_seed
+from evenreel.papers.engine.seeds import SeededRuns, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import few_seeds, learning_of, splits_of
 from evenreel.papers.engine.variants import changed
@@ -27,7 +27,6 @@ from evenreel.papers.engine.words import paragraph
 from evenreel.papers.tcd.tokens import pairs_of_tokens, token_counts
 from evenreel.papers.tcd.variants import BASES, TCD, WINDOWS, tcd_of, with_windows
 from evenreel.progress import Progress
-from evenreel.progress import part_of as progress_of_part
 from evenreel.report.result.record import AuditTable, Cell
 from evenreel.similarity.states import move
 from evenreel.similarity.tiles import evaluating
@@ -41,21 +40,10 @@ WORDS = 200
 """What the paper says that earlier work gives to attention of a clip."""
 ONE_BY_ONE = f"{TCD}, {WORDS} words one by one"
 BESIDE = WINDOWS.format(BASES[0])
+_STEP, _PAIR = "milliseconds a training step", "microseconds a pair"
+_ABOVE_0 = (0.0, float("inf"))
 _PAIRS, _TIMED = 64, 5
 """Captions, and clips, whose pairs are scored at a time; how often."""
-
-
-@dataclass(frozen=True)
-class Timed:
-    """Times of one matcher, measured once.
-
-    Attributes:
-        step_s: time of a training step.
-        pair_s: time to score one pair of many.
-    """
-
-    step_s: float
-    pair_s: float
 
 
 def reading_costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
@@ -74,11 +62,10 @@ def reading_costs(material: LearningInputs, settings: TrainingSettings, progress
     }
     costs = {name: recipe_cost(one, shape, learned_from(learning)).whole for name, one in kinds.items()}
     costs[ONE_BY_ONE] = recipe_cost(_long(recipe, shape), replace(shape, windows=WORDS), learned_from(learning)).whole
-    times: dict[str, list[Timed]] = {name: [] for name in kinds}
-    for seed in range(settings.seeds):
-        for number, (name, one) in enumerate(kinds.items()):
-            times[name].append(_timed(one, learning, test))
-            progress_of_part(progress, seed, settings.seeds)((number + 1) / len(kinds))
+    times: dict[str, list[dict[str, float]]] = {name: [] for name in kinds}
+    for name, _, share in each_seed(kinds, range(settings.seeds), progress):
+        times[name].append(_timed(kinds[name], learning, test))
+        share(1.0)
     confidence = settings.audit.confidence
     change = over_seeds(_slower(times), confidence)
     times_more = costs[ONE_BY_ONE].pair_multiply_adds / costs[TCD].pair_multiply_adds
@@ -88,7 +75,11 @@ def reading_costs(material: LearningInputs, settings: TrainingSettings, progress
         f"{costs[TCD].pair_multiply_adds:,} multiply-adds; with {WORDS} words one by one a pair would take "
         f"{times_more:.1f} times as many.",
         effect_of(change, f"Time of a training step: {TCD} less {BESIDE}, % of {BESIDE}"),
-        (_cost_table(costs, shape), _time_table(times, confidence), *tokens),
+        (
+            _cost_table(costs, shape),
+            _time_table(SeededRuns(times, confidence, {_STEP: _ABOVE_0, _PAIR: _ABOVE_0})),
+            *tokens,
+        ),
         notices=few_seeds(settings),
         method=(paragraph("tcd", "Costs", timed=_TIMED, pairs=_PAIRS), paragraph("tcd", "Table 8 in the paper")),
     )
@@ -107,10 +98,10 @@ def _long(recipe: Recipe, shape: Shape) -> Recipe:
     return changed(recipe, {"max_frames": max(WORDS, shape.frames, recipe.matcher.settings["max_frames"])})
 
 
-def _timed(recipe: Recipe, learning: TrainingInputs, test: CorpusPart) -> Timed:
+def _timed(recipe: Recipe, learning: TrainingInputs, test: CorpusPart) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         epoch = measured_times(recipe, learning, Path(folder)).alone
-    return Timed(epoch.seconds / epoch.steps, _pair_s(recipe, learning.dimension, test))
+    return {_STEP: 1e3 * epoch.seconds / epoch.steps, _PAIR: 1e6 * _pair_s(recipe, learning.dimension, test)}
 
 
 def _pair_s(recipe: Recipe, dimension: int, test: CorpusPart) -> float:
@@ -141,10 +132,10 @@ def _seconds(work: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def _slower(times: Mapping[str, Sequence[Timed]]) -> list[float]:
+def _slower(times: Mapping[str, Sequence[Mapping[str, float]]]) -> list[float]:
     """Return how much longer a step of tcd takes with each seed, in percent."""
     pairs = zip(times[TCD], times[BESIDE], strict=True)
-    return [100 * (own.step_s / other.step_s - 1) for own, other in pairs]
+    return [100 * (own[_STEP] / other[_STEP] - 1) for own, other in pairs]
 
 
 def _cost_table(costs: Mapping[str, Cost], shape: Shape) -> AuditTable:
@@ -171,15 +162,9 @@ def _of_a_batch(cost: Cost, shape: Shape) -> int:
     return cost.captions.multiply_adds + cost.videos.multiply_adds + shape.batch**2 * cost.pair_multiply_adds
 
 
-def _time_table(times: Mapping[str, Sequence[Timed]], confidence: float) -> AuditTable:
-    rows: list[tuple[Cell, ...]] = []
-    for name, own in times.items():
-        step, pair = ([1e3 * one.step_s for one in own], [1e6 * one.pair_s for one in own])
-        rows.append((name, *_cells(step, confidence), *_cells(pair, confidence)))
-    columns = ("matcher", "milliseconds a training step", "low", "high", "microseconds a pair", "low", "high")
-    return AuditTable("What it takes here", columns, tuple(rows))
-
-
-def _cells(values: Sequence[float], confidence: float) -> tuple[Cell, Cell, Cell]:
-    found: Interval = over_seeds(values, confidence, (0.0, float("inf")))
-    return interval_cells(found)
+def _time_table(times: SeededRuns[str, str]) -> AuditTable:
+    rows = tuple(
+        (name, *(cell for figure in (_STEP, _PAIR) for cell in interval_cells(times.mean(name, figure))))
+        for name in times.rows
+    )
+    return AuditTable("What it takes here", ("matcher", _STEP, "low", "high", _PAIR, "low", "high"), rows)

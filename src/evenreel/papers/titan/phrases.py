@@ -26,7 +26,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.language.wording import content_phrases
 from evenreel.papers.engine.answers import CAPTIONS
-from evenreel.papers.engine.findings import Findings, beside, effect_of, few_clips
+from evenreel.papers.engine.findings import Findings, beside, delta_bars, effect_of, few_clips
 from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.material import texts_of
 from evenreel.papers.engine.settings import QuerySettings
@@ -258,10 +258,8 @@ def _table(examples: Sequence[Example]) -> AuditTable:
 
 
 def _bars(example: Example) -> go.Figure:
-    from evenreel.report.result.figures import deltas_by_group
-
     values: Mapping[str, Mapping[str, Interval]] = {
         judge: {one.phrase: Interval(one[place]) for one in example.judged}  # type: ignore[arg-type]
         for place, judge in enumerate(JUDGES, start=1)
     }
-    return deltas_by_group(values, "score of the model; probability by the correction")
+    return delta_bars(values, "score of the model; probability by the correction")
