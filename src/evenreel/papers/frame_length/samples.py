@@ -90,6 +90,7 @@ def samples(material: LearningInputs, settings: SampleSettings, progress: Progre
     def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
         found = _measured(one, settings, tail)
         if one.row == BASELINE:  # the first of its seed
+            suspected.clear()  # one seed at a time is enough
             suspected[one.seed] = found, drawn(found, one.seed)
             return {}
         before, rows = suspected[one.seed]
