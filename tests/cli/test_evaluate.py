@@ -19,7 +19,6 @@ import pytest
 
 from evenreel.cli import progress
 from evenreel.cli.app import app
-from evenreel.cli.evaluate import command as evaluate_module
 from evenreel.cli.evaluate.command import DEFAULT_WORDS, METRIC_HELP
 from evenreel.corpus import make_corpus, save_corpus
 from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
@@ -286,7 +285,7 @@ def test_the_table_is_printed_before_a_page_that_fails(
     def fail(*_: object) -> None:
         raise ScoresError("The disk is full.")
 
-    monkeypatch.setattr(evaluate_module, "write_html", fail)
+    monkeypatch.setattr("evenreel.report.write_page", fail)
     words = ["evaluate", place / "old.npz", "--corpus", place / "corpus", "--split", "test", "--html", place / "p.html"]
     with pytest.raises(ScoresError, match="disk"):
         app(list(map(str, words)), standalone_mode=False)

@@ -68,7 +68,8 @@ def cost(
     times, own_dimension, learned = _measured(chosen) if measure else (None, dimension or _dimension(chosen), None)
     found = recipe_cost(chosen, Shape(own_dimension, batch, frames or frames_of(chosen), words, windows), learned)
     if as_json:
-        _print_json(found, times)
+        in_all = {} if times is None else {"in_turn_s": times.in_turn_s, "at_once_s": times.at_once_s}
+        print_json(asdict(found) | {"times": times and asdict(times) | in_all})
     else:
         _show(chosen, found, times)
 
@@ -99,13 +100,6 @@ def _measured(recipe: Recipe) -> tuple[Times, int, LearnedFrom]:
     with tempfile.TemporaryDirectory() as folder, share_bar("training a few steps") as progress:
         times = measured_times(recipe, material, Path(folder), progress)
     return times, material.dimension, learned_from(material)
-
-
-def _print_json(found: RecipeCost, times: Times | None) -> None:
-    measured = None
-    if times is not None:
-        measured = asdict(times) | {"in_turn_s": times.in_turn_s, "at_once_s": times.at_once_s}
-    print_json(asdict(found) | {"times": measured})
 
 
 def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:

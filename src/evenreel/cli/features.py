@@ -20,8 +20,6 @@ from evenreel.features.settings import DEFAULT_FRAMES, Words
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from polars import DataFrame
-
     from evenreel.features import FeatureReport, FeatureSettings, StoredSettings
 
 MANY = 10
@@ -79,7 +77,7 @@ def features(
         return
     if name is not None or ids:
         raise UsageError("--name and --ids are about features of others; give these with --stored STREAM=PLACE.")
-    from evenreel.corpus import load_corpus
+    from evenreel.corpus import load_corpus, load_texts
     from evenreel.encoders import load_encoder
     from evenreel.features import compute_features, feature_folder
     from evenreel.media import parse_rule
@@ -93,7 +91,9 @@ def features(
         rule=str(parse_rule(rule or f"{frames or DEFAULT_FRAMES} midpoints")),  # before a model is loaded
         videos=videos or corpus,
     )
-    shipped = _words(corpus) if words == "corpus" else None
+    shipped = load_texts(corpus) if words == "corpus" else None
+    if words == "corpus" and shipped is None:
+        raise UsageError(f"The corpus {corpus} ships no words on screen; leave --words out to read them by OCR.")
     tables = load_corpus(corpus)
     with bars() as progress:
         progress.stage("loading the model")
@@ -152,16 +152,6 @@ def _store(corpus: Path, out: Path | None, settings: StoredSettings, as_json: bo
         list_aside(report.set_aside, more=more, most=MANY)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _words(corpus: Path) -> DataFrame:
-    """The on-screen words beside a corpus."""
-    from evenreel.corpus import load_texts
-
-    texts = load_texts(corpus)
-    if texts is None:
-        raise UsageError(f"The corpus {corpus} ships no words on screen; leave --words out to read them by OCR.")
-    return texts
 
 
 def _show(report: FeatureReport, as_json: bool) -> None:

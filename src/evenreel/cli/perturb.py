@@ -50,7 +50,9 @@ def perturb(
     from evenreel.language.style import differ_in_words
 
     _check(edit, pattern, paraphrases)
-    _check_place(folder, out)
+    if any((out / name).exists() for name in ("clips.parquet", "captions.parquet")):
+        what = "is the corpus itself" if out.resolve() == folder.resolve() else "holds a corpus already"
+        raise CorpusError(f"{out} {what}; give --out another folder.")
     whole = load_corpus(folder)
     corpus = whole if split is None else select(whole, split=split)
     if edit == PARAPHRASED:
@@ -78,13 +80,6 @@ def _check(edit: str, pattern: Sequence[str] | None, paraphrases: Path | None) -
         raise UsageError("--edit paraphrased goes with either --pattern or --paraphrases; give one of the two.")
     if edit != PARAPHRASED and (pattern or paraphrases):
         raise UsageError("--pattern and --paraphrases go with --edit paraphrased; leave them out.")
-
-
-def _check_place(folder: Path, out: Path) -> None:
-    """Refuse to write over a corpus: the one that is read, or another."""
-    if any((out / name).exists() for name in ("clips.parquet", "captions.parquet")):
-        what = "is the corpus itself" if out.resolve() == folder.resolve() else "holds a corpus already"
-        raise CorpusError(f"{out} {what}; give --out another folder.")
 
 
 def _edited(corpus: Corpus, edit: str, tagger: str, seed: int) -> list[str]:

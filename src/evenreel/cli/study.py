@@ -51,14 +51,10 @@ class _StudyCommand(TyperCommand):
         for word in args:
             option = word.partition("=")[0]
             if option.startswith("--") and option not in own and option in _all_options():
-                raise UsageError(_unused(str(self.name), option))
+                if option in SOURCE_OPTIONS:
+                    raise UsageError(f"This study does not look at what is named with {option}; leave it out.")
+                raise UsageError(f"The study {self.name} does not look at {option}: leave that out.")
         return super().parse_args(ctx, args)
-
-
-def _unused(name: str, option: str) -> str:
-    if option in SOURCE_OPTIONS:
-        return f"This study does not look at what is named with {option}; leave it out."
-    return f"The study {name} does not look at {option}: leave that out."
 
 
 def _all_options() -> set[str]:

@@ -54,7 +54,8 @@ def domains(
 
     if name is not None and name not in PUBLISHED:
         raise UsageError(f"No pair of domains is published as {name!r}; there are: {', '.join(PUBLISHED)}.")
-    _check_out(out, source, target)
+    if out.resolve() in (source.resolve(), target.resolve()):
+        raise UsageError(f"--out {out} is one of the two corpora; name another folder, so that both stay.")
     pair = pair_domains(
         load_source(source, source_split or (), source_videos),
         load_target(target, target_split, target_val, target_videos),
@@ -65,13 +66,6 @@ def domains(
     _show(pair, domain_counts(pair.corpus), notices, out, as_json)
     if any(notice.left_out for notice in notices):
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _check_out(out: Path, *origins: Path) -> None:
-    """Refuse to write over what is read."""
-    for origin in origins:
-        if out.resolve() == origin.resolve():
-            raise UsageError(f"--out {out} is one of the two corpora; name another folder, so that both stay.")
 
 
 def _show(pair: DomainPair, counts: DomainCounts, notices: Sequence[Notice], out: Path, as_json: bool) -> None:

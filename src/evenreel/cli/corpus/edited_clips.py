@@ -6,7 +6,7 @@ With `--edit`, clips with words of other clips written on them, for `evenreel au
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -20,15 +20,10 @@ from evenreel.errors import UsageError
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from evenreel.corpus.distractors import OverlayName
     from evenreel.edits.edited_clips import ClipEdit, ClipEditReport
+    from evenreel.edits.removal import RemovalSettings, Removed
     from evenreel.language.taggers import TaggerName
-    from evenreel.types import Corpus
-
-    Change = tuple[Corpus, ClipEdit, list[str]]
-    """Of a corpus: itself as it is written, what becomes of its clips, and what to know."""
 
 REMOVE_HELP = "background, entity (what the clip's captions name) or motion."
 PLACE_HELP = "What backgrounds are, in words, such as 'grass field'; again for another. They stay where entities go."
@@ -71,23 +66,36 @@ def edit_corpus(
     from evenreel.corpus import load_corpus, load_texts, save_texts, select
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.edited_clips import ClipEditSettings, edit_clips
+    from evenreel.edits.overlay import Overlay, OverlaySettings, distractor_words
 
     if (remove is None) == (edit is None):
         raise UsageError(
             "Say what becomes of the clips: --remove background, entity or motion, or --edit overlay or "
             "overlay-control, and not both."
         )
+    what: RemovalSettings | OverlaySettings
     if edit is not None:
         _check_removes_nothing(context)
-        change = _overlay(edit, seed, folder)
+        what = OverlaySettings(cast("OverlayName", edit), seed)
     else:
-        what = {"removed": remove, "control": control, "places": tuple(place or ()), "share": share, "seed": seed}
-        change = _removal(what, tagger, model, device)
+        from evenreel.edits.removal import Removal, RemovalSettings, caption_entities
+        from evenreel.encoders import load_encoder
+        from evenreel.language import load_tagger
+
+        what = RemovalSettings(cast("Removed", remove), control, tuple(place or ()), share, seed)
+        chosen = load_tagger(cast("TaggerName", tagger))
     settings = ClipEditSettings(videos or folder, fps, limits)
     whole = load_corpus(folder)
     corpus = whole if split is None else select(whole, split=split)
     with share_bar(f"editing {corpus.clips.height:,} clips") as progress:
-        corpus, made, notices = change(corpus)
+        notices: tuple[str, ...] = ()
+        made: ClipEdit
+        if isinstance(what, OverlaySettings):
+            lent = distractor_words(corpus, load_texts(folder), seed)
+            corpus, made, notices = lent.mark(corpus, what.edit), Overlay(lent.words, what), tuple(lent.notices)
+        else:
+            encoder = None if what.removed == "motion" else load_encoder(model, device=device)
+            made = Removal(encoder, caption_entities(corpus, chosen), what)
         report = edit_clips(corpus, out, made, settings, progress)
     copy_class_names(folder, out)
     report.notices += [*notices, *([NO_TEXTS] if load_texts(folder) is not None else [])]
@@ -106,34 +114,6 @@ def _check_removes_nothing(context: typer.Context) -> None:
             f"With --edit, leave {' and '.join(given)} out: that is about what --remove takes away; the control of "
             "--edit overlay is overlay-control."
         )
-
-
-def _removal(values: Mapping[str, Any], tagger: str, model: str, device: str) -> Callable[[Corpus], Change]:
-    from evenreel.edits.removal import Removal, RemovalSettings, caption_entities
-    from evenreel.encoders import load_encoder
-    from evenreel.language import load_tagger
-
-    what = RemovalSettings(**values)
-    chosen = load_tagger(cast("TaggerName", tagger))
-
-    def change(corpus: Corpus) -> Change:
-        encoder = None if what.removed == "motion" else load_encoder(model, device=device)
-        return corpus, Removal(encoder, caption_entities(corpus, chosen), what), []
-
-    return change
-
-
-def _overlay(edit: str, seed: int, folder: Path) -> Callable[[Corpus], Change]:
-    from evenreel.corpus import load_texts
-    from evenreel.edits.overlay import Overlay, OverlaySettings, distractor_words
-
-    settings = OverlaySettings(cast("OverlayName", edit), seed)
-
-    def change(corpus: Corpus) -> Change:
-        lent = distractor_words(corpus, load_texts(folder), seed)
-        return lent.mark(corpus, settings.edit), Overlay(lent.words, settings), [*lent.notices]
-
-    return change
 
 
 def _show(report: ClipEditReport, as_json: bool) -> None:

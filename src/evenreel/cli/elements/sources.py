@@ -72,14 +72,15 @@ class PhraseSources:
             FeaturesError: the folder holds no dictionary.
         """
         from evenreel.features.scene_elements import load_dictionary
-        from evenreel.language.scene_dictionary import given, packaged
+        from evenreel.language.scene_dictionary import dictionary_of, given, packaged
 
         if self.dictionary is not None:
             return load_dictionary(self.dictionary)
         if self.packaged:
             return packaged()
         if self.text is not None:
-            return _mined_of_text(self.text, settings)
+            named = _named(lines_of(self.text, "caption"), settings)
+            return dictionary_of(named, settings, f"captions of {self.text.name}, read by {_tagger_name(settings)}")
         files = (self.entities, self.activities)
         if not any(files):
             return None
@@ -128,13 +129,6 @@ def mined(read: NamedCaptions | None, split: str | None, settings: MiningSetting
     own = [one for one, of in zip(read.named, read.splits, strict=True) if of == asked]
     source = f"captions{f' of {asked}' if asked else ''}, read by {_tagger_name(settings)}"
     return replace(dictionary_of(own, settings, source), splits=(asked,) if asked else ())
-
-
-def _mined_of_text(path: Path, settings: MiningSettings) -> SceneDictionary:
-    from evenreel.language.scene_dictionary import dictionary_of
-
-    named = _named(lines_of(path, "caption"), settings)
-    return dictionary_of(named, settings, f"captions of {path.name}, read by {_tagger_name(settings)}")
 
 
 def phrase_encoder(features: Path | None, model: str | None, device: str) -> Encoder | None:

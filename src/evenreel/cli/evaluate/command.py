@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_html, write_per_query, write_ranked
+from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_per_query, write_ranked
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
 from evenreel.cli.progress import share_bar
@@ -54,6 +54,7 @@ def evaluate(
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
     from evenreel.cli.evaluate.show import show_evaluation
     from evenreel.corpus import load_corpus, select
+    from evenreel.report import evaluation_page, write_page
 
     if direction:
         settings = replace(settings, directions=cast("tuple[Direction, ...]", tuple(direction)))
@@ -72,7 +73,7 @@ def evaluate(
     made = provenance_of(inputs) if as_json or files.html else None
     show_evaluation(evaluations, comparison, as_json, made)
     if files.html:
-        write_html(files.html, evaluations, part, comparison, settings, made)
+        write_page(evaluation_page(evaluations, part, comparison, settings), files.html, made)
     if files.per_query:
         write_per_query(files.per_query, evaluations)
     if files.run or files.qrels or files.save_scores:

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 from evenreel.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.evaluation import Evaluation, EvaluationSettings, RelevanceName
-    from evenreel.evaluation.comparison import Comparison
+    from evenreel.evaluation import Evaluation, RelevanceName
     from evenreel.evaluation.settings import Direction
-    from evenreel.provenance import Provenance
     from evenreel.types import Corpus, ScoreBlocks
 
 
@@ -89,20 +87,6 @@ def check_place(path: Path) -> None:
         why = (error.strerror or str(error)).lower()
     if why:
         raise OutputError(f"{path} cannot be written ({why}); choose another place.")
-
-
-def write_html(
-    path: Path,
-    evaluations: Mapping[str, Evaluation],
-    corpus: Corpus,
-    comparison: Comparison | None,
-    settings: EvaluationSettings,
-    made: Provenance | None,
-) -> None:
-    """The page with figures."""
-    from evenreel.report import evaluation_page, write_page
-
-    write_page(evaluation_page(evaluations, corpus, comparison, settings), path, made)
 
 
 def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
