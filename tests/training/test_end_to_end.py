@@ -215,7 +215,7 @@ def test_a_clip_that_vanishes_from_a_process_that_decodes(
     tmp_path: Path, corpus_folder: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run ends with its sentence, goes on when it is back, and ends as one without processes or trouble."""
-    monkeypatch.setattr("torch.utils.data.dataloader.multiprocessing.get_context", lambda method: CONTEXT)
+    monkeypatch.setattr("torch.multiprocessing.get_context", lambda method: CONTEXT)
     recipe = end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop"}, records={"save_every_steps": 1})
     loaded = load_material(recipe)
     whole = replace(loaded.material, validation=None)
