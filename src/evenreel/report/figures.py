@@ -5,15 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from evenreel.evaluation.intervals import figure_interval
 from evenreel.evaluation.metrics import parse_metric
 from evenreel.evaluation.results import DirectionResult
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 COLOURS = ("#2f7fd1", "#e07b39", "#3a9d6a", "#a35cc4", "#c9473f", "#8a8f98")
 """Told apart on white and on black, and by most people who do not see all colours."""
@@ -29,6 +31,8 @@ _PANEL_PX, _PANEL_TITLE_PX = 270, 30
 
 def recall_curve(results: Mapping[str, DirectionResult], confidence: float) -> go.Figure:
     """Draw R@k over k, the chance of an answer among the first k, with a pointwise interval."""
+    import plotly.graph_objects as go
+
     figure = go.Figure(layout=axes("k", "R@k, %", log_x=True))
     for number, (name, result) in enumerate(results.items()):
         colour = COLOURS[number % len(COLOURS)]
@@ -66,6 +70,8 @@ def curve_points(
 
 def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
     """Draw the share of queries by the rank of their first relevant item, in bins that widen with the rank."""
+    import plotly.graph_objects as go
+
     figure = go.Figure(layout=axes("rank of the first relevant item", "share of queries, %"))
     figure.update_layout(barmode="group", bargap=0.15)
     for number, (name, result) in enumerate(results.items()):
@@ -98,6 +104,8 @@ def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str],
         labels: words for each query, from outside.
         seed: seed of the sample where there are more than `MOST_POINTS`.
     """
+    import plotly.graph_objects as go
+
     first, second = results.values()
     x, y = first.first_rank, second.first_rank
     rows = np.flatnonzero(~np.isnan(x) & ~np.isnan(y))
@@ -146,6 +154,8 @@ def wrapped(words: str) -> str:
 
 def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
     """Return the layout of every chart, with the titles of its axes."""
+    import plotly.graph_objects as go
+
     clear = "rgba(0,0,0,0)"
     return go.Layout(
         template="none",
@@ -191,6 +201,8 @@ def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3
         units: title of each vertical axis.
         columns: most panels in a row; a page puts fewer where it is narrow.
     """
+    import plotly.graph_objects as go
+
     layout = axes(in_lines(x, _UPWARDS), units[0])
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from evenreel.audits.dictionary.figures import count_curves, named_and_got, precision_and_chance
 from evenreel.audits.dictionary.measures import ChosenElements, KindMeasures, NamedCaptions, gain_of_named, measure
 from evenreel.audits.dictionary.tables import NAMES, coverage_of, dictionary_tables, hubs_of, named_share
 from evenreel.audits.settings import AuditSettings
@@ -20,9 +20,6 @@ from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.progress import Progress
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditResult, Effect
 from evenreel.report.result.words import figure_words
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 EFFECT = "gain of the phrases that captions name, points"
 
@@ -127,7 +124,7 @@ def _crowded(one: KindMeasures) -> Iterator[str]:
 def _figures(found: Sequence[KindMeasures]) -> Iterator[AuditFigure]:
     yield AuditFigure(
         "How unequally phrases count",
-        partial(_curves, found),
+        partial(count_curves, found),
         "The share of all mentions, and of all phrases that clips got, that the most frequent phrases hold. The "
         "straight line is that of phrases which all count alike.",
     )
@@ -135,30 +132,12 @@ def _figures(found: Sequence[KindMeasures]) -> Iterator[AuditFigure]:
     if gains:
         yield AuditFigure(
             "What captions name and what clips get",
-            partial(_hubs, gains),
+            partial(named_and_got, gains),
             "A point a phrase, named by a clip or more. High up on the left are hubs: clips get them whatever their "
             "captions say. Low on the right are phrases that people see and the encoder does not.",
         )
         yield AuditFigure(
             "How well a phrase finds the clips that it names",
-            partial(_precisions, gains),
+            partial(precision_and_chance, gains),
             "A point a phrase. On the line it finds them no better than a random order.",
         )
-
-
-def _curves(found: Sequence[KindMeasures]) -> go.Figure:
-    from evenreel.audits.dictionary.figures import count_curves
-
-    return count_curves(found)
-
-
-def _hubs(found: Sequence[KindMeasures]) -> go.Figure:
-    from evenreel.audits.dictionary.figures import named_and_got
-
-    return named_and_got(found)
-
-
-def _precisions(found: Sequence[KindMeasures]) -> go.Figure:
-    from evenreel.audits.dictionary.figures import precision_and_chance
-
-    return precision_and_chance(found)

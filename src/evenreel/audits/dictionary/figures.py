@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import plotly.graph_objects as go
 
 from evenreel.arrays import Column
 from evenreel.audits.dictionary.measures import KindMeasures
 from evenreel.audits.dictionary.tables import NAMES
 from evenreel.audits.statistics.counts import lorenz
 from evenreel.report.figures import COLOURS, MOST_POINTS, panels, wrapped
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 
 def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
@@ -77,6 +80,8 @@ def _points(figure: go.Figure, number: int, one: KindMeasures, x: Column, y: Col
 
 
 def _figure(found: Sequence[KindMeasures], x: str, y: str) -> go.Figure:
+    import plotly.graph_objects as go
+
     return go.Figure(layout=panels([NAMES[one.kind] for one in found], x, [y] * len(found), columns=2))
 
 

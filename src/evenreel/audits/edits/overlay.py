@@ -11,20 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from math import isnan
-from typing import TYPE_CHECKING
 
 from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMeasures, measure_overlay
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.edits.tables import ends, standing_table
 from evenreel.audits.edits.words import STANDING_METHOD, edited_notices, perturbed_notices
 from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
-from evenreel.evaluation.results import Interval
+from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Cell
 from evenreel.report.result.words import interval_words
 from evenreel.types import Corpus, ScoreBlocks
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 NO_CONTROL = (
     "Score the clips also with as many letters that say nothing, as `evenreel corpus edit --edit overlay-control` and "
@@ -192,11 +188,7 @@ def _figures(measured: OverlayMeasures) -> Iterator[AuditFigure]:
             for name, whose in series.items()
         }
         yield AuditFigure(
-            title, partial(_bars, drawn, axis), "What the words do beyond the control is due to what they say."
+            title,
+            partial(deltas_by_group, drawn, axis),
+            "What the words do beyond the control is due to what they say.",
         )
-
-
-def _bars(series: dict[str, dict[str, Interval]], unit: str) -> go.Figure:
-    from evenreel.report.result.figures import deltas_by_group
-
-    return deltas_by_group(series, unit)

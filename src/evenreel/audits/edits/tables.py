@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from evenreel.audits.edits.measures import RECALLS, EditChange, PerturbedMeasures, means
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.evaluation.results import Interval
+from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _ENDS = ("low", "high")
 
@@ -55,10 +51,10 @@ def perturbed_figures(measured: PerturbedMeasures) -> tuple[AuditFigure, ...]:
     return (
         AuditFigure(
             "How far the clip of a caption moves",
-            partial(_bars, moves, "standard deviations of the other clips' scores"),
+            partial(deltas_by_group, moves, "standard deviations of the other clips' scores"),
             f"Edited: {placing}. What an edit does beyond the control is due to what it edits.",
         ),
-        AuditFigure(f"What that costs in {first}", partial(_bars, losses, f"{first} lost, points")),
+        AuditFigure(f"What that costs in {first}", partial(deltas_by_group, losses, f"{first} lost, points")),
     )
 
 
@@ -70,9 +66,3 @@ def ends(figure: Interval) -> tuple[float, float | None, float | None]:
 def _movement_row(change: EditChange, *, controlled: bool) -> tuple[Cell, ...]:
     beyond = ends(change.beyond) if controlled else ()
     return (change.edit, *ends(change.moved), *beyond, *ends(change.fell))
-
-
-def _bars(series: Mapping[str, Mapping[str, Interval]], unit: str) -> go.Figure:
-    from evenreel.report.result.figures import deltas_by_group
-
-    return deltas_by_group(series, unit)

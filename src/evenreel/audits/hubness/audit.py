@@ -6,22 +6,18 @@ hub is shown to queries that have nothing to do with it, and others never are. W
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
-from evenreel.arrays import Column
 from evenreel.audits.hubness.captions import query_words, texts_of
-from evenreel.audits.hubness.measures import HubnessMeasures, Occurrence, measure_hubness
+from evenreel.audits.hubness.figures import occurrence_bars, place_curves
+from evenreel.audits.hubness.measures import HubnessMeasures, measure_hubness
 from evenreel.audits.hubness.tables import hubness_tables
 from evenreel.audits.hubness.words import hubness_method, hubness_notices, hubness_sentence
 from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.report.result.record import AuditFigure, AuditResult
 from evenreel.types import Corpus, ScoreBlocks
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
@@ -61,24 +57,12 @@ def _figures(measured: HubnessMeasures) -> Iterator[AuditFigure]:
     main = measured.main
     yield AuditFigure(
         "How often clips are shown",
-        partial(_bars, main),
+        partial(occurrence_bars, main.counts, main.queries, main.depth),
         "Logarithmic upwards: each line is ten times as many clips. Bars far to the right of the dotted line are hubs.",
     )
     counts = {one.depth: one.counts for one in measured.occurrences}
     yield AuditFigure(
         "Who holds the places",
-        partial(_curves, counts, main.queries),
+        partial(place_curves, counts, main.queries),
         "The nearer a line is to the upper left corner, the fewer clips are shown.",
     )
-
-
-def _bars(main: Occurrence) -> go.Figure:
-    from evenreel.audits.hubness.figures import occurrence_bars
-
-    return occurrence_bars(main.counts, main.queries, main.depth)
-
-
-def _curves(counts: Mapping[int, Column], queries: int) -> go.Figure:
-    from evenreel.audits.hubness.figures import place_curves
-
-    return place_curves(counts, queries)

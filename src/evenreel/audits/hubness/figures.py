@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import plotly.graph_objects as go
 from scipy.stats import binom
 
 from evenreel.arrays import Column
 from evenreel.audits.statistics.counts import lorenz
 from evenreel.report.figures import COLOURS, axes
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 _EDGES = (0, 1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001, 10**9)
 
@@ -24,6 +27,8 @@ def occurrence_bars(counts: Column, queries: int, depth: int) -> go.Figure:
         queries: the number Q of queries.
         depth: the k of N_k.
     """
+    import plotly.graph_objects as go
+
     labels, shares, chance = occurrence_shares(counts, queries)
     figure = go.Figure(layout=axes(f"queries that have the clip among their first {depth}", "share of the clips, %"))
     figure.add_bar(
@@ -69,6 +74,8 @@ def place_curves(counts: Mapping[int, Column], queries: int) -> go.Figure:
         counts: (V,) occurrences N_k of each clip, by k.
         queries: the number Q of queries.
     """
+    import plotly.graph_objects as go
+
     figure = go.Figure(layout=axes("clips, those that are shown the most first, %", "share of the places, %"))
     depth, last = list(counts.items())[-1]
     quantiles = (np.arange(len(last)) + 0.5) / len(last)

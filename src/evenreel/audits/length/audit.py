@@ -5,12 +5,11 @@ The paper on frame-length bias: clips whose class was short in training and is l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
-from evenreel.audits.length.data import TrainTestClasses
-from evenreel.audits.length.examples import STRIP_DEPTH, Groups, Strip, all_lengths, histogram_parts, strip_parts
+from evenreel.audits.length.examples import STRIP_DEPTH, all_lengths, histogram_parts, strip_parts
+from evenreel.audits.length.figures import discrepancy_bars, length_boxes, length_histograms, relevance_strips
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tables import length_tables
@@ -21,9 +20,6 @@ from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.report.result.record import AuditFigure, AuditResult
 from evenreel.types import Corpus, ScoreBlocks
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 def audit_length(
@@ -73,45 +69,24 @@ def _figures(measured: LengthMeasures, scores: CheckedScores) -> Iterator[AuditF
     unit, held = unit_of(measured.data), measured.data.classes
     yield AuditFigure(
         "Lengths of the clips that are returned first",
-        partial(_histograms, histogram_parts(measured, scores), unit),
+        partial(length_histograms, histogram_parts(measured, scores), unit),
         f"Returned first: each clip as often as it is among the first {MAIN}.",
     )
     if held is not None and len(held.common.classes):
+        names = [held.names[one] for one in held.common.classes.tolist()]
         yield AuditFigure(
-            "How much longer each class is in test", partial(_bars, held, unit), "Point at a bar for its class."
+            "How much longer each class is in test",
+            partial(discrepancy_bars, held.common.discrepancy, names, unit),
+            "Point at a bar for its class.",
         )
     yield AuditFigure(
         "Spread of the lengths",
-        partial(_boxes, all_lengths(measured), unit),
+        partial(length_boxes, all_lengths(measured), unit),
         "Quartiles; whiskers reach to the last length within 1.5 times their range. Of many outliers some are shown.",
     )
     if strips := strip_parts(measured, scores):
         yield AuditFigure(
             f"How relevant the first {STRIP_DEPTH} are",
-            partial(_strips, strips),
+            partial(relevance_strips, strips),
             "Captions of the most affected classes, and the clips that they are of; equal scores in any order.",
         )
-
-
-def _histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
-    from evenreel.audits.length.figures import length_histograms
-
-    return length_histograms(parts, unit)
-
-
-def _bars(held: TrainTestClasses, unit: str) -> go.Figure:
-    from evenreel.audits.length.figures import discrepancy_bars
-
-    return discrepancy_bars(held.common.discrepancy, [held.names[one] for one in held.common.classes.tolist()], unit)
-
-
-def _boxes(groups: Groups, unit: str) -> go.Figure:
-    from evenreel.audits.length.figures import length_boxes
-
-    return length_boxes(groups, unit)
-
-
-def _strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
-    from evenreel.audits.length.figures import relevance_strips
-
-    return relevance_strips(parts)

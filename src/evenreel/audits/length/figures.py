@@ -8,14 +8,17 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import plotly.graph_objects as go
 
 from evenreel.arrays import Column
 from evenreel.audits.length.examples import Strip, Weighted
 from evenreel.report.figures import COLOURS, faded, panels, plain, wrapped
 from evenreel.report.result.figures import name_label
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 _FEWEST_BINS, _MOST_BINS = 8, 40
 _MOST_OUTLIERS = 200
@@ -31,6 +34,8 @@ def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) ->
         parts: by title of the panel, the groups by name; one name has one colour in all panels.
         unit: unit of the lengths.
     """
+    import plotly.graph_objects as go
+
     titles = [_shortened(title) for title in parts]
     figure = go.Figure(layout=panels(titles, f"length, {unit}", ["share of the clips, %"] * len(parts), columns=2))
     names = list(dict.fromkeys(name for groups in parts.values() for name in groups))
@@ -60,6 +65,8 @@ def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
         names: of the classes, under the pointer.
         unit: unit of the lengths.
     """
+    import plotly.graph_objects as go
+
     titles = ("above 0: longer in test", "by size, either way")
     figure = go.Figure(layout=panels(titles, "classes, sorted", [f"test less training, {unit}", f"size, {unit}"], 2))
     for number, (values, order) in enumerate(
@@ -75,6 +82,8 @@ def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
 
 def length_boxes(groups: Mapping[str, Weighted], unit: str) -> go.Figure:
     """Quartiles of groups of lengths beside each other: without outliers, and with them on a logarithmic axis."""
+    import plotly.graph_objects as go
+
     figure = go.Figure(layout=panels(("without outliers", "with outliers"), "", [f"length, {unit}"] * 2, columns=2))
     for number in (1, 2):
         for place, (name, one) in enumerate(groups.items()):
@@ -105,6 +114,8 @@ def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
     Args:
         parts: by title of the panel, its queries from top to bottom.
     """
+    import plotly.graph_objects as go
+
     figure = go.Figure(layout=panels([f"{title}, by rank" for title in parts], "", [""] * len(parts), columns=1))
     for number, strips in enumerate(parts.values(), start=1):
         figure.add_heatmap(

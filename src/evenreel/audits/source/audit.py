@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from evenreel.audits.pairs import paired_groups, score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.source.figures import exposure_bars, rank_gaps
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.paired import LocationMode, SourceMeasures, measure_source
 from evenreel.audits.source.tables import exposure_table, paired_tables, preference_table
@@ -24,11 +24,9 @@ from evenreel.audits.source.words import (
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation.results import Interval
+from evenreel.report.result.figures import deltas_by_group, effect_intervals
 from evenreel.report.result.record import AuditFigure, AuditResult
 from evenreel.types import Corpus, ScoreBlocks
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 __all__ = ["LocationMode", "SourceMeasures", "audit_source", "measure_source"]
 
@@ -103,14 +101,15 @@ def _location_words(main: SourceMeasures | None) -> Iterator[str]:
 def _paired_figures(measured: Sequence[SourceMeasures]) -> Iterator[AuditFigure]:
     unit = "Δ (above 0: real clips favoured)"
     if len(measured) > 1:
-        yield AuditFigure("Normalized Δ by group", partial(_bars, _by_group(measured), f"Normalized {unit}"))
+        yield AuditFigure("Normalized Δ by group", partial(deltas_by_group, _by_group(measured), f"Normalized {unit}"))
     for one in measured:
         yield AuditFigure(
-            f"Deltas of {one.group}", partial(_bars, {kind.capitalize(): one.deltas[kind] for kind in one.deltas}, unit)
+            f"Deltas of {one.group}",
+            partial(deltas_by_group, {kind.capitalize(): one.deltas[kind] for kind in one.deltas}, unit),
         )
         yield AuditFigure(
             f"Which clip of a pair comes first: {one.group}",
-            partial(_rank_gaps, one),
+            partial(rank_gaps, one.rank_gaps),
             "Ranks in the mixed gallery; each caption once.",
         )
 
@@ -123,31 +122,7 @@ def _unpaired_figures(unpaired: Unpaired) -> Iterator[AuditFigure]:
     if len(unpaired.preferences) > 1:
         yield AuditFigure(
             "Real above generated clips, neither known to answer, by group",
-            partial(_preferences, unpaired),
+            partial(effect_intervals, {group: unpaired_effect(one) for group, one in unpaired.preferences.items()}),
             "50 % is no preference.",
         )
-    yield AuditFigure("Generated clips among the first", partial(_exposure, unpaired))
-
-
-def _bars(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> go.Figure:
-    from evenreel.report.result.figures import deltas_by_group
-
-    return deltas_by_group(deltas, unit)
-
-
-def _rank_gaps(measured: SourceMeasures) -> go.Figure:
-    from evenreel.audits.source.figures import rank_gaps
-
-    return rank_gaps(measured.rank_gaps)
-
-
-def _preferences(unpaired: Unpaired) -> go.Figure:
-    from evenreel.report.result.figures import effect_intervals
-
-    return effect_intervals({group: unpaired_effect(one) for group, one in unpaired.preferences.items()})
-
-
-def _exposure(unpaired: Unpaired) -> go.Figure:
-    from evenreel.audits.source.figures import exposure_bars
-
-    return exposure_bars(unpaired.exposure)
+    yield AuditFigure("Generated clips among the first", partial(exposure_bars, unpaired.exposure))

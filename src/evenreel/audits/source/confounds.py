@@ -7,10 +7,9 @@ rate, size and length of its own. Where pairs are alike in a property, the prope
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from evenreel.audits.pairs import paired_groups, score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
@@ -19,12 +18,10 @@ from evenreel.audits.source.outward import PROPERTIES
 from evenreel.errors import CorpusError
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import holm
+from evenreel.report.result.figures import effect_intervals
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditResult, AuditTable, Cell, Effect
 from evenreel.report.result.words import DASH, figure_words
 from evenreel.types import Corpus, ScoreBlocks
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 NEUTRAL = 50.0
 EVERY_PAIR, ALL_OF_THEM = "all pairs", "all of these"
@@ -189,13 +186,7 @@ def _figure(one: ConfoundMeasures) -> AuditFigure:
         rates["alike in all"] = one.together.win_rate
     unit = "win rate of real clips, %"
     effects = {name: Effect(unit, rate.value, rate.low, rate.high, NEUTRAL) for name, rate in rates.items()}
-    return AuditFigure(f"All pairs and alike ones: {one.group}", partial(_draw, effects))
-
-
-def _draw(effects: Mapping[str, Effect]) -> go.Figure:
-    from evenreel.report.result.figures import effect_intervals
-
-    return effect_intervals(effects)
+    return AuditFigure(f"All pairs and alike ones: {one.group}", partial(effect_intervals, effects))
 
 
 METHOD = (

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from evenreel.audits.source.unpaired import Exposure
 from evenreel.report.figures import COLOURS, axes
 from evenreel.report.result.figures import interval_ends
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 _EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001, 10**9)
 
@@ -21,6 +24,8 @@ def rank_gaps(gaps: NDArray[np.float64]) -> go.Figure:
     Args:
         gaps: (Q,) rank of the real clip less that of its mirror.
     """
+    import plotly.graph_objects as go
+
     labels, generated, real = gap_shares(gaps)
     equal = 100 * float((gaps == 0).mean())
     sides = (
@@ -65,6 +70,8 @@ def gap_shares(gaps: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64
 
 def exposure_bars(exposure: Exposure) -> go.Figure:
     """Share of generated clips among the first k beside their share of the gallery."""
+    import plotly.graph_objects as go
+
     depths = [f"first {depth}" for depth in exposure.shown]
     figure = go.Figure(layout=axes("", "generated clips, %"))
     figure.add_bar(

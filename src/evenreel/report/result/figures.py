@@ -8,16 +8,18 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import ArrayLike, NDArray
 
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.report.figures import COLOURS, MOST_POINTS, axes, faded, in_lines, panels, plain, wrapped
 from evenreel.report.result.record import Effect
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -45,6 +47,8 @@ def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> 
         deltas: figures by series (a metric, such as R@1), then by group (a generator and its setting).
         unit: title of the axis, which says what is above and what below zero.
     """
+    import plotly.graph_objects as go
+
     figure = go.Figure(layout=axes("", unit))
     figure.update_layout(barmode="group", bargap=0.25)
     for number, (series, by_group) in enumerate(deltas.items()):
@@ -65,6 +69,8 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
     Args:
         effects: by system, all of one name.
     """
+    import plotly.graph_objects as go
+
     first = next(iter(effects.values()))
     figure = go.Figure(layout=axes(in_lines(plain(first.name), _BESIDE_WIDTH), ""))
     figure.add_vline(x=first.neutral, line={"dash": "dot", "color": COLOURS[-1]})
@@ -100,6 +106,8 @@ def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "")
         columns: most panels in a row.
         unit: unit of the number, shown where a figure is pointed at.
     """
+    import plotly.graph_objects as go
+
     layout = panels([one.title for one in parts], plain(across), [plain(one.unit) for one in parts], columns)
     figure = go.Figure(layout=layout)
     names = list(dict.fromkeys(name for part in parts for name in part.lines))
@@ -125,6 +133,8 @@ def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine si
     Raises:
         UsageError: there is nothing to draw, or a similarity is not finite.
     """
+    import plotly.graph_objects as go
+
     values = {name: np.asarray(one, dtype=np.float64).ravel() for name, one in groups.items()}
     together = np.concatenate([*values.values()]) if values else np.empty(0)
     if not len(together):
@@ -157,6 +167,8 @@ def vector_map(points: NDArray[Any], groups: Sequence[str], names: Sequence[str]
     Raises:
         UsageError: the three differ in length.
     """
+    import plotly.graph_objects as go
+
     if not len(points) == len(groups) == len(names):
         raise UsageError(f"{len(points)} points have {len(groups)} groups and {len(names)} names; give one a point.")
     rows = list(range(len(points)))
@@ -180,6 +192,8 @@ def vector_map(points: NDArray[Any], groups: Sequence[str], names: Sequence[str]
 
 def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatter]:
     """A band, where there are intervals, and the line above it."""
+    import plotly.graph_objects as go
+
     colour, shares = COLOURS[number % len(COLOURS)], [share for share, _ in line]
     figures = [one for _, one in line]
     drawn = go.Scatter(
