@@ -10,12 +10,12 @@ import numpy as np
 
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import EncoderError, MediaError
-from evenreel.features.shards import Shard
+from evenreel.features.shards import Shard, text_track
 from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
 from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
-from evenreel.types import Encoder, FloatArray, Pixels, TextTrack, VideoInfo
+from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo
 
 READER = "evenreel.onscreen.file_reader:FileReader"
 BATCH_FRAMES = 32
@@ -190,7 +190,7 @@ class ClipReader:
             times_s=times_s,
             spans_s=spans(times_s, source.part.length_s(reading.info.duration_s)),
             frames=np.concatenate(reading.features).astype(np.float16) if encoder else None,
-            tracks=tuple(_track(track) for track in reading.end["tracks"]) if wanted.text else None,
+            tracks=tuple(map(text_track, reading.end["tracks"])) if wanted.text else None,
             reader_id=reading.end["reader_id"] if wanted.text else None,
         )
 
@@ -222,8 +222,3 @@ def merge(new: Shard, old: Shard) -> Shard:
         tracks=old.tracks if new.tracks is None else new.tracks,
         reader_id=old.reader_id if new.tracks is None else new.reader_id,
     )
-
-
-def _track(fields: dict[str, Any]) -> TextTrack:
-    x0, y0, x1, y1 = fields["box"]
-    return TextTrack(**{**fields, "box": (x0, y0, x1, y1), "readings": tuple(fields["readings"])})

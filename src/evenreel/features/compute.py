@@ -220,7 +220,8 @@ class FeatureJob:
         """Check that a clip needs no reader: its features are up to date, or it is known to be unusable."""
         shard = self._stored(key)
         if shard is not None and not self._wanted(shard) and self._has_windows(shard, clip):
-            self._note_unchanged()
+            with self._report_lock:
+                self._report.unchanged += 1
             return True
         known = self._ledger.set_aside.get(key)
         if known is None or known[0] in TRANSIENT or self._settings.retry:
@@ -362,10 +363,6 @@ class FeatureJob:
         with self._report_lock:
             self._report.set_aside.append(clip_aside(clip, error))
         self._progress.file_done(clip.path)
-
-    def _note_unchanged(self) -> None:
-        with self._report_lock:
-            self._report.unchanged += 1
 
     def _count_frame(self) -> None:
         with self._report_lock:

@@ -257,14 +257,15 @@ def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
         times_s=arrays["times_s"],
         spans_s=arrays["spans_s"],
         frames=arrays.get("frames"),
-        tracks=None if tracks is None else tuple(_track(track) for track in tracks),
+        tracks=None if tracks is None else tuple(map(text_track, tracks)),
         reader_id=record["reader_id"],
         window_texts=None if window_texts is None else tuple(window_texts),
         windows=arrays.get("windows"),
     )
 
 
-def _track(fields: dict[str, Any]) -> TextTrack:
+def text_track(fields: dict[str, Any]) -> TextTrack:
+    """Make a track of the fields that JSON has of it, with lists for tuples."""
     return TextTrack(**{**fields, "box": tuple(fields["box"]), "readings": tuple(fields["readings"])})
 
 
