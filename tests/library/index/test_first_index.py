@@ -16,7 +16,7 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.library import index_folders, verify
 from evenreel.library.store.catalog import CATALOG, open_for_writing, set_meta, transaction
-from evenreel.library.store.lock import library_lock
+from evenreel.library.store.filesystem import library_lock
 from tests.in_process import run_here
 from tests.library.videos import write_folder
 

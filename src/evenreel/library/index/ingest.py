@@ -8,9 +8,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from evenreel.arguments import as_path, check_settings_kind, one_or_more
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
@@ -25,11 +26,10 @@ from evenreel.library.index.first_run import taken_back_if_empty
 from evenreel.library.index.metadata import read_tables, tables_beside
 from evenreel.library.index.model import ModelInUse
 from evenreel.library.index.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
-from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import FoundFile, Scan, scan
 from evenreel.library.store import catalog
+from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
-from evenreel.library.store.lock import library_lock
 from evenreel.library.store.writer import Store, closing_error
 from evenreel.media.content import stamp
 from evenreel.wording import count, printable
@@ -38,6 +38,42 @@ LOST = "its features were gone from the library, so it was read anew"
 """What is noted of a file whose clip has no shard."""
 
 log = logging.getLogger("evenreel")
+
+
+@dataclass
+class IndexReport:
+    """Counts and lists of what an index run did.
+
+    `missing` counts files that are gone with their content, `moved` those whose content another file has, which are
+    known by that one alone. `set_aside` lists every unusable file of the folders, also those known before;
+    `newly_aside` counts those that this run looked at.
+    """
+
+    indexed: int = 0
+    unchanged: int = 0
+    recognised: int = 0
+    missing: int = 0
+    moved: int = 0
+    newly_aside: int = 0
+    metadata_changed: int = 0
+    frames: int = 0
+    seconds: float = 0.0
+    set_aside: list[SetAside] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    other_files: int = 0
+    links: int = 0
+    closed_folders: list[str] = field(default_factory=list)
+
+    @property
+    def did_nothing(self) -> bool:
+        """True if the library was up to date already."""
+        return not (
+            self.indexed or self.recognised or self.missing or self.moved or self.newly_aside or self.metadata_changed
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data, the form that `--json` prints."""
+        return asdict(self) | {"set_aside": [one.to_json() for one in self.set_aside]}
 
 
 def index_folders(

@@ -25,10 +25,10 @@ from evenreel.features.shards import (
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.store import catalog, schema, seals
 from evenreel.library.store.catalog import SHARDS, STILLS
+from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.kept import FILE, UnreadableCopyError, changes_of, read_copy, state_of
 from evenreel.library.store.kept_stills import known_clips, trouble_with
-from evenreel.library.store.lock import library_lock
 from evenreel.library.store.rows import rows_of, stored_rows
 from evenreel.library.store.schema import FULL_TEXT
 from evenreel.library.store.vectors import ExactVectors

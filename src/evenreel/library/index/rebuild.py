@@ -34,11 +34,10 @@ from evenreel.library.index.integrity import SET_AGAIN, broken_metadata, foreign
 from evenreel.library.search.confidence import bank_of, measure_nonsense, null_scores_hold
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.catalog import SHARDS
-from evenreel.library.store.filesystem import BROKEN, free_name
+from evenreel.library.store.filesystem import BROKEN, free_name, library_lock
 from evenreel.library.store.fulltext import clear_full_text, fill_full_text
 from evenreel.library.store.kept import put_aside_unreadable, write_copy
 from evenreel.library.store.kept_stills import drop_useless
-from evenreel.library.store.lock import library_lock
 from evenreel.library.store.rows import replace_rows
 from evenreel.library.store.salvage import Salvaged, salvage
 from evenreel.library.store.schema import BOOKKEEPING, tables

@@ -1,8 +1,12 @@
-"""Type of a library's file system, and free names for files that are put aside there."""
+"""A library's lock, the type of its file system, and free names for files that are put aside there."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
+
+from evenreel.errors import LibraryError
+from evenreel.features.lock import writer_lock
 
 BROKEN = ".broken"
 """Ends the name of a file that was put aside."""
@@ -11,6 +15,15 @@ NETWORK_FILESYSTEMS = frozenset(
     ("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afpfs", "9p", "ncpfs", "ceph", "lustre", "gpfs", "beegfs")
     + ("glusterfs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.rclone")
 )
+
+
+def library_lock(library: Path) -> AbstractContextManager[None]:
+    """Lock a library for writing.
+
+    Raises:
+        LibraryError: (on entering) another process holds it, or the folder cannot be written.
+    """
+    return writer_lock(library, LibraryError, "use another --library")
 
 
 def is_network_filesystem(path: Path) -> bool:
