@@ -192,18 +192,8 @@ def _bank(opened: StudyCorpus, models: Sequence[Model]) -> CaptionBank | None:
         return None
 
 
-def _read_fine_tuning(opened: StudyCorpus, sources: TrainingSources, progress: Progress) -> LearningInputs:
-    return _trained_on(opened, sources, StudyParts.for_training(opened, sources), None)
-
-
-def _read_training(opened: StudyCorpus, sources: SelectingSources, progress: Progress) -> LearningInputs:
-    return _trained_on(opened, sources, StudyParts.for_training(opened, sources), sources.validation_split)
-
-
-def _read_text_training(opened: StudyCorpus, sources: TextTrainingSources, progress: Progress) -> LearningInputs:
-    parts = StudyParts.for_training(opened, sources)
-    parts.say_words(sources)
-    return _trained_on(opened, sources, parts, sources.validation_split)
+def _read_training(opened: StudyCorpus, sources: TrainingSources, progress: Progress) -> LearningInputs:
+    return _trained_on(opened, sources, StudyParts.for_training(opened, sources))
 
 
 def _read_transfer(opened: StudyCorpus, sources: TransferSources, progress: Progress) -> TransferInputs:
@@ -212,18 +202,20 @@ def _read_transfer(opened: StudyCorpus, sources: TransferSources, progress: Prog
             "This study searches corpora that nothing was learned from; name some with --other NAME=CORPUS,FEATURES."
         )
     parts = StudyParts.for_training(opened, sources)
-    found = _trained_on(opened, sources, parts, sources.validation_split)
+    found = _trained_on(opened, sources, parts)
     others = {name: parts.other(name, one) for name, one in sources.others.items()}
     own = {one.name: getattr(found, one.name) for one in fields(found)} | opened.told
     return TransferInputs(**own, name=opened.folder.resolve().name, others=others)
 
 
-def _trained_on(
-    opened: StudyCorpus, sources: TrainingSources, parts: StudyParts, validation_split: str | None
-) -> LearningInputs:
+def _trained_on(opened: StudyCorpus, sources: TrainingSources, parts: StudyParts) -> LearningInputs:
+    """Splits to learn from and to search, and one to select on where the sources name one."""
+    if isinstance(sources, TextSources):
+        parts.say_words(sources)
     select(opened.whole, split=sources.train_split)  # says which splits there are
     train = parts.split(sources.train_split)
-    validation = None if validation_split is None else parts.part(select(opened.whole, split=validation_split))
+    selected = sources.validation_split if isinstance(sources, SelectingSources) else None
+    validation = None if selected is None else parts.part(select(opened.whole, split=selected))
     features = parts.part(opened.test)
     parts.seen.check_used()
     return LearningInputs(
@@ -250,7 +242,7 @@ PICTURES = Needs(_FEATURES, ModelSources, PictureInputs, _read_pictures)
 STREAMS = Needs(_FEATURES, ModelSources, StreamInputs, _read_streams)
 TEXT = Needs(_FEATURES, TextSources, FeatureInputs, _read_text)
 TEXT_PICTURES = Needs(_FEATURES, TextModelSources, TextPictureInputs, _read_text_pictures)
-FINE_TUNING = Needs(_TRAINING, TrainingSources, LearningInputs, _read_fine_tuning)
+FINE_TUNING = Needs(_TRAINING, TrainingSources, LearningInputs, _read_training)
 TRAINING = Needs(_TRAINING, SelectingSources, LearningInputs, _read_training)
-TEXT_TRAINING = Needs(_TRAINING, TextTrainingSources, LearningInputs, _read_text_training)
+TEXT_TRAINING = Needs(_TRAINING, TextTrainingSources, LearningInputs, _read_training)
 TRANSFER = Needs(_TRAINING, TransferSources, TransferInputs, _read_transfer)

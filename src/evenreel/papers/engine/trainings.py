@@ -10,6 +10,7 @@ from evenreel.checkpoint import Pretrained
 from evenreel.checkpoint.architecture import Encodings, encodings, kept_weights, module, uses_in
 from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
+from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, with_streams
@@ -18,6 +19,7 @@ from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.variants import Variant
 from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress
+from evenreel.training.cost import Shape
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import needs_relevance, pairs_of
 from evenreel.training.data.splits import parts_of
@@ -223,6 +225,14 @@ def learning_of(
         lengths=lengths_of(learned.corpus, learned.videos.ids),
         weights_hash=weights_hash,
     )
+
+
+def batch_shape(recipe: Recipe, learning: TrainingInputs, material: LearningInputs) -> Shape:
+    """Return the shape of a batch of captions and clips as long as the longest ones of the training split."""
+    videos, texts = material.learning()[0].videos, material.learning()[0].texts
+    frames, words = (int(row_lengths(mask).max()) for mask in (videos.frame_mask, texts.word_mask))
+    windows = 0 if videos.on_screen is None else videos.on_screen.mask.shape[1]
+    return Shape(learning.dimension, recipe.loop.batch_size, frames, words, windows)
 
 
 def _trained(recipe: Recipe, learning: TrainingInputs, selected: CorpusPart | None, run: TrainingRun) -> TrainedModel:

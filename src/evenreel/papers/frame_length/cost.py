@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evenreel.evaluation import Interval
-from evenreel.matchers.batches import row_lengths
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import learning_of, splits_of
+from evenreel.papers.engine.trainings import batch_shape, learning_of, splits_of
 from evenreel.papers.engine.variants import BASELINE
 from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.frame_length.variants import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
@@ -20,7 +20,6 @@ from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
 from evenreel.report.result.record import AuditTable, Cell
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
-from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.specs import learned_from
 from evenreel.training.timing import Times, measured_times
 
@@ -35,7 +34,7 @@ def costs(material: LearningInputs, settings: TrainingSettings, progress: Progre
     recipe = backdoor(settings.recipe)
     learning = learning_of(recipe, splits_of(recipe, material), material.start)
     kinds = {BASELINE: plain(recipe), ENSEMBLE: ensemble(recipe), BACKDOOR: recipe}
-    shape = _shape(learning, recipe.loop.batch_size, material)
+    shape = replace(batch_shape(recipe, learning, material), windows=0)
     learned = learned_from(learning)
     counted = {name: recipe_cost(one, shape, learned) for name, one in kinds.items()}
     with tempfile.TemporaryDirectory() as folder:
@@ -54,13 +53,6 @@ def costs(material: LearningInputs, settings: TrainingSettings, progress: Progre
         (),
         paragraphs("length", "Costs", "Table 5 in the paper"),
     )
-
-
-def _shape(learning: TrainingInputs, batch: int, material: LearningInputs) -> Shape:
-    """Captions and clips as long as the longest ones of the training split."""
-    train, _ = material.learning()
-    frames, words = (int(row_lengths(mask).max()) for mask in (train.videos.frame_mask, train.texts.word_mask))
-    return Shape(learning.dimension, batch, frames, words)
 
 
 def _percent(seconds: float, times: Times) -> float:

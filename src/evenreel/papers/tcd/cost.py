@@ -13,7 +13,6 @@ import torch
 
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders.towers import usable_device
-from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.inputs import LearningInputs
@@ -21,7 +20,7 @@ from evenreel.papers.engine.material import CorpusPart, texts_of, videos_of
 from evenreel.papers.engine.runs import each_seed
 from evenreel.papers.engine.seeds import SeededRuns, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import few_seeds, learning_of, splits_of
+from evenreel.papers.engine.trainings import batch_shape, few_seeds, learning_of, splits_of
 from evenreel.papers.engine.variants import changed
 from evenreel.papers.engine.words import paragraph
 from evenreel.papers.tcd.tokens import pairs_of_tokens, token_counts
@@ -56,7 +55,7 @@ def reading_costs(material: LearningInputs, settings: TrainingSettings, progress
     _, test = material.learning()
     recipe = tcd_of(material, settings)
     learning = learning_of(recipe, splits_of(recipe, material), weights_hash=material.weights_hash)
-    shape = _shape(learning, recipe.loop.batch_size, material)
+    shape = batch_shape(recipe, learning, material)
     kinds = {
         name: kind.recipe for name, kind in with_windows(material, settings).items() if name == TCD or name not in BASES
     }
@@ -83,14 +82,6 @@ def reading_costs(material: LearningInputs, settings: TrainingSettings, progress
         notices=few_seeds(settings),
         method=(paragraph("tcd", "Costs", timed=_TIMED, pairs=_PAIRS), paragraph("tcd", "Table 8 in the paper")),
     )
-
-
-def _shape(learning: TrainingInputs, batch: int, material: LearningInputs) -> Shape:
-    """A caption and a clip as long as the longest ones of the training split."""
-    train, _ = material.learning()
-    frames, words = (int(row_lengths(mask).max()) for mask in (train.videos.frame_mask, train.texts.word_mask))
-    windows = 0 if train.videos.on_screen is None else train.videos.on_screen.mask.shape[1]
-    return Shape(learning.dimension, batch, frames, words, windows)
 
 
 def _long(recipe: Recipe, shape: Shape) -> Recipe:
