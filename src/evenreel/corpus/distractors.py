@@ -19,7 +19,7 @@ OVERLAY_OF = "overlay_of"
 """Column of the clips that names the clip whose words each carries."""
 
 Fits = Callable[[str, str], bool]
-"""Whether a carrier, named first, may take the words of a distractor."""
+"""Whether a clip, named first, may carry the words of another one."""
 
 
 def assign_distractors(
@@ -36,9 +36,8 @@ def assign_distractors(
     {'a': 'b', 'b': 'a'}
     """
     rounds = -(-len(carriers) // len(distractors)) if distractors else 0
-    deck = [distractors[place] for _ in range(rounds) for place in random.permutation(len(distractors))][
-        : len(carriers)
-    ]
+    deck = [distractors[place] for _ in range(rounds) for place in random.permutation(len(distractors))]
+    del deck[len(carriers) :]
     for place, carrier in enumerate(carriers):
         if not deck or not fits(carrier, deck[place]):
             _fix_distractor(place, carriers, deck, distractors, fits)
