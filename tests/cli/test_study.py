@@ -124,6 +124,12 @@ def test_what_is_true_of_several_systems_is_said_once(place: Place, tmp_path: Pa
     assert [one["what"] for one in kept["inputs"]] == ["corpus", "scores", "scores"]
 
 
+def test_json_may_be_asked_for_before_the_name_too(place: Place, tmp_path: Path) -> None:
+    words = ["study", "--json", "ghost/t1", str(place.corpus), "--out", str(tmp_path / "out")]
+    found = json.loads(CliRunner().invoke(app, words).stdout)
+    assert found["name"] == "ghost/t1" and found["provenance"]["inputs"]
+
+
 def test_what_the_files_are(place: Place, tmp_path: Path) -> None:
     done = place.study("ghost/t1", tmp_path / "out", "--features", place.features, "--json")
     assert done.exit_code == 3, done.output

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -103,26 +103,30 @@ class Listed(Protocol):
         """Make the command or the group, as click runs it."""
 
 
-def group_of(table: Mapping[str, Listed]) -> type[TyperGroup]:
-    """Make a group of commands, listed in the order of a table; only the called one is made with its options."""
+class TableGroup(TyperGroup):
+    """A group of commands, listed in the order of a table; only the called one is made with its options."""
 
-    class Group(TyperGroup):
-        def __init__(self, **attributes: Any) -> None:
-            super().__init__(**attributes)
-            self.commands = cast("Any", _Made(table))
+    table: ClassVar[Mapping[str, Listed]]
 
-        def list_commands(self, ctx: Any) -> list[str]:
-            """The names, without making any command."""
-            return list(table)
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = cast("Any", _Made(self.table))
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            """A command's name and help, which are all that a list of commands needs."""
-            one = table.get(cmd_name)
-            return one and TyperCommand(name=cmd_name, help=one.help(), rich_help_panel=one.panel)
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, without making any command."""
+        return list(self.table)
 
-        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-            """The command that the first word names, whole, and the other words."""
-            name, _, rest = super().resolve_command(ctx, args)
-            return name, self.commands.get(name or ""), rest
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command's name and help, which are all that a list of commands needs."""
+        one = self.table.get(cmd_name)
+        return one and TyperCommand(name=cmd_name, help=one.help(), rich_help_panel=one.panel)
 
-    return Group
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first word names, whole, and the other words."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, self.commands.get(name or ""), rest
+
+
+def group_of(table: Mapping[str, Listed]) -> type[TableGroup]:
+    """Make the class of a group of the commands of a table."""
+    return type("Group", (TableGroup,), {"table": table})

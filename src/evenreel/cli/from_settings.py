@@ -21,6 +21,7 @@ from evenreel.cli.options import SHARED
 _PLAIN = (str, int, float, bool)
 _SECTION = re.compile(r"^(?:Attributes|Args):\n((?:(?: +.*)?\n)+)", re.MULTILINE)
 _REFERENCE = re.compile(r" \(`evenreel\.[\w.]+`\)")
+_USUAL = re.compile(r"; (?:None|empty) for ")
 _ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -73,7 +74,7 @@ class OptionSettings:
     def _option(self, one: inspect.Parameter, hint: Any, text: str | None) -> inspect.Parameter:
         kind, info = _declared(one, hint)
         info = copy.copy(info)
-        info.help = info.help or text
+        info.help = info.help or (text and text + _usual(one.default))
         if isinstance(info, OptionInfo):
             info.rich_help_panel = info.rich_help_panel or self.panel
         default = False if one.default is True else _default(one)
@@ -169,8 +170,8 @@ def documented(source: Callable[..., Any]) -> dict[str, str]:
 
 def _as_help(text: str) -> str:
     plain = _REFERENCE.sub("", " ".join(text.split()))
-    words, _, default = plain.replace("[", r"\[").rstrip(".").partition("; None for ")
-    usual = rf" \[default: {default}]" if default else ""
+    words, *default = _USUAL.split(plain.replace("[", r"\[").rstrip("."), maxsplit=1)
+    usual = rf" \[default: {default[0]}]" if default else ""
     return f"{words[:1].upper()}{words[1:]}.{usual}".replace("`", "'")
 
 
@@ -193,6 +194,13 @@ def _readable(kind: Any) -> Any:
     if origin in (Union, UnionType):
         return Union[tuple(_readable(one) for one in inner)]  # noqa: UP007 -- made of a list
     return kind
+
+
+def _usual(default: Any) -> str:
+    """The values of a tuple that hold where an option is left out, which Typer does not show."""
+    if not isinstance(default, tuple) or not default:
+        return ""
+    return rf" \[default: {', '.join(f'{one:g}' if isinstance(one, float) else str(one) for one in default)}]"
 
 
 def _default(one: inspect.Parameter) -> Any:

@@ -21,6 +21,8 @@ LEFT_OUT = (
     "cache_bytes", "limits", "image_limits",
 )  # fmt: skip
 """Settings for those who serve from Python."""
+HOST_HELP = "Another name that browsers may call this server by; again for more."
+PROXY_HELP = "Address or network of a reverse proxy, whose X-Forwarded-For is believed, no one else's; again for more."
 
 
 def serve(
@@ -30,8 +32,8 @@ def serve(
         leave_out=LEFT_OUT,
         port=Annotated[int, typer.Option(min=0, max=65_535)],
         token=Annotated[str | None, typer.Option(envvar="EVENREEL_TOKEN")],
-        allowed_hosts=Annotated[list[str] | None, typer.Option("--allow-host")],
-        trusted_proxies=Annotated[list[str] | None, typer.Option("--trusted-proxy")],
+        allowed_hosts=Annotated[list[str] | None, typer.Option("--allow-host", help=HOST_HELP)],
+        trusted_proxies=Annotated[list[str] | None, typer.Option("--trusted-proxy", help=PROXY_HELP)],
     ),
 ) -> None:
     """Serve a library as a page and a REST API, until Ctrl-C."""

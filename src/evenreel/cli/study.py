@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.commands import group_of
+from evenreel.cli.commands import TableGroup
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import command_of, from_settings
 from evenreel.cli.options import MOST, JsonOption
@@ -47,14 +48,18 @@ class _StudyCommand(TyperCommand):
     """The command of one study, which refuses the options of others in a sentence."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
-        for word in args:
-            option = word.partition("=")[0]
-            if option.startswith("--") and option not in own and option in _all_options():
-                if option in SOURCE_OPTIONS:
-                    raise UsageError(f"This study does not look at what is named with {option}; leave it out.")
-                raise UsageError(f"The study {self.name} does not look at {option}: leave that out.")
+        if option := _strange_option(self, ctx, args):
+            if option in SOURCE_OPTIONS:
+                raise UsageError(f"This study does not look at what is named with {option}; leave it out.")
+            raise UsageError(f"The study {self.name} does not look at {option}: leave that out.")
         return super().parse_args(ctx, args)
+
+
+def _strange_option(command: Any, ctx: Any, words: Iterable[str]) -> str | None:
+    """The first option among words that some study has and a command has not."""
+    own = {option for parameter in command.get_params(ctx) for option in parameter.opts}
+    given = (word.partition("=")[0] for word in words if word.startswith("--"))
+    return next((option for option in given if option not in own and option in _all_options()), None)
 
 
 def _all_options() -> set[str]:
@@ -65,17 +70,25 @@ def _all_options() -> set[str]:
 
 @dataclass(frozen=True)
 class RecipeChoice:
-    """Recipe of what a study trains, or settings by which its models learn at test time.
+    """Recipe of what a study trains.
 
     Attributes:
-        recipe: what to train, a YAML file or a recipe that comes along, on features; for titan/..., how to learn at
-            test time, a file or settings of `evenreel adapt`.
-        changes: PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; for titan/...: lr=0.001.
-            May be given again.
+        recipe: what to train, a YAML file or a recipe that comes along, on features.
+        changes: PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; may be given again.
     """
 
     recipe: str | None = None
     changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AdaptationChoice(RecipeChoice):
+    """Settings by which the models of a study learn at test time.
+
+    Attributes:
+        recipe: how to learn at test time, a file or settings of `evenreel adapt`.
+        changes: NAME=VALUE instead of one of these settings: lr=0.001; may be given again.
+    """
 
 
 def _named(given: Sequence[str]) -> dict[str, str]:
@@ -147,13 +160,14 @@ DECLARED: Mapping[str, Any] = {
 def _options(source: type[Any], *, none_of: bool = False) -> Any:
     """Options of a command for the fields of a record, but for those that are derived."""
     names = [one.name for one in fields(source)]
-    left_out = tuple(name for name in names if none_of or (name in DERIVED and source is not RecipeChoice))
+    derived = () if issubclass(source, RecipeChoice) else DERIVED
+    left_out = tuple(name for name in names if none_of or name in derived)
     return from_settings(source, leave_out=left_out, **{name: DECLARED[name] for name in names if name in DECLARED})
 
 
 @dataclass(frozen=True)
 class _One:
-    """A study as a command, for `evenreel.cli.commands.group_of`."""
+    """A study as a command, for `evenreel.cli.commands.TableGroup`."""
 
     study: Study[Any, Any]
     panel: None = None
@@ -166,10 +180,12 @@ class _One:
         """The command with the options of the study, as click runs it."""
         study = self.study
         settles = {one.name for one in fields(study.settings)} & {"recipe", "adapt"}
+        chooses = AdaptationChoice if "adapt" in settles else RecipeChoice
         of_sources, of_settings = _options(study.needs.sources), _options(study.settings)
-        of_recipe = _options(RecipeChoice, none_of=not settles)
+        of_recipe = _options(chooses, none_of=not settles)
 
         def run(
+            ctx: typer.Context,
             corpus: Annotated[Path | None, typer.Argument(help="Folder of the corpus.")] = None,
             out: Annotated[
                 Path | None, typer.Option(help="Folder for report.html, results.json and training runs.")
@@ -181,7 +197,7 @@ class _One:
         ) -> None:
             if corpus is None or out is None:
                 raise UsageError(NAME_ALL)
-            _make(_Call(name, study, corpus, out), sources, settings, choice, as_json)
+            _make(_Call(name, study, corpus, out), sources, settings, choice, as_json or bool(ctx.obj))
 
         alone = typer.Typer(add_completion=False)
         alone.command(name, cls=_StudyCommand, help=f"{study.title} {study.about}.")(command_of(run))
@@ -205,9 +221,24 @@ class _Studies(Mapping[str, _One]):
         return len(list(iter(self)))
 
 
+class _StudyGroup(TableGroup):
+    """All studies behind one word, which says where their options stand."""
+
+    table = _Studies()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        first = takewhile(lambda word: word.startswith("-"), args)
+        if option := _strange_option(self, ctx, first):
+            raise UsageError(
+                f"{option} stands before the name of a study; give its options behind it: evenreel study NAME CORPUS "
+                f"{option} ... (`evenreel study NAME --help` lists them)."
+            )
+        return super().parse_args(ctx, args)
+
+
 def study(name: str) -> Any:
     """Make a table or figure of a paper on your own clips. Exit status 3 if clips had been set aside."""
-    group = typer.Typer(name=name, cls=group_of(_Studies()), help=study.__doc__)
+    group = typer.Typer(name=name, cls=_StudyGroup, help=study.__doc__)
 
     @group.callback(invoke_without_command=True)
     def _first(
@@ -218,6 +249,7 @@ def study(name: str) -> Any:
         if list_all:
             _list(as_json)
             raise typer.Exit
+        ctx.obj = as_json
         if ctx.invoked_subcommand is None:
             raise UsageError(NAME_ALL)
 

@@ -53,7 +53,7 @@ class MiningSettings:
         max_entities: most entities, the most frequent first.
         max_activities: most activities, the most frequent first.
         modifiers: what is noted of `big red ball`: `all`, also `red ball` and `ball`; `whole`, it alone; `bare`, `ball`
-            alone. A rare combination then falls to `min_captions` and its noun stays, which `whole` would lose; `bare`
+            alone. A rare combination is then left out as too rare, and its noun stays, which `whole` would lose; `bare`
             cannot tell a red ball from a blue one. Modifiers are adjectives: `tennis ball` is never cut.
         objects: what is noted of `kick red ball`: `all`, also `kick ball` and `kick`; `whole`, it alone; `bare`, `kick`
             alone.

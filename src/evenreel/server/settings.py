@@ -39,7 +39,7 @@ class ServeSettings:
         vision: False searches by words alone and loads no model.
         device: where the model runs, and the matcher.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips of sentences anew; None for none.
-        rerank_depth: number of clips that the matcher of `rerank` orders anew.
+        rerank_depth: number of clips that a matcher orders anew.
         searchers: threads that search at the same time; with more than half the cores they wait for each other.
         waiting: requests that may wait for one of them; more are refused with 'retry later'.
         painters: processes that make stills and previews.

@@ -72,7 +72,7 @@ class GroupSettings(TrainingSettings):
     """Settings of a study that trains with generated clips.
 
     Attributes:
-        group: generated clips to train on, or to look at alone, such as 'sora text'; None: the only ones.
+        group: generated clips to train on, or to look at alone, such as 'sora text'; None for the only ones.
     """
 
     group: str | None = None
@@ -83,7 +83,7 @@ class QuerySettings(StudySettings):
     """Settings of a study that shows some captions.
 
     Attributes:
-        queries: captions that are shown, by their ids; empty: those that it chooses.
+        queries: a caption that is shown, by its id, again for more; empty for those that the study chooses.
     """
 
     queries: tuple[str, ...] = ()

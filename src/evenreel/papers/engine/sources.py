@@ -77,8 +77,7 @@ class TextSources(StudySources):
     """Places of what a study of on-screen words works on.
 
     Attributes:
-        words: words on screen that are looked at, corpus or ocr, where these are not those of the last run of
-            `evenreel features`.
+        words: words on screen that are looked at, corpus or ocr; None for those of the last run of `evenreel features`.
     """
 
     words: Words | None = None

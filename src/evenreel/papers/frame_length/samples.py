@@ -63,8 +63,8 @@ class SampleSettings(TrainingSettings):
     """Settings of a study that leaves rare classes out.
 
     Attributes:
-        tail_classes: a csv of verbs or nouns with few training clips; again for both kinds; empty to find them by their
-            frequency.
+        tail_classes: a csv of verbs or nouns with few training clips; again for both kinds; empty for those that are
+            rare in training.
     """
 
     tail_classes: tuple[Path, ...] = ()
