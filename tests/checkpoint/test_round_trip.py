@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from evenreel import files as files_module
 from evenreel.checkpoint import About, Inputs, MatcherSpec, load_matcher, save_pretrained
-from evenreel.checkpoint import folders as folders_module
 from evenreel.checkpoint.architecture import WRAPPERS, build, encodings, module
 from evenreel.debias.fusion import prior_weights
 from evenreel.encoders import load_encoder
@@ -220,7 +220,7 @@ def test_a_disk_that_fails_leaves_the_earlier_checkpoint(saved: Path, monkeypatc
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(folders_module, "sync_file", full)
+    monkeypatch.setattr(files_module, "sync_file", full)
     with pytest.raises(CheckpointError, match="cannot be written: No space left on device"):
         save_pretrained(saved, trained(MatcherSpec("mean_pool")))
     assert load_matcher(saved).spec.name == "temporal"
@@ -243,8 +243,8 @@ def test_a_folder_that_cannot_take_its_place_gives_it_back(saved: Path, monkeypa
 
 def test_every_file_is_synced_before_the_folder_takes_its_name(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    sync_file, rename = folders_module.sync_file, Path.rename
-    monkeypatch.setattr(folders_module, "sync_file", lambda path: (events.append(path.name), sync_file(path)))
+    sync_file, rename = files_module.sync_file, Path.rename
+    monkeypatch.setattr(files_module, "sync_file", lambda path: (events.append(path.name), sync_file(path)))
     monkeypatch.setattr(Path, "rename", lambda self, to: (events.append(f"to {to.name}"), rename(self, to))[1])
     save_pretrained(saved.with_name("new"), load_matcher(saved))
     assert events == ["README.md", "config.json", "model.safetensors", "to new"]
