@@ -108,7 +108,7 @@ def check_unpacked(told: str, packed: int, unpacked: int) -> None:
     """Refuse data that unpacks to much more than its packed size, as no measured or computed array does.
 
     Args:
-        told: what an error calls it.
+        told: name of the data, for the message.
         packed: bytes in the file.
         unpacked: bytes in memory.
 
@@ -127,7 +127,7 @@ def load_array(path: Path) -> Array:
     """Read a `.npy` file.
 
     Raises:
-        ValueError: it is none, claims more than the file holds, or holds Python objects.
+        ValueError: the file is no `.npy`, claims more than the file holds, or holds Python objects.
         OSError: it cannot be read.
     """
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Names of the kinds of arrays that are columns of a table or rows of a matrix, and rows a few at a time."""
+"""Types of arrays that are columns of a table or rows of a matrix, and reading of rows a few at a time."""
 
 from __future__ import annotations
 

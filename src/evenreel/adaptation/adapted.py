@@ -1,4 +1,4 @@
-"""A matcher that learns from the stream it is asked: a matcher in, a matcher out, as at the start after `reset`."""
+"""A matcher that is adapted to a stream of queries, and is a matcher itself; `reset` undoes what it learned."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ AT_ONCE = 256
 class TestTimeMatcher(nn.Module):
     """Adapt a matcher to the clips of a gallery and to queries as they come; it never sees an answer.
 
-    What it gives as a matcher is the ranking that is served: the adapted one, or, with `safety.roll_back`, the source's
-    for as long as the adapted one is not seen to be better on queries that it has not learned from.
+    As a matcher it gives the ranking being served: the adapted one, or, with `safety.roll_back`, the source's as long
+    as the adapted one is not better on queries that it was not trained on.
 
     Args:
-        matcher: the source; it stays as it is.
+        matcher: the source matcher; it is not changed.
         videos: features of the V clips of the gallery.
         settings: settings of the adaptation; None for the paper's, with safety.
         resources: encoders, taggers and prepared parts that the settings need.
 
     Raises:
-        UsageError: a resource is missing, or nothing of the matcher may learn, or nothing that the objective moves.
+        UsageError: a resource is missing, or no weight of the matcher may change, or none that the objective moves.
     """
 
     __test__ = False
@@ -107,12 +107,12 @@ class TestTimeMatcher(nn.Module):
 
     @property
     def served(self) -> Any:
-        """Matcher whose ranking is given: the adapted one, or the source."""
+        """The matcher being served: the adapted one, or the source."""
         return self.teacher if self.trusted and self.learned else self.source
 
     @property
     def learned(self) -> bool:
-        """Check whether any step of the optimiser was taken."""
+        """Whether the optimiser has taken a step."""
         return any(step.loss for step in self.steps)
 
     @property
@@ -141,7 +141,7 @@ class TestTimeMatcher(nn.Module):
         return terms
 
     def see(self, texts: TextFeatures, sentences: Sequence[str]) -> FloatArray:
-        """Rank a batch of queries, and learn from it.
+        """Rank a batch of queries, and train on it.
 
         Args:
             texts: features of B queries.
@@ -162,7 +162,7 @@ class TestTimeMatcher(nn.Module):
         return self.ranked(texts) if before is None else before
 
     def learn(self, stream: QueryStream, progress: Progress = lambda share: None) -> None:
-        """Learn from all queries of a stream, but those that are held out to measure quality on."""
+        """Train on all queries of a stream, except those held out to measure quality on."""
         held, learned = self._held_out_split(len(stream.sentences))
         rounds = [rows for _ in range(self.settings.epochs) for rows in _chunks(learned, self.settings.bank)]
         for done, rows in enumerate(rounds, start=1):
@@ -173,7 +173,7 @@ class TestTimeMatcher(nn.Module):
             self.steps[-1] = replace(self.steps[-1], verdict=verdict, served=self._name)
 
     def ranked(self, texts: TextFeatures) -> FloatArray:
-        """(B, V) scores of queries by the model that is served."""
+        """Score queries, (B, V), with the model being served."""
         if self.served is self.source:
             return self.ranked_by_source(texts)
         return scored(self.served, texts, self.gallery.encoded)
@@ -277,7 +277,7 @@ class TestTimeMatcher(nn.Module):
 
 
 def gallery_of(matcher: Any, videos: VideoFeatures, *, vectors: bool) -> ClipGallery:
-    """Encode the clips with a matcher, kept in main memory, with their vectors or without."""
+    """Encode clips with a matcher, kept in main memory, with their vectors or without."""
     return ClipGallery(encode_videos(matcher, videos), _vectors(matcher, videos) if vectors else None)
 
 

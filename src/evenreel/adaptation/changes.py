@@ -1,4 +1,4 @@
-"""What adaptation changed in the rankings of its queries, without labels: for the report, and for people to judge."""
+"""Changes of rankings by adaptation, without labels, for the report."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class QueryExample(NamedTuple):
 
 
 class HubChange(NamedTuple):
-    """A clip, and how many queries have it among their first."""
+    """A hub clip, and the number of queries that have it among their first, before and after adaptation."""
 
     clip: str
     before: int
@@ -50,7 +50,7 @@ class HubChange(NamedTuple):
 
 
 class HubWord(NamedTuple):
-    """A word in `sharing` of the `matched` queries whose first clip this was before adaptation."""
+    """A word that `sharing` of the `matched` queries have whose first clip this was before adaptation."""
 
     clip: str
     word: str
@@ -60,20 +60,20 @@ class HubWord(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes from the source to the model given in the end, on all queries, those learned from included.
+    """Changes from the source to the final model, on all queries, those trained on included.
 
     Attributes:
         queries: number of queries.
         videos: number of clips.
         first_changed: share of the queries with another first clip.
-        examples: some of these.
+        examples: some queries whose first clip changed.
         places: first places of a ranking that hubs are counted in.
-        hubs: the clips that most queries have in these, by either model.
-        skewness: of these counts over all clips, before and after; NaN where all have as many.
-        words: over-attended ones of the clips that the most queries had first before.
-        measured: queries that quality was measured on, the first.
-        before: quality by name (`evenreel.adaptation.quality`), means.
-        after: quality by name of the model that is given in the end, means.
+        hubs: clips that most queries have in these places, by either model.
+        skewness: skewness of these counts over clips, before and after; NaN where all are equal.
+        words: over-attended words of the clips that most queries had first before.
+        measured: number of queries, the first ones, that quality was measured on.
+        before: mean quality of the source by name (`evenreel.adaptation.quality`).
+        after: mean quality of the final model by name.
     """
 
     queries: int
@@ -90,7 +90,7 @@ class Changes:
 
 
 def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | None = None) -> Changes:
-    """Compare the rankings of the model that is given in the end with the source's.
+    """Compare the rankings of the final model with the source's.
 
     Args:
         model: matcher after adaptation.
@@ -135,7 +135,7 @@ def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | Non
 def record(
     report: AdaptReport, changes: Changes, settings: AdaptSettings, names: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Convert all of it to plain values for JSON; numbers that are not finite become null.
+    """Convert report, changes and settings to plain values for JSON; numbers that are not finite become null.
 
     Args:
         report: report of the adaptation.

@@ -1,4 +1,4 @@
-"""Whether captions and clips of a stream are like those of the source, by their means."""
+"""Drift test: whether the means of captions and clips of a stream differ from those of the source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A_MEAN = 5
 
 
 class MeanShift(NamedTuple):
-    """Distance of the mean of some vectors from the source's.
+    """Distance of the mean of some vectors from the source's, with its test.
 
     `distance` in standard deviations of the source along its principal axes, and `p` of Hotelling's test that both have
     one mean.
@@ -34,11 +34,11 @@ class Drift(NamedTuple):
 
 
 def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) -> MeanShift:
-    """Hotelling's two-sample test along the source's first principal axes (Hotelling 1931).
+    """Compute Hotelling's two-sample test along the source's first principal axes (Hotelling 1931).
 
     Args:
-        vectors: (N, D) of the stream.
-        count: vectors that the source's moments are of.
+        vectors: (N, D) vectors of the stream.
+        count: number of vectors in the source's moments.
         mean: (D,) mean of the source.
         covariance: (D, D) of the source.
     """
@@ -62,7 +62,7 @@ def drift_of(captions: MeanShift, clips: MeanShift, confidence: float, asked: in
     Args:
         captions: shift of the captions.
         clips: shift of the clips.
-        confidence: that a stream like the source is left alone.
+        confidence: probability that no drift is found in a stream like the source.
         asked: number of the test, from 1, on a stream that is tested again and again: the n-th has 1 / (n (n + 1)) of
             the error, so that all of them together have all of it. None for a single test.
     """

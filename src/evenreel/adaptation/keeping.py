@@ -58,7 +58,8 @@ def undo(folder: Path) -> None:
     """Restore a checkpoint that was adapted in place, with all its files.
 
     Raises:
-        CheckpointError: it is no checkpoint, was not adapted in place, its copy is damaged, or the disk refuses.
+        CheckpointError: the folder is no checkpoint, was not adapted in place, its copy is damaged, or the disk
+            refuses.
     """
     before = folder / BEFORE
     if not all((folder / name).is_file() for name in (CONFIG, WEIGHTS)):

@@ -1,4 +1,4 @@
-"""Which weights change at test time, and the steps that change them."""
+"""Weights that may change at test time, and the optimiser steps that change them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class UnpairedLoss(Protocol):
     """Loss of captions and clips without knowing which belong together (TTT++, TTTFlow)."""
 
     def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
-        """Named terms, each with its weight."""
+        """Compute named terms, each with its weight."""
 
 
 def learnable(matcher: Any, learns: Learns, objective: Objective = "pseudo_labels") -> list[nn.Parameter]:
-    """List the weights that may change, in a fixed order, without the temperature, which orders nothing.
+    """List the weights that may change, in a fixed order, without the temperature, which changes no ranking.
 
     Raises:
         UsageError: the matcher has none of this kind, or none that the objective moves.
@@ -79,12 +79,12 @@ class Learner:
 
     Args:
         matcher: matcher whose weights change.
-        settings: which, how fast, and in batches of which size.
+        settings: weights to change, rate and batch size.
         unpaired: loss that `unpaired` minimises.
         stepped: called after each step of the optimiser.
 
     Raises:
-        UsageError: none may change (`learnable`), or, from a step, they are no finite numbers any more.
+        UsageError: no weight may change (`learnable`), or weights are not finite after a step.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What test-time training needs of the source, kept in the folder `source/` of its checkpoint: no clip, no caption.
+"""Data of the source that test-time training needs, kept in `source/` of its checkpoint: no clip, no caption.
 
 `source/config.json` says what was prepared, of which weights and with which digest; `source/prepared.safetensors` holds
 the arrays. Both are written beside their place first, so that the folder is there whole or not at all.
@@ -41,7 +41,7 @@ Kind = Literal["elements", "kmeans", "file"]
 
 
 class Flows(NamedTuple):
-    """Densities of the source's vectors: of captions and of clips."""
+    """Normalising flows of the source's captions and clips."""
 
     text: Flow
     video: Flow
@@ -49,17 +49,17 @@ class Flows(NamedTuple):
 
 @dataclass(frozen=True)
 class Note:
-    """Origin of what was prepared, and figures of its fit.
+    """Origin of the prepared data of a source, and figures of its fit.
 
     Attributes:
         corpus: name of the source corpus.
         split: split of the corpus.
         captions: number of captions.
         clips: number of clips.
-        confounders: how the source's were found, and how the target's are to be.
-        names: of the source's, where they have any; the most frequent first.
-        seed: of all that is random.
-        figures: what was measured, by name.
+        confounders: method by which confounders of source and target are found.
+        names: names of the source's confounders, if any, the most frequent first.
+        seed: random seed.
+        figures: measured figures by name.
     """
 
     corpus: str = ""
@@ -77,7 +77,7 @@ class PreparedSource:
     """Parts prepared for a source checkpoint; None where a part was not.
 
     Attributes:
-        correction: after its source stage; give `copy.deepcopy` of it to a target.
+        correction: bias correction after its source stage; give `copy.deepcopy` of it to a target.
         statistics: moments of the source's vectors.
         flows: densities of captions and clips.
         dictionary: the phrases that confounders are chosen among, where these are scene elements.
@@ -92,11 +92,11 @@ class PreparedSource:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """Notes on what of other splits than the source's own went into it, for `evenreel.types.ScoreNotes`."""
+        """Labels of what went into it from other splits than the source's own, for `evenreel.types.ScoreNotes`."""
         return () if self.dictionary is None else self.dictionary.dictionary.uses
 
     def target_confounders(self, videos: VideoFeatures, given: FloatArray | None = None) -> Tensor:
-        """(N, d) `c_t` of the target's clips, found as the source's were (`CausalCorrection.target_confounder`).
+        """Find the confounders `c_t` (N, d) of the target's clips, by the method of the source's.
 
         Args:
             videos: of the target, by the source's encoder.
@@ -122,7 +122,7 @@ class PreparedSource:
 
 
 def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: str | None = None) -> Path:
-    """Keep what was prepared with the checkpoint that it belongs to, in place of what is there.
+    """Write prepared data into the folder of its checkpoint, replacing what is there.
 
     Args:
         folder: folder of the checkpoint whose matcher it was prepared with.
@@ -155,13 +155,13 @@ def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: 
 
 
 def load_prepared(folder: str | Path) -> PreparedSource | None:
-    """Load what was prepared for a checkpoint; None where nothing was.
+    """Load the prepared data of a checkpoint; None where there is none.
 
     Args:
-        folder: of the checkpoint (`evenreel.checkpoint.checkpoint_folder` finds that of the hub).
+        folder: folder of the checkpoint (`evenreel.checkpoint.checkpoint_folder` finds that of the hub).
 
     Raises:
-        CheckpointError: it belongs to other weights, is damaged, or a later version wrote it.
+        CheckpointError: the data belong to other weights, is damaged, or a later version wrote it.
     """
     place = Path(folder) / SOURCE
     if not place.is_dir():

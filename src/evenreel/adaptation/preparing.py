@@ -1,4 +1,4 @@
-"""From a matcher and its source to what test-time training needs of it: no clip of the source is needed later."""
+"""Preparing of a source for test-time training, which then needs none of its clips."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ Bar = Callable[[str], AbstractContextManager[Progress]]
 
 @dataclass(frozen=True, eq=False)
 class SourceSplit:
-    """A split of the source.
+    """Features and pairs of a split of the source.
 
     Attributes:
         texts: features of its captions.
         videos: features of its clips.
-        pairs: which caption describes which, as rows of both.
+        pairs: pairs of caption and clip, as rows of both.
     """
 
     texts: TextFeatures
@@ -53,7 +53,7 @@ class SourceSplit:
 
 
 class UnitVectors(NamedTuple):
-    """(Q, D) of captions and (V, D) of clips, of unit length, on the matcher's device."""
+    """Unit vectors of captions (Q, D) and clips (V, D), on the matcher's device."""
 
     q: Tensor
     v: Tensor
@@ -65,7 +65,7 @@ class FoundConfounders(NamedTuple):
     Attributes:
         kind: method by which they were found.
         vectors: (N, d) vectors of the confounders.
-        names: of each, where they have any.
+        names: names of the confounders, if any.
         dictionary: dictionary that they were chosen from, where there is one.
     """
 
@@ -125,15 +125,15 @@ def prepare(
 
     Args:
         matcher: the source's, on the device where the work is to be done.
-        source: what it was trained on.
+        source: the split that it was trained on.
         confounders: confounders of its clips.
         settings: settings of the fits.
         validation: a split to measure the correction on; None for none.
         bar: shows how far each stage is.
 
     Raises:
-        UsageError: the matcher takes no features of captions; a caption or clip is not one that it can take; there
-            are too few, or of one clip only.
+        UsageError: the matcher takes no features of captions; a caption or clip is not one that it can take; there are
+            too few, or of one clip only.
     """
     settings = settings or PrepareSettings()
     measured = None if validation is None else vectors_of(matcher, validation, bar)

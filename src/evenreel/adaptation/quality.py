@@ -1,8 +1,8 @@
-"""How good a ranking is as far as that shows without labels, and whether one is better than another.
+"""Quality of a ranking without labels, and comparison of two rankings by it.
 
 None of it is accuracy. Agreement asks whether the first clip of a query has that query among its own best, coverage
 whether queries are spread over clips, entropy how undecided the scores are. A model that collapses onto a few clips
-loses the first two; one that was pulled away from what it knew loses them or becomes undecided.
+loses the first two; one that forgets loses them or becomes undecided.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Quality:
 
     Attributes:
         agreement: (Q,) 1 over the rank of the query for its first clip, above 0 and at most 1.
-        coverage: (Q,) 1 over how many queries have the same first clip; its sum is the number of clips that are first.
-        entropy: (Q,) of the softmax of the query's scores, in nats.
+        coverage: (Q,) 1 over the number of queries with the same first clip; its sum is the number of first clips.
+        entropy: (Q,) entropy of the softmax of the query's scores, in nats.
     """
 
     agreement: Column
@@ -54,7 +54,7 @@ class QualityVerdict:
     """Verdict on whether a model is better than another, as far as it shows without labels.
 
     Attributes:
-        better: whether agreement rose for sure, coverage did not fall for sure, and entropy did not rise for sure.
+        better: whether agreement rose significantly, and neither coverage fell nor entropy rose significantly.
         changes: differences by the name of the measure.
     """
 
@@ -87,7 +87,7 @@ def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None
 
 
 def compared(new: Quality, old: Quality, confidence: float) -> QualityVerdict:
-    """Compare query by query, with intervals by Student's t, of fewer than `LEAST` queries without bounds."""
+    """Compare two models query by query, with intervals by Student's t; no bounds for fewer than `LEAST` queries."""
     changes = {name: _change(getattr(new, name) - getattr(old, name), confidence) for name in vars(new)}
     fell = changes["coverage"].high < 0 or changes["entropy"].low > 0
     return QualityVerdict(changes["agreement"].low > 0 and not fell, changes)

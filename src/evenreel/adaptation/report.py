@@ -1,4 +1,4 @@
-"""What test-time training did, step by step, and whether it was kept."""
+"""Report of test-time training, step by step, and of whether its result was kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evenreel.adaptation.quality import QualityVerdict
 
 
 class LabelRank(NamedTuple):
-    """Ranks of labels before and after the target stage.
+    """Ranks of the pseudo-labels by the bias correction, before and after its target stage.
 
     Attributes:
         before: mean rank of the pseudo clip among the candidates of its caption by the correction before it trained on
@@ -27,7 +27,7 @@ class LabelRank(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Word the ranks in a sentence.
+        """Sentence on the ranks before and after.
 
         >>> LabelRank(5.5, 1.25, 10, 0.04).sentence.split("; ")
         ['pseudo clips rank 5.50 of 10 before it trained on them, 1.25 after (chance 5.5)', '4.0 % got another clip']
@@ -46,14 +46,13 @@ class AdaptationStep:
         number: number of the step, from 1.
         queries: number of queries labelled.
         pairs: pseudo-labels that were learned from, counterfactual captions included.
-        counterfactual: captions that lost a word.
-        coverage: share of the gallery that is some query's pseudo clip.
-        gini: of the matches over the clips, 0 where all have equally many.
+        counterfactual: number of captions without a word.
+        coverage: share of the gallery that is the pseudo clip of a query.
+        gini: Gini coefficient of the matches over the clips, 0 where all have equally many.
         loss: mean of the batches, by the name of the term.
         labels: (id of a query, id of its pseudo clip) before any was left out; counterfactual captions are not here.
-        verdict: of the learned model against the source, on queries that it had not learned from; None where nothing
-            was asked.
-        served: `adapted` or `source`, whose ranking is given from here on.
+        verdict: adapted model against the source, on queries that it was not trained on; None where not measured.
+        served: `adapted` or `source`, the model that is served from here on.
         label_rank: rank of the pseudo-labels among their candidates before and after the target stage of the bias
             correction, counterfactual captions included; None without it.
     """
@@ -76,8 +75,8 @@ class AdaptReport:
     """Report of the adaptation to a whole stream.
 
     Attributes:
-        kept: whether the adapted model is given in the end, or the source as it was.
-        sentence: what was decided, and why.
+        kept: whether the final model is the adapted one, or the source.
+        sentence: the decision and its reason.
         steps: steps in order.
         drift: how captions and clips differ from the source's; None where not measured.
         moved: length of the change of the weights that learned, as a share of the length of all weights.

@@ -1,4 +1,4 @@
-"""What test-time training takes beside the model: what was prepared of its source, and a reader of new captions."""
+"""Resources of test-time training beside the model: prepared data of its source, and a reader of new captions."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def resources_of(
     *,
     confounders: FloatArray | None = None,
 ) -> Resources:
-    """Collect the resources that settings need, as far as they are there; `Resources.check` names those missing.
+    """Collect the resources that settings need, if there; `Resources.check` names those missing.
 
     Args:
-        prepared: what the source checkpoint carries; None for nothing.
-        videos: features of the target's clips, whose confounders are looked for.
+        prepared: prepared data of the source checkpoint; None for none.
+        videos: features of the target's clips, to find their confounders.
         settings: settings of the adaptation.
         encode: reads counterfactual captions (`text_reader`), where there are to be some (`reads_captions`).
         tagger: tagger of the words of queries.
-        confounders: (N, d) of the target, in place of those that are looked for.
+        confounders: (N, d) confounders of the target; None to find them.
 
     Raises:
         UsageError: the confounders of the target cannot be found as those of the source were.
@@ -62,7 +62,7 @@ def resources_of(
 
 
 def reads_captions(settings: AdaptSettings) -> bool:
-    """Check whether the settings write captions that a text tower has to read."""
+    """Return whether the settings write captions that a text tower has to read."""
     return settings.objective == "pseudo_labels" and settings.counterfactuals is not None
 
 
@@ -70,10 +70,10 @@ def text_reader(encoder: Encoder, matcher: Matcher, most: int | None = None) -> 
     """Make a text tower that reads captions as a matcher takes them.
 
     Args:
-        encoder: whose features the matcher takes.
+        encoder: encoder of the matcher's features.
         matcher: matcher that takes the features.
-        most: words of a caption; of a longer one the first are kept and the last, the tokenizer's mark of the end. None
-            for what the matcher was built for.
+        most: most words of a caption; of a longer one the first and the end mark are kept. None for the matcher's own
+            limit.
     """
     limits = [limit for limit in (most, matcher.limits.words) if limit is not None]
 
@@ -118,7 +118,7 @@ class RememberingReader:
         self._read, self._known = read, dict[str, TextFeatures]()
 
     def __call__(self, sentences: Sequence[str]) -> TextFeatures:
-        """Encode the sentences, with ids of any kind."""
+        """Encode sentences to features; ids have no meaning."""
         new = [one for one in dict.fromkeys(sentences) if one not in self._known]
         if new:
             read = self._read(new)

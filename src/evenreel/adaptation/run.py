@@ -1,4 +1,4 @@
-"""One stream from its first query to the report."""
+"""Test-time training on one stream, from its first query to the report."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ class Adaptation(NamedTuple):
     """Result of test-time training on a stream.
 
     Attributes:
-        matcher: the adapted one, or the source where nothing better was found; a plain matcher of the source's kind.
+        matcher: the adapted matcher, or the source where nothing better was found.
         report: report of the adaptation.
-        scores: (Q, V) as they were given when each batch came, of the online protocol where they were asked for; None
-            elsewhere, where the matcher scores.
-        changes: of the offline protocol, whose report takes them; None of the online one, see `changes_of`.
+        scores: (Q, V) scores of the online protocol as given for each batch, if `keep`; else None.
+        changes: changes by the offline protocol; None by the online one, see `changes_of`.
     """
 
     matcher: Any

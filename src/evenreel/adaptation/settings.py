@@ -1,4 +1,4 @@
-"""What test-time training does, as typed settings; every ablation of TITAN is one of them."""
+"""Settings of test-time training; every ablation of TITAN is one of them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class AdaptSettings:
-    """Test-time training of one stream.
+    """Settings of test-time training on one stream.
 
     Attributes:
         objective: what is minimised: symmetric InfoNCE on pseudo-labels (TITAN, and the naive baseline), or a baseline
@@ -171,7 +171,7 @@ class AdaptSettings:
 
     @property
     def online(self) -> bool:
-        """Check whether queries come one batch after the other."""
+        """Whether queries come one batch after the other."""
         return self.protocol == "online"
 
 

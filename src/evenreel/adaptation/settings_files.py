@@ -25,7 +25,7 @@ def shipped_settings() -> dict[str, Path]:
 
 
 def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> AdaptSettings:
-    """Settings of a file, or of the package.
+    """Load settings of adaptation from a file, or of the package by name.
 
     Args:
         name: a path, or a name such as `titan/offline`.
@@ -33,8 +33,8 @@ def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> Ad
             `matching.alpha=0.5`.
 
     Raises:
-        RecipeError: there is no such file, it is no YAML, has a key that nothing has, or a value of another type or
-            out of its range.
+        RecipeError: there is no such file, it is no YAML, has a key that nothing has, or a value of another type or out
+            of its range.
 
     >>> load_settings("titan/naive", ["lr=0.001"]).matching.match
     'one_way'
@@ -48,7 +48,7 @@ def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> Ad
 
 
 def load_prepare_settings(path: Path | None = None, changes: Sequence[str] = ()) -> PrepareSettings:
-    """Settings of `evenreel prepare`.
+    """Load settings of `evenreel prepare`.
 
     Args:
         path: a YAML file; None for the defaults.

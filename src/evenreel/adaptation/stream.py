@@ -1,4 +1,4 @@
-"""What comes to a model at test time: queries in their order, and the clips that they search."""
+"""A stream at test time: queries in their order, and the clips that they search."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def joined(*parts: TextFeatures) -> TextFeatures:
 
 
 def with_room(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """(q, W, ...) words of captions, or their masks, as one (Q, W, ...) with the room of the widest, zero where free.
+    """Concatenate words (q, W, ...) of captions, or their masks, padded with zero to the widest: (Q, W, ...).
 
     >>> with_room([np.ones((1, 1)), np.ones((1, 2))]).tolist()
     [[1.0, 0.0], [1.0, 1.0]]

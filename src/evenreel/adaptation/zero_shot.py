@@ -1,4 +1,4 @@
-"""A matcher without any training that can learn at test time: the mean frame behind maps that change nothing yet."""
+"""A matcher without training that can be adapted at test time: the mean frame behind maps that are the identity."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def zero_shot(encoder: EncoderNote, *, frames: int | None = None, device: str = 
     Args:
         encoder: encoder whose features the matcher takes.
         frames: most frames of a clip that a library gives it; None for all.
-        device: where it goes: `cpu`, `cuda`, `auto`, ...
-        seed: of the hidden layer of the maps, which has no say until the last one learns.
+        device: of the matcher: `cpu`, `cuda`, `auto`, ...
+        seed: seed of the hidden layer of the maps.
 
     Raises:
         UsageError: the device cannot be used.

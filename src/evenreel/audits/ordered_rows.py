@@ -1,4 +1,4 @@
-"""Rows of scores in order, with what can be counted of them: who beats whom, who is among the first."""
+"""Rows of scores in order, and counts over them: which items beat which, and which are among the first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OrderedRows:
     Attributes:
         order: (b, V) the column of each place, in ascending order of their scores.
         start, end: (b, V) where the run of each place begins, and one past where it ends.
-        hidden: (b,) how many, the first places, are minus infinity.
+        hidden: (b,) number of scores of minus infinity, which are the first places.
         distinct: whether every run is of one place.
     """
 
@@ -30,7 +30,7 @@ class OrderedRows:
 
     @classmethod
     def of(cls, block: NDArray[Any]) -> OrderedRows:
-        """(b, V) scores without NaN."""
+        """Sort scores (b, V) without NaN."""
         order = np.argsort(block, axis=1)
         values = _take_rows(block, order)
         hidden = np.count_nonzero(values == -np.inf, axis=1)
@@ -44,18 +44,18 @@ class OrderedRows:
         return cls(order, start, np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1], hidden, False)
 
     def placed(self, marks: Flags) -> Flags:
-        """(V,) or (b, V) marks of columns -> (b, V) of places."""
+        """Reorder marks of columns, (V,) or (b, V), to marks of places, (b, V)."""
         return marks.take(self.order) if marks.ndim == 1 else _take_rows(marks, self.order)
 
     def beaten(self, placed: Flags) -> Column:
-        """(b, V) marks of places -> (b, V) how many marked ones score less than each place, equal ones half."""
+        """Count the marked items that score less than each place, equal ones half: (b, V) marks of places -> (b, V)."""
         before = _counts_before(placed)
         if self.distinct:
             return np.asarray((before[:, :-1] + before[:, 1:]) / 2)
         return np.asarray((_take_rows(before, self.start) + _take_rows(before, self.end)) / 2)
 
     def first(self, depth: int) -> tuple[NDArray[np.intp], Column]:
-        """(b, W) columns that may be among the `depth` best, and the share of all orders of equals in which each is.
+        """Return columns (b, W) that may be among the `depth` best, and the share of orders of equals in which each is.
 
         The shares of a row sum to `shown(depth)`; minus infinity has none.
         """
@@ -66,12 +66,12 @@ class OrderedRows:
         return self.order[:, begin:], np.clip(end - lowest[:, None], 0, end - start) / (end - start)
 
     def shown(self, depth: int) -> NDArray[np.intp]:
-        """(b,) how many clips the `depth` best are: fewer where the others are minus infinity."""
+        """Count the clips among the `depth` best, (b,): fewer where the others are minus infinity."""
         return np.asarray(np.minimum(depth, self.order.shape[1] - self.hidden), dtype=np.intp)
 
 
 def candidates(block: NDArray[Any], depth: int) -> NDArray[np.intp]:
-    """(b, W) columns among which are the `depth` best of each row and all that score like the last of these."""
+    """Return columns (b, W) with the `depth` best of each row and all that score like the last of these."""
     last = block.shape[1] - min(depth, block.shape[1])
     least = np.partition(block, last, axis=1)[:, last, None]
     width = int((block >= least).sum(axis=1).max(initial=1))

@@ -1,4 +1,4 @@
-"""Pairs of a real clip and its mirror in anyone's scores, with the captions that they answer."""
+"""Scores of captions with pairs of a real clip and its mirror."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ class PairedScores:
     """Scores of Q captions and n pairs of a real clip and its mirror.
 
     Attributes:
-        scores: all of them, checked when they are read.
-        rows: (Q,) where the captions are in the scores, ascending.
+        scores: all scores, checked when they are read.
+        rows: (Q,) rows of the captions in the scores, ascending.
         pair: (Q,) number of the pair that answers each caption.
         drawn: (Q,) place of each caption in its corpus, whatever the order of the scores.
         real, generated: (n,) columns of the clips of each pair.
-        cluster: (n,) number from 0 of what each pair is drawn together with: itself, or all pairs of its real clip's
-            video.
+        cluster: (n,) number of each pair's cluster, from 0: the pair alone, or all pairs of its real clip's video.
         notices: sentences on what was left out.
     """
 
@@ -73,9 +72,9 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
 
     Args:
         scores: scores of captions and clips.
-        corpus: which says who mirrors whom.
+        corpus: with the pairs of real clips and mirrors.
         group: a generator and its setting.
-        cluster: what is drawn together, see `evenreel.evaluation.clusters`; of the real clips.
+        cluster: which real clips are drawn together, see `evenreel.evaluation.clusters`.
 
     Raises:
         CorpusError: the group has no pair of which caption, real clip and mirror are in the scores.
@@ -132,7 +131,10 @@ def score_notices(scores: ScoreBlocks, corpus: Corpus, cluster: str) -> Iterator
 
 
 def scenes_of(corpus: Corpus) -> dict[str, str]:
-    """The scene of each clip: the real clip that it mirrors, or itself; clips of a scene answer the same captions."""
+    """Return the scene of each clip: the id of the real clip that it mirrors, or its own.
+
+    A scene answers the same captions.
+    """
     pairs = counterparts(corpus)
     mirrored = dict(zip(pairs["generated_id"], pairs["clip_id"], strict=True))
     return {clip: mirrored.get(clip, clip) for clip in corpus.clips["clip_id"]}

@@ -1,4 +1,4 @@
-"""Every audit by its name, and the one call that runs some of them."""
+"""Table of all audits, and the function that runs some of them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from evenreel.types import Corpus, ScoreBlocks
 
 @dataclass(frozen=True)
 class Audit:
-    """One audit, and what it reads.
+    """An audit in the table, and the inputs that it needs.
 
     Attributes:
-        run: makes it of scores, their corpus and settings; takes what it reads beside these by name.
+        run: runs it on scores, their corpus and settings; further inputs are passed by name.
         takes: fields of `AuditInputs` that it reads.
-        of_source: whether it asks of each clip where it is from; the others do without.
+        of_source: whether it needs the source of each clip.
     """
 
     run: Callable[..., AuditResult]
@@ -67,16 +67,16 @@ def audit(
         scores: scores of captions and clips, of any system.
         corpus: corpus of the scores; select the split first.
         settings: samples, seed, confidence, and how much is read at once.
-        inputs: what some audits read besides: what was learned from, classes with few clips, edited scores.
-        not_made: called with a sentence for each audit that the corpus lacks something for, and the others go on; None:
-            the first such audit raises.
+        inputs: further inputs of some audits: training corpus, rare classes, edited scores.
+        not_made: called with a sentence for each audit that the corpus lacks something for, while others go on; None to
+            raise.
 
     Returns:
         A result for each name, in their order, without those that `not_made` was called for.
 
     Raises:
         UsageError: there is no such audit, or none is named; or one of edits has no edited scores.
-        CorpusError: the corpus lacks what an audit is about, and there is no `not_made`.
+        CorpusError: the corpus lacks something for an audit, and `not_made` is None.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
 
     >>> import numpy as np, polars as pl

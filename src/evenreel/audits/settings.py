@@ -41,7 +41,7 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class AuditInputs:
-    """What some audits read beside scores and their corpus; each says in `evenreel.audits.AUDITS` what it takes.
+    """Inputs of some audits beside scores and their corpus; `evenreel.audits.AUDITS` has those of each.
 
     Attributes:
         train: corpus the system was trained on, for audits of what it took over from there; None where it is not known.

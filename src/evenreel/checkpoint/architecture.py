@@ -1,4 +1,4 @@
-"""From a spec to the matcher with fresh parameters, wrappers included."""
+"""Building of the matcher that a spec describes, with fresh parameters and its wrappers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evenreel.matchers.matcher import LearnsMore
 
 
 class Wrapper(NamedTuple):
-    """A matcher around matchers.
+    """A kind of matcher that wraps other matchers: its class, its settings, and whether it wraps several.
 
     Attributes:
         matcher: a class that is built from what it wraps, the dimension D and its settings.
@@ -65,12 +65,12 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
 
 
 def fitted(spec: MatcherSpec, learned: LearnedFrom, begun: MatcherSpec | None = None) -> MatcherSpec:
-    """Complete a spec with what its matchers take from the captions they learn from, such as a vocabulary.
+    """Complete a spec with what its matchers take from the training captions, such as a vocabulary.
 
     Args:
-        spec: as a recipe has it; what it says itself stays.
-        learned: those captions; their graphs only where the matchers read them (`reads_graphs`).
-        begun: how the matcher is built whose weights training begins with; what it was fitted to is kept.
+        spec: spec of a recipe; settings that it has stay.
+        learned: the training captions; their graphs only where the matchers read them (`reads_graphs`).
+        begun: spec of the matcher whose weights training begins with; what it was fitted to is kept.
     """
     fit = MATCHERS[spec.name].fit if spec.name in MATCHERS else None
     settings = spec.settings if fit is None else fit(spec.settings, learned)
@@ -83,14 +83,14 @@ def fitted(spec: MatcherSpec, learned: LearnedFrom, begun: MatcherSpec | None = 
 
 
 def reads_graphs(spec: MatcherSpec) -> bool:
-    """Check whether the matcher, or one it wraps, reads the role graphs of captions; nothing is built for that."""
+    """Return whether the matcher, or one that it wraps, reads the role graphs of captions, without building it."""
     if spec.name in MATCHERS:
         return MATCHERS[spec.name].graphs
     return any(map(reads_graphs, spec.wrapped))
 
 
 def reads_windows(spec: MatcherSpec) -> bool:
-    """Check whether the matcher, or one that it wraps, is given the on-screen windows of clips."""
+    """Return whether the matcher, or one that it wraps, reads the on-screen windows of clips."""
     if spec.name in MATCHERS:
         reads = MATCHERS[spec.name].windows
         return reads is not None and reads(spec.settings)
@@ -98,7 +98,7 @@ def reads_windows(spec: MatcherSpec) -> bool:
 
 
 def uses_in(spec: MatcherSpec) -> tuple[str, ...]:
-    """List what the matcher, or one that it wraps, knows of other splits than the one it learns from, in words.
+    """List what the matcher, or one that it wraps, uses of other splits than its training split, in words.
 
     Raises:
         EvenreelError: a file that its settings name cannot be read.
@@ -154,7 +154,7 @@ def without_training_only(matcher: Matcher) -> Matcher:
 
 
 def kept_weights(matcher: Matcher) -> dict[str, Tensor]:
-    """Return the weights of a matcher by name, without those that only a loss needs: what a checkpoint has of it."""
+    """Return the weights of a matcher that a checkpoint has, by name: all but those that only a loss needs."""
     network = module(matcher)
     dropped = training_only(network)
     return {name: tensor for name, tensor in network.state_dict().items() if not name.startswith(dropped)}

@@ -1,4 +1,4 @@
-"""Features of a corpus for a matcher: those of its own encoder, made as those that it was trained on."""
+"""Features of a corpus for a matcher to score, made like those that it was trained on."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ class CorpusFeatures:
     """Features of a corpus for a matcher to score.
 
     Attributes:
-        texts: of every caption of the corpus, with their role graphs where the matcher reads these.
-        videos: of its clips, without those that were set aside.
+        texts: features of every caption, with role graphs where the matcher reads these.
+        videos: features of the clips, without those that were set aside.
         set_aside: clips set aside, with the reason.
-        found: what the clips were loaded from, without any change to their words.
-        notices: sentences on what is longer than anything that the matcher was trained on.
-        uses: what was done to the clips, for `evenreel.types.Scores`: that words on screen were changed, as in training
-            or as a probe asks.
+        found: clips in the folder of features, without changes of words.
+        notices: sentences on captions and clips longer than any that the matcher was trained on.
+        uses: labels of changes of on-screen words, for the notes of scores.
     """
 
     texts: TextFeatures
@@ -58,11 +57,11 @@ def load_features_for(
     Args:
         pretrained: matcher that will score.
         folder: folder made by `evenreel features`.
-        corpus: whose captions and clips; select the split first.
+        corpus: with the captions and clips; select the split first.
         progress: called with the share of the captions that became role graphs, where the matcher reads these, or of
             the sentences on screen that were encoded because their words are changed.
-        seen: features of the same clips by its towers as they were before training, where it asks for these
-            (`Limits.pretrained_mean`) and its towers were trained further.
+        seen: features of the same clips by its towers before training, where it uses these (`Limits.pretrained_mean`)
+            and its towers were trained further.
 
     Raises:
         FeaturesError: the features are of another encoder than the matcher's, or of frames or windows that it was not

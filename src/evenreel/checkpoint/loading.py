@@ -38,7 +38,7 @@ def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None 
 
     Args:
         name: a folder, or a hub id `org/name` or `org/name@revision`.
-        device: where it goes: `cpu`, `cuda`, `auto`, ...
+        device: of the matcher: `cpu`, `cuda`, `auto`, ...
         revision: commit, branch or tag of a hub id; naming a commit pins what is loaded.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A matcher by what a person types: a checkpoint, or the name of one that needs no training."""
+"""Loading of a matcher by what a user types: a checkpoint, or the name of a matcher that needs no training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evenreel.matchers import MATCHERS
 
 
 def names_no_checkpoint(name: str) -> bool:
-    """Whether a name is that of a matcher in `evenreel.matchers.MATCHERS`, and no folder is called so."""
+    """Return whether a name is that of a matcher in `evenreel.matchers.MATCHERS`, and no folder has this name."""
     return name in MATCHERS and not Path(name).exists()
 
 
@@ -21,7 +21,7 @@ def named_matcher(name: str, features: str | Path, *, device: str = "cpu") -> Pr
     Args:
         name: folder or hub id of a checkpoint, or a key of `evenreel.matchers.MATCHERS` such as `mean_pool`.
         features: folder made by `evenreel features`, whose encoder a matcher without a checkpoint takes.
-        device: where it goes: `cpu`, `cuda`, `auto`, ...
+        device: of the matcher: `cpu`, `cuda`, `auto`, ...
 
     Raises:
         UsageError: the matcher of that name has parameters to learn, or the device cannot be used.

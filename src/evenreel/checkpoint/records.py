@@ -1,4 +1,4 @@
-"""What a checkpoint says of its matcher beside the weights: how it is built, what it takes, where it comes from."""
+"""Records of a checkpoint beside the weights: how the matcher is built, its inputs, and where it comes from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MatcherSpec:
     """Specification that a matcher is built from.
 
     Attributes:
-        name: what a recipe calls it: a key of `evenreel.matchers.MATCHERS` or of `architecture.WRAPPERS`.
+        name: key of `evenreel.matchers.MATCHERS` or of `architecture.WRAPPERS`, as in recipes.
         settings: fields of its settings class; those left out have their defaults.
         wrapped: the matchers that a wrapper is built around, in its order; empty for one that stands alone.
     """
@@ -41,14 +41,14 @@ class MatcherSpec:
 
 @dataclass(frozen=True)
 class EncoderNote:
-    """Encoder whose features the matcher takes; those of another encoder mean nothing to it.
+    """Encoder of the features that a matcher takes; it cannot use those of another encoder.
 
     Attributes:
-        id: name the encoder can be loaded by; for one that was trained further, of what it was before.
+        id: name the encoder can be loaded by; of one that was trained further, the name before that.
         weights_hash: digest over its weights and settings.
         dimension: D, the length of its features.
-        before: where its towers were trained with the matcher, the digest of what they were before; what they are now
-            lies in the checkpoint's `encoder/`. None where they were not.
+        before: digest of the towers before training, where they were trained with the matcher and are in the
+            checkpoint's `encoder/`; else None.
     """
 
     id: str
@@ -58,7 +58,7 @@ class EncoderNote:
 
     @property
     def trained_further(self) -> bool:
-        """Check whether its towers were trained with the matcher."""
+        """Whether its towers were trained with the matcher."""
         return self.before is not None
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class Inputs:
 
     @property
     def on_screen(self) -> str:
-        """Words for the on-screen text that it was given."""
+        """Description, in words, of the on-screen text that the matcher was given."""
         if self.windows is None:
             return "no on-screen text"
         source = {"ocr": " (read in the frames)", "corpus": " (words of the corpus)"}.get(self.words_from or "", "")
@@ -134,15 +134,15 @@ class About:
     """Origin of a matcher; all of it goes into config.json and the model card.
 
     Attributes:
-        encoder: encoder whose features it takes.
-        inputs: what it was trained on.
+        encoder: encoder of the features that it takes.
+        inputs: form of the inputs that it was trained on.
         corpus: name of the corpus; empty for a matcher that was not trained.
         split: the split that it was trained on.
         recipe: the recipe as it was run, in YAML; empty where there was none.
-        recipe_note: where the recipe's settings come from and what differs from there, in sentences.
+        recipe_note: sentences on the origin of the recipe's settings, and on differences from it.
         clips_note: sentences on the clips that it was trained on: what was left out, how they were divided.
-        uses: what it knows beside its training and validation splits, `class lengths of the split test` for example; it
-            goes into `ScoreNotes.uses` of all that it scores.
+        uses: information it has from outside its training and validation splits, `class lengths of the split test` for
+            example; it goes into `ScoreNotes.uses` of all that it scores.
         metrics: metrics measured.
         limits: sentences on what it cannot do, beside those that hold for every matcher.
         license: identifier of the licence of the weights, `apache-2.0` for example; empty where none was chosen.
@@ -175,10 +175,10 @@ class About:
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """A matcher with all that is needed to use it, to save it and to know where it comes from.
+    """A matcher with all that is needed to use and save it, and its origin.
 
     Attributes:
-        matcher: the model, in evaluation mode after loading.
+        matcher: the model; in evaluation mode after loading.
         spec: specification that the matcher is built from.
         about: origin of the matcher.
     """

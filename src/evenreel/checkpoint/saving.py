@@ -1,4 +1,4 @@
-"""Write a matcher's checkpoint, in one step."""
+"""Writing of a matcher's checkpoint, in one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A matcher by its name alone, for those whose scores need no training: how good an encoder is as it stands."""
+"""Matchers without learned parameters, built by name, whose scores show how good an encoder is as it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def untrained_matcher(name: str, features: str | Path, *, device: str = "cpu") -
     Args:
         name: a key of `evenreel.matchers.MATCHERS`, such as `mean_pool`.
         features: folder made by `evenreel features`.
-        device: where it goes: `cpu`, `cuda`, `auto`, ...
+        device: of the matcher: `cpu`, `cuda`, `auto`, ...
 
     Raises:
         UsageError: no matcher has this name, it has parameters to learn, or the device cannot be used.

@@ -1,4 +1,4 @@
-"""Changed on-screen words with the encoder that the features name."""
+"""Changes of on-screen words in features, with the encoder that made the features."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def changed_words(
         videos: `found.load()`.
         changes: what is done to words; None for nothing.
         progress: called with the share of the sentences to encode that is done.
-        encoder: gives the encoder of the features, where several parts share it; None for `encoder_of(found)`.
+        encoder: loads the encoder of the features, where several parts share it; None for `encoder_of(found)`.
 
     Raises:
-        FeaturesError: as `changed_texts`; or the encoder is needed, and cannot be had.
-        EncoderError: it gives what is no number.
+        FeaturesError: as `changed_texts`; or the encoder is needed, and cannot be loaded.
+        EncoderError: a feature is not finite.
     """
     if changes is None:
         return videos
@@ -41,7 +41,7 @@ def changed_words(
 
 
 def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[str, ...]]:
-    """Return what the windows of clips say, by the clips' ids, where `changed_words` gives their features.
+    """Return the changed sentences of the windows of clips, by clip id; `changed_words` has their features.
 
     Args:
         found: the clips, with on-screen text.
@@ -65,7 +65,7 @@ def encoder_of(found: FoundClips | StoredClips) -> Encoder:
     """Load the encoder that features name.
 
     Raises:
-        FeaturesError: it cannot be had.
+        FeaturesError: the encoder cannot be loaded.
     """
     manifest = found.manifest
     try:

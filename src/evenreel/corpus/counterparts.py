@@ -52,7 +52,7 @@ def groups_of(corpus: Corpus) -> dict[str, str]:
 
 
 def group_name(source: str, setting: str | None) -> str:
-    """Return the name of the clips of a generator and a setting."""
+    """Return the name of a group of generated clips: the generator, and its setting where one is noted."""
     return source if setting is None else f"{source} {setting}"
 
 

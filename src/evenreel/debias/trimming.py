@@ -25,7 +25,7 @@ class Trimming:
     Attributes:
         margin: delta, in the unit of the lengths: a class is trimmed while its mean is this far or farther from its
             target.
-        least: alpha, clips that a class keeps.
+        least: alpha, least number of clips that a class keeps.
     """
 
     margin: float

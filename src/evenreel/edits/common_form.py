@@ -1,4 +1,4 @@
-"""The common form that all clips of a corpus can be given without making anything up, and its limits."""
+"""The common form (rate, size, length) that all clips of a corpus can be given without inventing pictures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDING_S = 1e-3  # a length in a header is rounded to a unit of its time base
 
 @dataclass(frozen=True)
 class EqualiseSettings:
-    """Form that all clips are given; fields that are None follow from the corpus.
+    """Settings of the common form of clips; fields that are None follow from the corpus.
 
     Attributes:
         videos: folder in which the paths of the clips begin.
@@ -116,7 +116,7 @@ def frame_counts(
 
 
 def form_notices(corpus: Corpus, facts: ClipFacts, form: Form) -> Iterator[str]:
-    """Iterate over notices: what the form makes up, or leaves to tell a group by."""
+    """Iterate over notices on what the form invents, and on differences between groups that it leaves."""
     table = grouped(corpus, facts)
     if slower := table.filter(pl.col("fps") < float(form.fps) * 0.99).height:
         yield f"Clips with fewer frames a second than {float(form.fps):.4g}, of which some are repeated: {slower:,}."

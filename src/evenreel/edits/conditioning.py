@@ -78,7 +78,7 @@ class CaptionedClip(NamedTuple):
 
 @dataclass(frozen=True)
 class PreparedRequests:
-    """Requests to a generator that runs elsewhere.
+    """Written requests to a generator that runs elsewhere.
 
     Attributes:
         path: table of the requests.

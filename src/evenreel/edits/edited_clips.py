@@ -50,7 +50,7 @@ class ClipEdit(Protocol):
 
     @property
     def described(self) -> Mapping[str, Any]:
-        """Identity of the edit for all clips, ready for `json.dumps`."""
+        """Return the identity of the edit for all clips, ready for `json.dumps`."""
 
     def described_of(self, clip_id: str) -> Sequence[str]:
         """Return the identity of the edit for one clip, beside `described`."""

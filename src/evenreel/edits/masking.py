@@ -1,8 +1,8 @@
-"""Frames with a thing taken out: patches that show it are painted over; a control paints over as many elsewhere.
+"""Masking of things in frames: patches that show a thing are painted over; a control paints over as many elsewhere.
 
-The colour is the mean of the rest of the frame. Blurring would keep the colour of the thing, and a red ball
-that is a red cloud is still red; the mean of the whole frame would keep a part of it. Either way a flat patch with
-sharp edges is nothing that a camera sees, which is why an effect counts only beside that of the control.
+The colour is the mean of the rest of the frame. Blurring would keep the colour of the thing, and a red ball that is a
+red cloud is still red; the mean of the whole frame would keep a part of it. Either way a flat patch with sharp edges is
+nothing that a camera sees, which is why an effect counts only beside that of the control.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MaskSettings:
 def remove(
     pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
 ) -> Pixels:
-    """Paint over what some phrases name in a clip's frames, as far as the tower can tell where it is.
+    """Paint over the patches of a clip's frames that show some phrases, as found by a tower.
 
     Args:
         pixels: (T, 3, H, W) uint8 RGB, frames of one clip.
@@ -92,7 +92,7 @@ def patch_cosines(pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str])
 
 
 def above_mean(cosines: FloatArray) -> FloatArray:
-    """Take each phrase's mean over the clip off (T, rows, columns, K), and return the largest: (T, rows, columns)."""
+    """Subtract each phrase's mean over the clip from cosines (T, rows, columns, K), and return the largest of K."""
     nearest: FloatArray = (cosines - cosines.mean(axis=(0, 1, 2))).max(axis=-1)
     return nearest
 

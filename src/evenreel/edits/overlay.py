@@ -44,7 +44,7 @@ _PLAIN = str.maketrans(
 
 @dataclass(frozen=True)
 class OverlaySettings:
-    """Settings of the words written on clips.
+    """Settings of writing misleading words on clips.
 
     Attributes:
         edit: `overlay`, words of another clip; `overlay-control`, as many letters that say nothing, in the same place.
@@ -180,7 +180,7 @@ class Overlay:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Identity of the edit for all clips."""
+        """Return the parts of the edit's identity that all clips share."""
         look = {"height": HEIGHT, "lines": MOST_LINES, "line_px": LEAST_LINE_PX, "colours": [DARK, LIGHT]}
         return {**asdict(self._settings), **look}
 

@@ -24,7 +24,7 @@ REMOVED: tuple[Removed, ...] = get_args(Removed)
 
 @dataclass(frozen=True)
 class RemovalSettings:
-    """Settings of a removal.
+    """Settings of removing the background, a thing or the motion from clips.
 
     Attributes:
         removed: `background`, phrases of `places`; `entity`, things that the clip's captions name; or `motion`, which
@@ -56,7 +56,7 @@ class RemovalSettings:
 
 
 class Removal:
-    """Takes one thing out of clips; an `evenreel.edits.edited_clips.ClipEdit`.
+    """Removes the background, a thing or the motion from clips; an `evenreel.edits.edited_clips.ClipEdit`.
 
     Args:
         encoder: its towers find the patches that go; None for motion, which needs none.
@@ -76,7 +76,7 @@ class Removal:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Identity of the edit for all clips."""
+        """Return the parts of the edit's identity that all clips share."""
         weights = None if self._encoder is None else self._encoder.weights_hash
         return {**asdict(self._settings), "weights": weights}
 
@@ -85,7 +85,7 @@ class Removal:
         return [*self._things.get(clip_id, ())]
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
-        """Take one thing out of a clip's frames (T, 3, H, W).
+        """Remove one thing from a clip's frames (T, 3, H, W).
 
         Raises:
             MediaError: its captions name nothing that could go.

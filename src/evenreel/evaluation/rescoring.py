@@ -4,7 +4,7 @@ A query's figure then depends on which other queries there are, so corrected sco
 `Scores.about` says what a result uses, and tables print that. Inputs are never changed.
 
 In the formulas s(q, v) is the score of a query and an item of its gallery: q a caption and v a video in the direction
-`t2v`, turned round in `v2t`. A score of minus infinity stays what it is.  Softmaxes are computed as logarithms, and
+`t2v`, turned round in `v2t`. A score of minus infinity stays what it is. Softmaxes are computed as logarithms, and
 where only the order within a query's ranking matters the logarithm is the result, because a probability that underflows
 to 0 would make ties that the method does not have.
 

@@ -34,9 +34,9 @@ class ReaderPool(Generic[Reader, Item]):
 
     Args:
         new_reader: makes a reader; called once in each thread.
-        read: does one item with a reader. It may call `hand_over` with the rest of the work on it, and `add` for
-            items that are to be done later.
-        readers: threads.
+        read: reads one item with a reader. It may call `hand_over` with the rest of the work on it, and `add` for
+            further items.
+        readers: number of threads.
     """
 
     def __init__(self, new_reader: Callable[[], Reader], read: Callable[[Reader, Item], None], readers: int) -> None:

@@ -92,7 +92,7 @@ def elements_path(library: Path, digest: str) -> Path:
 
 
 def elements_files(library: Path) -> list[Path]:
-    """List every dictionary file of a library; files that are not named by a digest are not ours."""
+    """List every dictionary file of a library; files that are not named by a digest are left out."""
     found = library.glob(_FILE.format("*"))
     return sorted(path for path in found if _DIGEST.fullmatch(path.name.split(".", 1)[1].removesuffix(".safetensors")))
 

@@ -135,7 +135,7 @@ class FrameReader:
 def frames_on_screen(frames: Iterator[Stamped], reader: FrameReader, cursor: Cursor) -> Iterator[Stamped]:
     """Find for each wanted timestamp the frame that is on screen then, each frame at most once.
 
-    `frames` are the reader's. The end of the stream answers what is wanted before its last frame's end.
+    `frames` are those of `reader`. At the end of the stream the last frame is the answer for timestamps before its end.
     """
     shown: Stamped | None = None
     for timestamp, frame in frames:

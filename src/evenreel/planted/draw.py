@@ -1,4 +1,4 @@
-"""Drawing: from a scene and a time to a picture, antialiased, and the same bytes in every run."""
+"""Rendering of a scene at a time as a picture, antialiased, with the same bytes in every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of what was planted: how much one thing tells of another, split by split."""
+"""Statistics of a planted bias: the association of two things, split by split."""
 
 from __future__ import annotations
 

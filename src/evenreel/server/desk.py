@@ -33,11 +33,11 @@ Version = tuple[tuple[int, int, int], ...]
 
 
 class BusyError(EvenreelError):
-    """Too many requests are waiting; retry in a moment."""
+    """Raised where too many requests are waiting; retry in a moment."""
 
 
 class LoadingError(EvenreelError):
-    """The model is still being loaded; retry in a moment."""
+    """Raised while the model is being loaded; retry in a moment."""
 
 
 class ThreadSafeEncoder:

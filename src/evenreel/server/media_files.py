@@ -95,7 +95,7 @@ class RangedFile(FileResponse):
     """Response with a file, whole or in ranges (RFC 9110, section 14); a refusal is one sentence."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it.
+        """Send the file or the requested ranges.
 
         Raises:
             HTTPException: the ranges make no sense, or begin behind the end of the file.
@@ -164,7 +164,7 @@ class OpenedFile(RangedFile):
             self.headers.setdefault("content-length", str(stat_result.st_size))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; where it changes on the way, hang up before it is sent whole."""
+        """Send the file; where it changes meanwhile, hang up before it is sent whole."""
         by_descriptor = {**scope, "extensions": {}}  # one of them sends a file by its path
         try:
             await super().__call__(by_descriptor, receive, send)

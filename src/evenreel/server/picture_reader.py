@@ -50,7 +50,7 @@ class OneMoment:
 
 
 class PictureReader:
-    """Answers `{"still": path, "time_s", "width"}` with JPEG bytes.
+    """Worker that answers `{"still": path, "time_s", "width"}` with JPEG bytes, and requests for previews.
 
     And `{"preview": path, "start_s", "end_s", "out"}` with a file at `out` and a message for each of its frames.
 
@@ -62,7 +62,7 @@ class PictureReader:
         self._limits = MediaLimits(**limits)
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Do one task."""
+        """Make one still or preview."""
         if "still" in task:
             yield {}, np.frombuffer(self._still(task["still"], task["time_s"], task["width"]), np.uint8)
         else:

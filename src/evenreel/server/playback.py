@@ -82,10 +82,10 @@ class Playback:
         return self._send(descriptor, SentAs(kind, path.name, path.stem))
 
     async def unchanged(self, clip_id: str, clip: ClipMedia) -> Located:
-        """Find a readable file of a clip that is unchanged since it was indexed; returns it with its present stamp.
+        """Find a readable file of a clip that is unchanged since it was indexed; return it with its present stamp.
 
         Raises:
-            NotFoundError: there is none any more.
+            NotFoundError: no such file is left.
             BusyError: its content is still being compared.
         """
         file, descriptor = await self._open_unchanged(clip_id, clip)

@@ -20,7 +20,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Senders:
-    """Tells visitors apart by their addresses.
+    """Finds the address of a request's sender.
 
     Args:
         proxies: addresses or networks of reverse proxies. Only what comes from one of them may say in X-Forwarded-For

@@ -1,9 +1,9 @@
 """Captions and videos on three levels: the event, its actions and the things in them (HGR, arXiv 2003.00392, 3.3).
 
-A phrase attends to the frames of a video and is compared with what it gets, `sum_f a_f v_f`. Written as it stands that
-is a vector of D numbers for each phrase and video. But all that is asked of the vector is its cosine: its product with
-the phrase is a sum of products that attention has calculated already, and its length is `a' G a` with the Gram matrix G
-of the frames, which belongs to the video alone.
+A phrase attends to the frames of a video and is compared with the result, `sum_f a_f v_f`, a vector of D numbers for
+each phrase and video. But only its cosine is needed: its product with the phrase is a sum of products that attention
+has calculated already, and its length is `a' G a` with the Gram matrix G of the frames, which belongs to the video
+alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a recipe's matcher costs: parameters, multiply-adds and bytes of its two sides (frame-length bias, table 5).
+"""Cost of a recipe's matcher: parameters, multiply-adds and bytes of its two sides (frame-length bias, table 5).
 
 Counted on the matcher itself, on captions and clips of a given shape, so that it holds for every matcher and for
 several of them that are fused: an ensemble of M encodes and keeps every clip M times, which its gain has to be set
@@ -52,7 +52,7 @@ class Shape:
         batch: number of captions, and of clips.
         frames: frames per clip.
         words: words per caption.
-        windows: of on-screen text, all with some, of each clip; only matchers that read windows are given these.
+        windows: windows of on-screen text per clip, all with text; only matchers that read windows are given these.
     """
 
     dimension: int
@@ -67,9 +67,9 @@ class SideCost:
     """Cost of one side of a matcher: parameters, multiply-adds and bytes of a stored row.
 
     Attributes:
-        parameters: that the side uses, without its embeddings; one that both sides use counts in both.
+        parameters: parameters that the side uses, without embeddings; those of both sides count in both.
         multiply_adds: multiply-adds to encode a batch.
-        row_bytes: that are kept of one caption or clip.
+        row_bytes: bytes that are kept of one caption or clip.
     """
 
     parameters: int
@@ -107,10 +107,10 @@ class RecipeCost:
 
     Attributes:
         shape: shape of the batch that was counted on.
-        members: how many matchers are fused; 1 for one.
-        one: a matcher of one training.
-        whole: all that the recipe makes.
-        words_unread: whether it has vectors for the words of captions, which were not given.
+        members: number of fused matchers; 1 for one.
+        one: cost of the matcher of one training.
+        whole: cost of all that the recipe makes.
+        words_unread: whether it has vectors for the words of captions, and no captions were given.
     """
 
     shape: Shape
@@ -130,8 +130,8 @@ def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None
     """Count what a recipe's matcher costs; nothing is trained or read.
 
     Args:
-        recipe: whose matcher, adapter and members; towers of a backbone are not counted.
-        shape: of the captions and clips.
+        recipe: with the matcher, adapter and members; towers of a backbone are not counted.
+        shape: shape of the captions and clips.
         learned: captions that the matcher is fitted to, where it has a vocabulary of its own.
 
     Raises:
@@ -169,15 +169,15 @@ def _whole(recipe: Recipe, spec: MatcherSpec) -> tuple[MatcherSpec, int]:
 
 
 def matcher_cost(matcher: Matcher, shape: Shape, *, windows: bool = False) -> Cost:
-    """Count what a matcher costs.
+    """Count the parameters, multiply-adds and bytes of a matcher.
 
-    Multiply-adds are those of all products of matrices, attention and recurrent networks included; sums and
-    elementwise products are not among them, as in the paper's table.
+    Multiply-adds are those of all products of matrices, attention and recurrent networks included; sums and elementwise
+    products are not among them, as in the paper's table.
 
     Args:
         matcher: a matcher on the CPU.
-        shape: of the captions and clips.
-        windows: whether it is given on-screen windows; one among whose frames these stand always is.
+        shape: shape of the captions and clips.
+        windows: whether it is given on-screen windows; one that takes them as frames always is.
 
     Raises:
         UsageError: the matcher takes no such shape.

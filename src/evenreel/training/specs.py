@@ -1,4 +1,4 @@
-"""How the matcher of a recipe is built, with what it takes from the captions that it is to learn from."""
+"""Specification of a recipe's matcher, with what it takes from the training captions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def spec_of(recipe: Recipe) -> MatcherSpec:
 
 
 def check_words(recipe: Recipe) -> None:
-    """Refuse, before anything is read, to change words for a matcher that reads none.
+    """Refuse changes of on-screen words for a matcher that reads none, before anything is read.
 
     Raises:
         RecipeError: the recipe changes words, and its matcher reads none.
@@ -43,10 +43,10 @@ def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:
 
     Args:
         recipe: recipe to train.
-        material: what it learns from, and what it begins with.
+        material: training data and initial weights.
 
     Raises:
-        UsageError: the matcher reads captions as graphs, and these are none; or it cannot be fitted to what it learns.
+        UsageError: the matcher needs role graphs, and captions have none; or it cannot be fitted to the data.
     """
     spec, learned = spec_of(recipe), learned_from(material)
     if reads_graphs(spec) and not learned.graphs:
@@ -62,9 +62,9 @@ def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:
 
 
 def lists_in(spec: MatcherSpec) -> Facts:
-    """Digests of the words and phrases in the settings of a matcher, by the place of each list.
+    """Compute digests of the lists of words and phrases in the settings of a matcher, by their place.
 
-    With the same recipe they are others only where what they were found in has changed, such as a scene dictionary.
+    With the same recipe they differ only where their source has changed, such as a scene dictionary.
     """
     own = {
         f"matcher.{name}": hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()
@@ -75,7 +75,7 @@ def lists_in(spec: MatcherSpec) -> Facts:
 
 
 def learned_from(material: TrainingInputs) -> LearnedFrom:
-    """Collect what matchers may be fitted to; each caption counts once."""
+    """Collect the data that matchers may be fitted to; each caption counts once."""
     examples = material.examples
     graphs = examples.text_features.graphs if isinstance(examples, FeatureExamples) else None
     own = () if graphs is None else [graphs[row] for row in np.unique(examples.pairs.captions)]

@@ -1,4 +1,4 @@
-"""How long an epoch of a recipe takes, and of each of its members (frame-length bias, table 5)."""
+"""Measurement of the duration of an epoch of a recipe, and of each of its members (frame-length bias, table 5)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class EpochTime:
     """Duration of one epoch.
 
     Attributes:
-        captions: captions that are learned from.
+        captions: number of training captions.
         steps: optimiser steps of an epoch; batches may be gathered for one, so it need not be a whole number.
-        seconds: of an epoch, without evaluation and writing.
+        seconds: duration of an epoch, without evaluation and writing.
     """
 
     captions: int
@@ -45,8 +45,8 @@ class Times:
     """Durations of the trainings of a recipe.
 
     Attributes:
-        alone: an epoch of one training on all clips.
-        members: of each member; empty where there are none.
+        alone: time of one training on all clips.
+        members: time of each member; empty where there are none.
     """
 
     alone: EpochTime
@@ -54,28 +54,28 @@ class Times:
 
     @property
     def in_turn_s(self) -> float:
-        """Seconds of an epoch of every member, one after the other."""
+        """Seconds of an epoch of all members, one after the other."""
         return sum(one.seconds for one in self.members)
 
     @property
     def at_once_s(self) -> float:
-        """Seconds of the longest, which is what all take on as many devices."""
+        """Seconds of an epoch of the slowest member, that of all members on as many devices."""
         return max((one.seconds for one in self.members), default=0.0)
 
 
 def measured_times(
     recipe: Recipe, material: TrainingInputs, folder: Path, progress: Progress = lambda share: None
 ) -> Times:
-    """Train for a few steps each, as `evenreel train` does, and see how long they take.
+    """Measure the duration of an epoch by training for a few steps, as `evenreel train` does.
 
     Args:
         recipe: recipe with or without members.
         material: inputs of the training.
-        folder: for what the trainings write; it can go afterwards.
+        folder: folder for files of the trainings; it can be deleted afterwards.
         progress: called with the share that is done.
 
     Raises:
-        UsageError: `train_recipe` raises it.
+        UsageError: as `train_recipe`.
         CorpusError: there are fewer captions than a batch takes.
         TrainingError: a training fails.
     """

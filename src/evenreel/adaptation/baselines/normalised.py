@@ -1,9 +1,9 @@
-"""What correcting scores by a bank of queries does on a stream, where the bank is the queries that came before.
+"""Normalisation of scores on a stream by a bank of the queries that came before.
 
-QB-Norm (Bogolin et al. 2022) and NNN (Chowdhury et al. 2024) lower the scores of clips that many queries like; they
-learn nothing, so they are what test-time training has to be better than. Both take their bank from the training set;
-here it grows with the stream, so that no query is ranked by one that comes later. The formulas are given from outside,
-because those of `evenreel.evaluation.rescoring` belong to a later layer.
+QB-Norm (Bogolin et al. 2022) and NNN (Chowdhury et al. 2024) lower the scores of clips that many queries like, without
+training: a baseline of test-time training. Both take their bank from the training set; here it grows with the stream,
+so that no query is ranked by one that comes later. The formulas are given from outside, because those of
+`evenreel.evaluation.rescoring` belong to a later layer.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Rescore = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class StreamNorm:
-    """Correct the scores of each batch by those of the queries before it, which it remembers as they were.
+    """Normalises the scores of each batch by those of earlier queries, which it keeps.
 
-    Rows of the bank are what the matcher said when their query came. A matcher that adapts meanwhile says something
-    else now; where the whole bank is to be by one matcher, score its queries again and start anew.
+    Rows of the bank are scores at the time of their query. For a bank by one matcher while it adapts, score the queries
+    again and start anew.
 
     >>> halved = StreamNorm(lambda scores, bank: scores - bank.mean(axis=0), least=2)
     >>> halved(np.array([[0.5, 0.25], [0.25, 0.5]]))  # nothing came before
@@ -57,7 +57,7 @@ class StreamNorm:
         return 0 if self._bank is None else len(self._bank)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Correct a batch, and remember it.
+        """Normalise the scores of a batch, and add them to the bank.
 
         Args:
             scores: (q, V) of queries in the order in which they came.

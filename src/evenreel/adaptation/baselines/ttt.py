@@ -1,4 +1,4 @@
-"""A baseline of test-time training: views of one item stay alike, and features keep the source's moments (TTT++).
+"""TTT++, a baseline of test-time training: views of one item stay alike, features keep the source's moments.
 
 Liu et al., "TTT++: When Does Self-Supervised Test-Time Training Fail or Thrive?", NeurIPS 2021; [21] of TITAN.
 
@@ -40,7 +40,7 @@ class VectorMoments(NamedTuple):
     """Count, mean and covariance of vectors.
 
     Attributes:
-        size: () int64, how many there were, at least 2.
+        size: () int64, number of vectors, at least 2.
         mean: (D,) mean vector.
         covariance: (D, D), over size - 1.
     """
@@ -132,12 +132,12 @@ class TTTSettings:
         lambda_contrastive: weight of telling views of an item from all other views.
         lambda_mean: weight of the distance of means.
         lambda_covariance: weight of the distance of covariances.
-        relative: divide a distance by what as many vectors of the source itself would have on average (`chance_gaps`),
-            as the released code does with measured values: then 1 means no shift that could be seen. False takes the
-            paper's distances as they are; of unit vectors these are far smaller than the contrastive term.
+        relative: divide a distance by its mean for as many vectors of the source (`chance_gaps`), as the released code
+            does with measured values: 1 then means no visible shift. False takes the paper's distances, which for unit
+            vectors are far smaller than the contrastive term.
         drop: share of the words or frames that a view lacks; one is always left.
         noise: length of the random vector that is added to the unit vectors of a view.
-        queue: how many vectors moments are taken of, the batch in hand among them; 0 for the batch alone.
+        queue: number of vectors that moments are computed of, the present batch included; 0 for the batch alone.
         temperature: of the contrastive term. Theirs is 0.5, for a head of its own; similarities of frozen features lie
             closer together.
     """
@@ -178,14 +178,14 @@ class VectorQueue:
         self.vectors: Tensor | None = None
 
     def with_past(self, ids: Sequence[str], vectors: Tensor) -> Tensor:
-        """Return the batch with what the queue holds of other ids, and queue the batch.
+        """Return a batch joined with the queued vectors of other ids, and queue the batch.
 
         Args:
             ids: n ids without duplicates.
             vectors: (n, D) vectors of these ids.
 
         Returns:
-            (m, D) with n <= m <= max(n, size): the batch, which can be learned from, and the past, which cannot.
+            (m, D) with n <= m <= max(n, size): the batch with gradients, and the past without.
         """
         fresh, own = set(ids), vectors.detach()
         names, known = list(ids), own
@@ -207,9 +207,9 @@ class TTTObjective:
         """Start with empty queues.
 
         Args:
-            statistics: of the source, by the same matcher before it is adapted.
+            statistics: moments of the source, by the same matcher before it is adapted.
             settings: weights, views and queue of the objective.
-            generator: on the CPU, of what views lack.
+            generator: CPU generator that draws what views lack.
         """
         self.statistics = statistics
         self.settings = settings
@@ -264,7 +264,7 @@ class TTTObjective:
 
 
 def check_learnable(*vectors: Tensor) -> None:
-    """Check, by its vectors, that a matcher has an adapter that learns; not where gradients are off.
+    """Refuse a matcher whose vectors depend on no trainable adapter; passes where gradients are off.
 
     Raises:
         UsageError: none of them depends on a parameter that learns.
@@ -277,7 +277,7 @@ def check_learnable(*vectors: Tensor) -> None:
 
 
 def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
-    """SimCLR's loss: each view picks the other view of its item out of all other views (arXiv 2002.05709, eq. 1).
+    """Compute SimCLR's loss: each view picks the other view of its item out of all others (arXiv 2002.05709, eq. 1).
 
     Args:
         first: (N, D) unit vectors of the first view.
@@ -297,7 +297,7 @@ def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
 
 
 def moment_gaps(vectors: Tensor, source: VectorMoments) -> tuple[Tensor, ...]:
-    """`||mu_s - mu_t||^2` and `||Sigma_s - Sigma_t||_F^2`, in float32; the latter is 0 for a single vector.
+    """Compute `||mu_s - mu_t||^2` and `||Sigma_s - Sigma_t||_F^2`, in float32; the latter is 0 for a single vector.
 
     Args:
         vectors: (m, D) of the target.
@@ -333,11 +333,10 @@ def chance_gaps(source: VectorMoments, count: int) -> tuple[Tensor, ...]:
 
 
 def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Generator) -> TextBatch:
-    """Drop some words of captions, for a second view.
+    """Make a second view of captions that lacks some of their words.
 
-    A frozen tower read the sentence as a whole, and cannot read a part of it again. So the sentence moves by as
-    much as the mean of the unit words moves, which is what a sentence that is the mean of its words would do; a caption
-    of one word changes by the noise alone.
+    The sentence vector moves by as much as the mean of the unit words, as the text is not encoded again; a caption of
+    one word changes by the noise alone.
     """
     kept = _kept_mask(text.word_mask, settings.drop, generator)
     words = F.normalize(text.words, dim=-1)
@@ -347,7 +346,7 @@ def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Genera
 
 
 def clip_view(video: VideoBatch, settings: TTTSettings, generator: torch.Generator) -> VideoBatch:
-    """Drop some frames of clips, for a second view; texts of on-screen windows stay."""
+    """Make a second view of clips that lacks some of their frames; texts of on-screen windows stay."""
     kept = _kept_mask(video.frame_mask, settings.drop, generator)
     frames = F.normalize(_noisy(video.frames, settings.noise, generator), dim=-1)
     return replace(video, frames=frames.masked_fill(~kept[..., None], 0.0), frame_mask=kept)

@@ -1,4 +1,4 @@
-"""A baseline of test-time training: features stay likely under a flow that was fitted on the source's (TTTFlow).
+"""TTTFlow, a baseline of test-time training: features stay likely under a flow fitted on those of the source.
 
 Osowiechi et al., "TTTFlow: Unsupervised Test-Time Training with Normalizing Flow", WACV 2023, arXiv 2210.11389; [26] of
 TITAN.
@@ -53,12 +53,12 @@ class Coupling(nn.Module):
     """
 
     def __init__(self, dimension: int, hidden: int, first: int) -> None:
-        """Build one.
+        """Build a coupling layer that is the identity.
 
         Args:
             dimension: dimension D, at least 2.
             hidden: units of the layer within.
-            first: 0 if numbers at even places stay, 1 if those at odd ones do.
+            first: 0 to keep numbers at even places, 1 to keep those at odd ones.
         """
         super().__init__()
         self.first = first
@@ -69,12 +69,12 @@ class Coupling(nn.Module):
         self.net = nn.Sequential(nn.Linear(stay, hidden), nn.SiLU(), last)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, D) -> (N, D) and (N,) the logarithm of the determinant of the change."""
+        """Transform vectors (N, D) to (N, D), with the logarithms (N,) of the determinant."""
         log_scale, shift = self._change(x)
         return self._joined(x, self._moving(x) * log_scale.exp() + shift), log_scale.sum(1)
 
     def inverse(self, y: Tensor) -> Tensor:
-        """(N, D) back."""
+        """Invert the transform of vectors (N, D)."""
         log_scale, shift = self._change(y)
         return self._joined(y, (self._moving(y) - shift) * (-log_scale).exp())
 
@@ -92,13 +92,13 @@ class Coupling(nn.Module):
 
 
 class Flow(nn.Module):
-    """Density of vectors: a standard normal after standardising and couplings, which take turns in their halves."""
+    """Normalising flow, a density of vectors: a standard normal after standardising and coupling layers."""
 
     mean: Tensor
     scale: Tensor
 
     def __init__(self, dimension: int, layers: int, hidden: int) -> None:
-        """Start as the standard normal.
+        """Build a flow that is the standard normal.
 
         Args:
             dimension: dimension D, at least 2.
@@ -111,7 +111,7 @@ class Flow(nn.Module):
         self.couplings = nn.ModuleList(Coupling(dimension, hidden, layer % 2) for layer in range(layers))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, D) -> (N, D) standard normal where the flow fits, and (N,) the log-determinant of the whole change."""
+        """Transform vectors (N, D) to (N, D), standard normal where the flow fits, with the log-determinants (N,)."""
         z, log_det = (x - self.mean) / self.scale, -self.scale.log().sum().expand(len(x))
         for coupling in self.couplings:
             z, change = coupling(z)
@@ -119,13 +119,13 @@ class Flow(nn.Module):
         return z, log_det
 
     def inverse(self, z: Tensor) -> Tensor:
-        """(N, D) back to vectors."""
+        """Transform (N, D) back to vectors."""
         for coupling in reversed(self.couplings):
             z = coupling.inverse(z)  # type: ignore[operator]  # a ModuleList does not say what it holds
         return z * self.scale + self.mean
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """(N, D) -> (N,) logarithms of the density, in the flow's own precision.
+        """Compute the logarithms (N,) of the density of vectors (N, D), in the flow's own precision.
 
         >>> Flow(2, layers=0, hidden=1).log_prob(torch.zeros(1, 2))  # minus the logarithm of 2 pi
         tensor([-1.8379])
@@ -242,7 +242,7 @@ def _descend(flow: Flow, learned: Tensor, held: Tensor, settings: FlowSettings, 
 
 
 def nll_per_number(flow: Flow, vectors: Tensor) -> Tensor:
-    """Mean negative log-likelihood of vectors (N, D), divided by D.
+    """Compute the mean negative log-likelihood of vectors (N, D), divided by D.
 
     >>> round(nll_per_number(Flow(2, layers=0, hidden=1), torch.zeros(3, 2)).item(), 4)  # half the logarithm of 2 pi
     0.9189
@@ -251,13 +251,13 @@ def nll_per_number(flow: Flow, vectors: Tensor) -> Tensor:
 
 
 class FlowObjective:
-    """Terms of TTTFlow on captions and clips of the target, unpaired; the flows stay as they are."""
+    """Loss terms of TTTFlow on unpaired captions and clips of the target; the flows are frozen."""
 
     def __init__(self, flow_text: Flow, flow_video: Flow) -> None:
-        """Keep frozen copies.
+        """Keep frozen copies of the flows.
 
         Args:
-            flow_text: of the source's captions, by the same matcher before it is adapted.
+            flow_text: flow of the source's captions, by the same matcher before it is adapted.
             flow_video: flow of the source's clips.
         """
         self.flow_text = copy.deepcopy(flow_text).requires_grad_(False).eval()

@@ -1,1 +1,1 @@
-"""TITAN (MM 2023), a file a section: rematching, counterfactual captions, bias correction, pseudo-labels."""
+"""TITAN (MM 2023), a file for each section: rematching, counterfactual captions, bias correction, pseudo-labels."""

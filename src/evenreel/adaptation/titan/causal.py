@@ -1,14 +1,15 @@
-"""Which of the likeliest clips answers a query, without the bias of the source (TITAN, MM 2023, section 3.3).
+"""Bias correction: choose among the likeliest clips of a query without the bias of the source (TITAN, section 3.3).
 
 A confounder, such as a thing that is often on screen when something is done, speaks both in the query and in the clip.
-On the source, pairs are told from non-pairs under the backdoor adjustment over a dictionary `c_s` of the source's
-confounders (equations 8 to 11). On the target the same network, from the clip's vector with that adjustment, learns
-from pseudo-labels, and what links it with the target's own confounders `c_t` is made stronger (equations 12 to 14).
+On the source, pairs are distinguished from non-pairs under the backdoor adjustment over a dictionary `c_s` of the
+source's confounders (equations 8 to 11). On the target the same network, from the clip's vector with that adjustment,
+learns from pseudo-labels, and what links it with the target's own confounders `c_t` is made stronger (equations 12 to
+14).
 
 It sees unit vectors (`evenreel.adaptation.vectors`) and no matcher. Where the paper leaves room:
 
-- Inside, vectors have entries of size one (the square root of D times those of unit length): attention by products
-  and a network that starts at random are made for these, and products of two unit vectors are 1 / D in size.
+- Inside, vectors have entries of size one (the square root of D times those of unit length): attention by products and
+  a network that starts at random are made for these, and products of two unit vectors are 1 / D in size.
 - `w1`, `w2`, `w4`, `w5` start as the identity and `w3` at zero; the network starts as `COSINE_SCALE` times the cosine
   of query and clip, and nothing else in it counts. So the correction begins with the order of the cosine.
 - The detectors' features "initialize" the confounders; here confounders stay as they were found, and only what maps
@@ -95,7 +96,7 @@ class CausalSettings:
 
 
 class CausalCorrection(nn.Module):
-    """Network of section 3.3 with the source's confounders in it.
+    """Network of the bias correction (TITAN, section 3.3), with the source's confounders.
 
     Args:
         dimension: D of queries and clips.
@@ -129,7 +130,7 @@ class CausalCorrection(nn.Module):
 
         Args:
             q: (B, D) unit vectors of queries.
-            v: (B, D) of clips.
+            v: (B, D) unit vectors of clips.
 
         Returns:
             (B, D), for vectors with entries of size one.
@@ -141,23 +142,23 @@ class CausalCorrection(nn.Module):
         return found
 
     def clips(self, q: Tensor, v: Tensor) -> Tensor:
-        """(B, D) `v + E[g]`, or `v` alone without `source_debias`, entries of size one; arguments as `attended` has."""
+        """Compute clips `v + E[g]` (B, D), or `v` alone without `source_debias`; arguments as in `attended`."""
         entries = self._entries(v)
         return entries + self.attended(q, v) if self.settings.source_debias else entries
 
     def source_logits(self, q: Tensor, v: Tensor) -> Tensor:
-        """(B,) of which the sigmoid is `S_s`: `MLP((v + E[g]) * q)` (equation 10); arguments as `attended` has."""
+        """Compute logits (B,) of `S_s`: `MLP((v + E[g]) * q)` (equation 10); arguments as in `attended`."""
         return self.verdict(q, self.clips(q, v))
 
     def target_logits(self, q: Tensor, v: Tensor) -> Tensor:
-        """(B,) of which the sigmoid is `S_t`: `MLP(v * q)`, `v <- v' + E[g]` (equation 12); arguments likewise.
+        """Compute logits (B,) of `S_t`: `MLP(v * q)`, `v <- v' + E[g]` (equation 12); arguments as in `attended`.
 
-        It is the formula of the source with what was learned since: the stages differ in labels and terms alone.
+        It is the source's formula with trained weights: the stages differ in labels and terms alone.
         """
         return self.source_logits(q, v)
 
     def verdict(self, q: Tensor, clips: Tensor) -> Tensor:
-        """(B,) logits of queries (B, D) of unit length with what `clips` made of their clips."""
+        """Compute logits (B,) of unit queries (B, D) with the vectors that `clips` returns."""
         logits: Tensor = self.judge(clips * self._entries(q))
         return logits.squeeze(-1)
 
@@ -166,7 +167,7 @@ class CausalCorrection(nn.Module):
 
         Args:
             q: (B, D) unit vectors of queries.
-            v: (B, D) of clips.
+            v: (B, D) unit vectors of clips.
             confounders: (N_ct, d) `c_t`, of the length of the source's.
 
         Returns:
@@ -182,7 +183,7 @@ class CausalCorrection(nn.Module):
 
         Args:
             q: (B, D) unit vectors of queries.
-            v: (B, D) of clips.
+            v: (B, D) unit vectors of clips.
             labels: (B,) 1 where the clip is the query's pseudo clip, 0 elsewhere.
             confounders: (N_ct, d) `c_t`.
 
@@ -264,7 +265,7 @@ def check_length(target: Tensor | FloatArray, source: Tensor) -> None:
 
 
 def check_rows(confounders: Tensor) -> None:
-    """Refuse what is no (N, d) table of directions.
+    """Refuse confounders that are no (N, d) table of directions.
 
     Raises:
         UsageError: the table is empty or of another form, or a row is zero or not finite.

@@ -34,12 +34,12 @@ MEASURED_PAIRS = 4096
 
 
 class PairAccuracy(NamedTuple):
-    """Accuracy of telling pairs from others.
+    """Accuracy with which the correction distinguishes pairs of a caption and its clip from others.
 
     Attributes:
         bce: binary cross-entropy, half of it of pairs and half of others.
-        accuracy: share of both that is judged right, equal weight to each; 0.5 by chance.
-        pairs: pairs of a caption and its clip that were looked at; as many others were.
+        accuracy: share of both that is judged correctly, with equal weight; 0.5 by chance.
+        pairs: number of pairs of a caption and its clip; there are as many others.
     """
 
     bce: float
@@ -51,7 +51,7 @@ class Chosen(NamedTuple):
     """Candidates that the correction prefers.
 
     Attributes:
-        columns: (N,) the clip of each query.
+        columns: (N,) column of each query's clip.
         probabilities: (N,) `S_t` of each preferred candidate.
     """
 
@@ -64,7 +64,7 @@ class CorrectionRecall(NamedTuple):
 
     Attributes:
         cosine: share of captions whose nearest clip is their own.
-        corrected: share for which the one that the correction prefers is, of the nearest `eta`.
+        corrected: share of captions whose own clip the correction prefers among the nearest `eta`.
         captions: number of captions.
     """
 
@@ -88,13 +88,13 @@ def fit_source(
     settings: FitSettings,
     progress: Progress = lambda share: None,
 ) -> dict[str, float]:
-    """Train the source stage in place: tell a caption's clip from others (equations 8 to 11).
+    """Train the source stage in place: distinguish a caption's clip from others (equations 8 to 11).
 
     Args:
         correction: on the device of the vectors.
         q: (Q, D) unit vectors of the source's captions.
-        v: (V, D) of its clips.
-        pairs: which caption describes which clip, as rows of both.
+        v: (V, D) unit vectors of its clips.
+        pairs: pairs of caption and clip, as rows of both.
         settings: settings of the fit.
         progress: called with the share that is done.
 
@@ -118,7 +118,7 @@ def fit_source(
 
 
 class TargetStage:
-    """Target stage of one stream: a copy of the source's correction that learns from its pseudo-labels.
+    """Target stage of one stream: a copy of the source's correction that is trained on its pseudo-labels.
 
     Adam's moments and the random numbers go on from call to call, so that a stream that comes in batches is learned
     from as one.
@@ -136,7 +136,7 @@ class TargetStage:
         self._generator = torch.Generator().manual_seed(settings.seed)
 
     def learn(self, q: Tensor, v: Tensor, candidates: Indices) -> dict[str, float]:
-        """Learn from pseudo-labels, and with the target's confounders (equations 12 to 14).
+        """Train on pseudo-labels and the target's confounders (equations 12 to 14).
 
         Args:
             q: (N, D) unit vectors of queries, on the device of the correction.
@@ -181,7 +181,7 @@ def choose(
 
 
 def chosen(logits: NDArray[np.float64], candidates: Indices, decides: Decides) -> Chosen:
-    """Choose one candidate of each query by (N, eta) logits; other arguments as `choose` has."""
+    """Choose one candidate of each query by logits (N, eta); other arguments as in `choose`."""
     if decides == "ranks":
         first = (rankdata(-logits, axis=1) + np.arange(candidates.shape[1])).argmin(1)
     else:
@@ -191,7 +191,7 @@ def chosen(logits: NDArray[np.float64], candidates: Indices, decides: Decides) -
 
 
 def label_rank(logits: NDArray[np.float64]) -> float:
-    """Mean rank of the first of each row's candidates by (N, eta) logits, from 1; equal ones share their ranks.
+    """Compute the mean rank of the first candidate of each row by logits (N, eta), from 1; ties share their rank.
 
     >>> label_rank(np.array([[0.1, 0.9, 0.1], [2.0, 1.0, 0.0]]))
     1.75
@@ -200,7 +200,7 @@ def label_rank(logits: NDArray[np.float64]) -> float:
 
 
 def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Indices) -> NDArray[np.float64]:
-    """(N, eta) logits of each query with each of its candidates, some pairs at a time; arguments as `choose` has."""
+    """Compute logits (N, eta) of each query with its candidates, some pairs at a time; arguments as in `choose`."""
     eta = candidates.shape[1]
     numbers = len(correction.source) + 8 * correction.dimension + correction.hidden
     size = max(1, CHUNK_BYTES // (q.element_size() * numbers))

@@ -1,4 +1,4 @@
-"""The dictionary of confounders of a domain: what its clips tend to show (TITAN, MM 2023, section 3.3).
+"""Confounders of a domain: a dictionary of what its clips tend to show (TITAN, MM 2023, section 3.3).
 
 The paper takes features of things and actions that three pretrained detectors find in the clips of a domain, and says
 neither how many nor which. Here any table of vectors will do. Made from features alone are the phrases of a scene
@@ -32,7 +32,7 @@ SUFFIXES = (".npy", ".npz", ".safetensors")
 
 
 class Phrases(NamedTuple):
-    """Confounders that have names.
+    """Confounders that are phrases.
 
     Attributes:
         vectors: (N, d) of unit length.
@@ -49,14 +49,14 @@ def read_confounders(path: Path, width: int | None = None) -> FloatArray:
     """Read vectors from `.npy`, or the one table of an `.npz` or `.safetensors`; nothing pickled is read.
 
     Args:
-        path: of the file.
+        path: path of the file.
         width: d that they must have; None for any.
 
     Returns:
         (N, d) float32 of unit length.
 
     Raises:
-        UsageError: it cannot be read, holds no such table, or a row is zero or not all numbers.
+        UsageError: the file cannot be read, holds no such table, or a row is zero or not finite.
     """
     table = _table(path)
     if table.ndim != 2 or not table.size or not np.issubdtype(table.dtype, np.number) or np.iscomplexobj(table):
@@ -72,7 +72,7 @@ def read_confounders(path: Path, width: int | None = None) -> FloatArray:
 
 
 def phrase_confounders(videos: VideoFeatures, embedded: EmbeddedDictionary, count: int = COUNT) -> Phrases:
-    """Select the phrases that the most clips of a domain have among their nearest.
+    """Select the dictionary phrases that most clips of a domain have among their nearest.
 
     Half of them are entities and half activities, or more of one where the other has not so many.
 
@@ -108,7 +108,7 @@ def frame_confounders(videos: VideoFeatures, count: int = COUNT, seed: int = 0) 
     Args:
         videos: features of clips of the domain.
         count: N; fewer where there are not so many distinct frames.
-        seed: of the frames that are drawn where there are more than `MOST_FRAMES`, and of where centres start.
+        seed: seed of the frames that are drawn where there are more than `MOST_FRAMES`, and of initial centres.
 
     Returns:
         (N, D) float32 of unit length.

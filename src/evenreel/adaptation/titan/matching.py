@@ -137,7 +137,9 @@ def one_way(scores: NDArray[Any], *, least: float = -np.inf) -> Indices:
 
 
 def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
-    """Rank of the video for the query + alpha x rank of the query for the video (TITAN, equation 5); least is best.
+    """Compute the rank of the video for the query + alpha x rank of the query for the video (equation 5).
+
+    Least is best.
 
     Ranks begin with 1 for the best; equal scores share their mean rank.
 
@@ -150,7 +152,7 @@ def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
 
     Raises:
         ScoresError: see `rematch`.
-        UsageError: alpha is no number from 0 on.
+        UsageError: alpha is below 0 or not finite.
 
     >>> rank_sums(np.array([[0.9, 0.8], [0.8, 0.1]])).tolist()
     [[2.0, 3.0], [3.0, 4.0]]
@@ -167,7 +169,7 @@ def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
 
 
 def transport_plan(scores: NDArray[Any], temperature: float, iterations: int) -> Table:
-    """Compute how much of each query goes to each video if all queries and all videos count alike (Cuturi 2013).
+    """Compute the share of each query that goes to each video by optimal transport (Cuturi 2013).
 
     The plan has the largest mean score + temperature x entropy of those whose rows sum to 1 / Q and whose columns sum
     to 1 / V. With fewer queries than videos a column sums to at most 1 / Q instead, as much as one query: equal shares

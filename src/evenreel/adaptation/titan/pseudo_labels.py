@@ -43,15 +43,15 @@ AT_ONCE = 1024
 
 @dataclass(frozen=True, eq=False)
 class Resources:
-    """Everything pseudo-labelling needs besides the model and the queries.
+    """Resources of pseudo-labelling besides the model and the queries.
 
     Attributes:
-        encode: the text tower of the features, for counterfactual captions.
-        tagger: finds their nouns, verbs and adjectives.
-        correction: of the source checkpoint; a copy of it learns the target's bias from the stream.
-        confounders: (N, d) of the target's clips.
-        statistics: of the source's captions and clips, to see whether the stream differs from them.
-        objective: makes what the baselines minimise, anew for each stream.
+        encode: text tower of the features, for counterfactual captions.
+        tagger: finds nouns, verbs and adjectives of queries.
+        correction: bias correction of the source checkpoint; a copy of it is trained on the stream.
+        confounders: (N, d) confounders of the target's clips.
+        statistics: moments of the source's captions and clips, for the drift test.
+        objective: makes the loss of a baseline, anew for each stream.
     """
 
     encode: EncodeTexts | None = None
@@ -122,13 +122,13 @@ class PseudoPairs(NamedTuple):
     """Pseudo-labelled pairs to learn from.
 
     Attributes:
-        texts: of N captions: queries, then counterfactual ones.
-        columns: (N,) clip of each, as a column of the gallery.
+        texts: features of N captions: queries, then counterfactual ones.
+        columns: (N,) column of each caption's clip in the gallery.
         doubt: (N,) rank of the rematched clip for the caption plus rank of the caption for it; 2 where each is the
             other's first. The correction may have chosen another clip since.
-        queries: how many are queries; the others are counterfactual.
+        queries: number of queries; the others are counterfactual.
         counterfactual: the counterfactual queries among these.
-        rank: what the target stage of the correction made of the labels; None where it did not judge them.
+        rank: ranks of the labels by the target stage of the correction; None without it.
     """
 
     texts: TextFeatures
@@ -139,7 +139,7 @@ class PseudoPairs(NamedTuple):
     rank: LabelRank | None = None
 
     def kept(self, share: float) -> PseudoPairs:
-        """Keep the share with the least doubt, of equal ones the first; at least two."""
+        """Keep the share of pairs with the least doubt, of ties the first; at least two."""
         if share >= 1:
             return self
         count = max(2, round(share * len(self.columns)))
@@ -157,15 +157,15 @@ def pseudo_pairs(
     settings: AdaptSettings,
     resources: StreamResources,
 ) -> PseudoPairs:
-    """Label captions with the clips that they are to learn from.
+    """Label queries with pseudo clips, by rematching, counterfactual captions and the bias correction.
 
     Args:
         matcher: matcher whose scores name clips.
         window: queries that ranks are counted among.
-        own: places among them of those that are labelled.
+        own: places in the window of the queries to label.
         gallery: gallery of clips.
         settings: settings of the adaptation.
-        resources: what that takes; the correction in it learns.
+        resources: resources of the stream; the correction in them is trained.
 
     Raises:
         UsageError: a counterfactual caption cannot be scored.
@@ -196,12 +196,12 @@ def pseudo_pairs(
 
 
 def scored(matcher: Matcher, texts: TextFeatures, videos: Encoded) -> FloatArray:
-    """(Q, V) similarities of captions and encoded clips."""
+    """Compute similarities (Q, V) of captions and encoded clips."""
     return MatcherScores(matcher, encode_texts(matcher, texts), videos).block(slice(None), slice(None))
 
 
 def vectors_of(matcher: Matcher, texts: TextFeatures) -> Tensor:
-    """(Q, D) unit vectors of captions, without gradients, in main memory wherever the matcher is."""
+    """Compute unit vectors (Q, D) of captions, without gradients, in main memory wherever the matcher is."""
     parts = slices(len(texts.ids), AT_ONCE)
     with torch.no_grad(), evaluating(matcher):
         device = device_of(matcher)
@@ -252,7 +252,7 @@ def _corrected(
 
 
 def likeliest(scores: FloatArray, columns: Indices, count: int) -> Indices:
-    """(N, count) columns: the pseudo clip of each caption, then the others by their scores, of equal ones the first.
+    """Return columns (N, count): the pseudo clip of each caption, then other clips by score, of ties the first.
 
     >>> likeliest(np.array([[0.9, 0.5, 0.7]], np.float32), np.array([1]), 2).tolist()
     [[1, 0]]

@@ -1,4 +1,4 @@
-"""Can a scene dictionary be relied on? What captions say of it, and what clips got of it.
+"""Audit of a scene dictionary: what captions say of it, and which phrases clips get.
 
 BiMa's authors name the bias of their own dictionary as its limit, and publish nothing about it. This audit asks four
 things of any dictionary: whether captions name what it has, how unequally, whether some phrases are given to clips

@@ -42,7 +42,7 @@ def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
 
 
 def named_and_got(found: Sequence[KindMeasures]) -> go.Figure:
-    """Draw the share of clips a phrase names, on a logarithmic axis, and the share that got it: a panel a kind."""
+    """Draw the share of clips that a phrase is named for, and the share that got it, on a logarithmic axis."""
     figure = _figure(found, "clips that it names, %", "clips that get it, %")
     for number, one in enumerate(found, start=1):
         if one.gains is None:

@@ -1,4 +1,4 @@
-"""What an audit of a scene dictionary measures: coverage, skew, which phrases clips get, and what each phrase gains."""
+"""Measures of a scene dictionary: coverage, skew, the phrases that clips get, and the gain of each phrase."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ class ChosenElements:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of how much of what captions name a dictionary has.
+    """Counts of how much of the phrases in captions a dictionary has.
 
     Attributes:
         split: split of the corpus; empty for captions of none.
         captions: number of captions.
-        covered: captions that name a phrase of the dictionary.
-        phrases: different phrases that the captions name.
-        held: those of `phrases` that the dictionary has.
-        mentions: phrases that they name, a phrase once a caption.
-        held_mentions: those of `mentions` that are of phrases of the dictionary.
+        covered: number of captions that name a phrase of the dictionary.
+        phrases: number of different phrases that the captions name.
+        held: number of those phrases that the dictionary has.
+        mentions: number of phrases in all captions, each once for a caption.
+        held_mentions: number of mentions of phrases of the dictionary.
     """
 
     split: str
@@ -84,16 +84,16 @@ class Coverage:
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """Gain in frequency of P phrases on clips whose captions name them, over clips that have captions.
+    """How much more often P phrases are given to clips whose captions name them than to other clips with captions.
 
     Attributes:
         clips: number of clips that have captions.
-        named: (P,) clips that a caption of theirs says to show it.
-        hits: (P,) clips of `named` that got the phrase.
-        other_hits: (P,) other clips that got the phrase.
-        low, high: (P,) ends of the interval of `gain`, NaN where it is.
+        named: (P,) number of clips with a caption that names the phrase.
+        hits: (P,) number of these clips that got the phrase.
+        other_hits: (P,) number of other clips that got the phrase.
+        low, high: (P,) ends of the interval of `gain`, NaN where the gain is NaN.
         precision: (P,) average precision of all clips ranked by the phrase, percent; NaN where none is named.
-        drawn: (2, B) sums of gains, each as often as clips are named, and of these clips, on B samples of clips.
+        drawn: (2, B) on B samples of clips: sum of gains weighted by named clips, and number of these clips.
     """
 
     clips: int
@@ -107,19 +107,25 @@ class Gains:
 
     @property
     def gain(self) -> Column:
-        """(P,) share of the named clips that got it less that of the others, in points; NaN where one has no clip."""
+        """Share of the named clips that got the phrase less that of other clips, (P,) in points.
+
+        NaN where one has no clip.
+        """
         return 100 * (share(self.hits, self.named) - share(self.other_hits, self.clips - self.named))
 
     @property
     def lift(self) -> Column:
-        """(P,) the one share over the other; NaN where none of the others got it."""
+        """Share of the named clips that got the phrase over that of other clips, (P,).
+
+        NaN where no other clip got it.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = share(self.hits, self.named) / share(self.other_hits, self.clips - self.named)
         return np.where(np.isfinite(ratio), ratio, np.nan)
 
     @property
     def chance(self) -> Column:
-        """(P,) share of the clips that are named, percent: about the average precision of a random order."""
+        """Share of the clips that are named, (P,) in percent: about the average precision of a random order."""
         return 100 * self.named / max(self.clips, 1)
 
 
@@ -130,11 +136,11 @@ class KindMeasures:
     Attributes:
         kind: `entity` or `activity`.
         phrases: the P phrases.
-        coverage: by split, in the order of their first caption; empty without captions.
-        mentions: (P,) captions that name each; None without captions.
-        clips: V, whose phrases were chosen; 0 where none were.
-        chosen: (P,) clips that got each; None where none were chosen.
-        gains: None without captions or without clips.
+        coverage: coverage by split, in the order of their first caption; empty without captions.
+        mentions: (P,) number of captions that name each phrase; None without captions.
+        clips: V, number of clips that phrases were chosen for; 0 for none.
+        chosen: (P,) number of clips that got each phrase; None where none were chosen.
+        gains: gain of each phrase; None without captions or without clips.
     """
 
     kind: Kind
@@ -276,8 +282,7 @@ def _sampled_sums(
 def gain_of_named(some: Sequence[Gains], confidence: float) -> Interval:
     """Compute the mean gain over all pairs of a clip and a phrase that a caption of it names, in points.
 
-    A phrase so counts as often as clips are named by it: in the mean over phrases, those of a single clip would be in
-    one bootstrap sample and not in the next. The interval is of percentiles over samples of clips.
+    A phrase counts as often as clips are named by it. The interval is of percentiles over samples of clips.
     """
     known = [~np.isnan(one.gain) for one in some]
     total = sum(float((one.gain * one.named)[there].sum()) for one, there in zip(some, known, strict=True))

@@ -1,1 +1,1 @@
-"""What a ranking loses where clips or captions are edited: pictures, words, or words laid over pictures."""
+"""Audits of edits: what a ranking loses where pictures, captions, or words laid over pictures are changed."""

@@ -1,7 +1,7 @@
-"""What an edit of the other clips does to recall, where every caption sees the same other clips.
+"""Recall lost by edits of other clips, where every caption sees the same other clips.
 
 An edit that makes a clip crowd the rankings takes the first place from many captions at once, so samples of captions,
-among the same edited clips, report a loss where an edit does nothing on average. If it does nothing, it means nothing
+among the same edited clips, report a loss where an edit does nothing on average. Without an effect it does not matter
 which of a clip's two versions is called the edited one: exchanging them for some clips, for all captions at once, makes
 another sample of the same world (Fisher 1935), from which intervals are turned around
 (`evenreel.audits.statistics.inversion`).
@@ -29,7 +29,9 @@ DEPTHS = (1, 5, 10)
 def lost_recall(
     perturbed: Perturbed, edit: str, placings: Mapping[str, tuple[bool, bool]], settings: AuditSettings
 ) -> dict[str, Column]:
-    """Compute the recall an edit costs, (K, 1 + B) by placing: at `DEPTHS`, as measured and with versions exchanged.
+    """Compute the recall that an edit costs, (K, 1 + B) by placing, as measured and with versions exchanged.
+
+    Recall is at the K `DEPTHS`.
 
     Args:
         perturbed: captions and clips, as they are and after edits.

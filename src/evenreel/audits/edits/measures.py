@@ -1,8 +1,7 @@
-"""What edits of clips or captions do to a ranking: how far the own clips move, how far they fall, what is lost.
+"""Measures of edits of clips or captions: how far captions' own clips move and fall, and what recall is lost.
 
-A clip that is edited is another clip, so it moves in any ranking. How much of that is due to what was edited, a control
-tells: an edit that changes as much and leaves alone what is asked about. Source of the test: Wilcoxon 1945 (signed
-ranks).
+An edited clip is another clip, so it moves in any ranking. A control shows how much of that is due to what was edited:
+an edit that changes as much, but not what the audit is about. Source of the test: Wilcoxon 1945 (signed ranks).
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ _KINDS = (MOVED, BEYOND, FELL, LOST, *_RECALLS)
 
 @dataclass(frozen=True)
 class EditChange:
-    """Mean change, over captions, of where own clips stand under one edit.
+    """Mean change, over captions, of the distance and place of their own clips under one edit.
 
     Distances are of a clip's score from the mean of the other clips', in their standard deviations. Above 0, the clip
     stands lower than without the edit.
 
     Attributes:
-        edit, placing: which edit, and of what.
+        edit, placing: name of the edit, and of which clips are edited.
         moved: how far the distance changes, up or down.
         beyond: how much further than under the control; NaN without one.
         fell: by how much the distance falls.
@@ -73,10 +72,10 @@ class PerturbedMeasures:
 
     Attributes:
         perturbed: captions, clips, and which captions describe which.
-        standings: standings by the edit and its placing; as it is under (`AS_IS`, `AS_IS`).
+        standings: standings by the edit and its placing; unedited under (`AS_IS`, `AS_IS`).
         changes: changes by the edit and its placing, without (`AS_IS`, `AS_IS`).
         effect: movement beyond the control of the first edit, or without a control its fall; of the first placing.
-        main: what is done to what in the effect, a key of `changes`.
+        main: edit and placing of the effect, a key of `changes`.
     """
 
     perturbed: Perturbed
@@ -87,7 +86,7 @@ class PerturbedMeasures:
 
     @property
     def controlled(self) -> bool:
-        """Check whether there is a control to compare the edits with."""
+        """Whether there is a control to compare the edits with."""
         return CONTROL in self.perturbed.edits
 
     @property
@@ -101,7 +100,7 @@ class PerturbedMeasures:
         return int(np.isnan([one.distance for one in self.standings.values()]).any(axis=0).sum())
 
     def still(self, edit: str) -> int:
-        """Count the captions whose clip stands exactly as before under an edit, as if nothing had been changed."""
+        """Count the captions whose clip is at exactly the same distance under an edit as without."""
         before, after = self.standings[AS_IS, AS_IS], self.standings[edit, self.main[1]]
         return int(np.count_nonzero(before.distance == after.distance))
 

@@ -1,4 +1,4 @@
-"""What misleading words on screen do to ranks: how far wrong clips rise by them, and how far own clips fall.
+"""Measures of misleading words on screen: how far wrong clips rise by them, and how far captions' own clips fall.
 
 Scores are of clips as they are, of clips that each carry words of another clip, and of clips that carry as many letters
 that say nothing, the control. Source of the test: Wilcoxon 1945 (signed ranks).
@@ -65,8 +65,8 @@ class OverlayMeasures:
         own: own clips that carry another's words, as `evenreel.audits.edits.visual` measures them.
         pairs: captions, each with a clip that carries the words of its own; `Perturbed.own` is that wrong clip.
         first: share of `pairs` in which the wrong clip is first, in percent, by the edit; `AS_IS` without one.
-        shifts: by whose it is (`WRONG`, `OWN`) and the edit.
-        unknown: by whose it is, how many have no distance in some version: they count in no figure of distances.
+        shifts: shifts by clip (`WRONG`, `OWN`) and edit.
+        unknown: by clip, number of captions without a distance in some version; they count in no figure of distances.
         effect: rise of wrong clips under the first edit, beyond the control where there is one, in `unit`.
         clips: number of clips whose words some wrong clip carries.
     """

@@ -1,4 +1,4 @@
-"""Where the own clip of each caption stands, as it is and after an edit of the clips or of the captions.
+"""Places of captions' own clips in rankings, without and with an edit of clips or captions.
 
 Scores after an edit are read a band at a time beside those without one, so nothing of the size Q x V is made.
 """
@@ -43,9 +43,9 @@ class Standings:
     """Places of the own clips of Q captions, each among the V - 1 other clips.
 
     Attributes:
-        hits: its place; equal scores are in random order.
-        distance: (Q,) its score less the mean of the others', in their standard deviations; of the finite scores. NaN
-            where it is not known: its own score is minus infinity, or the others are all equal and it is not.
+        hits: places of the own clips; equal scores are in random order.
+        distance: (Q,) score of the own clip less the mean of the others', in their standard deviations; of finite
+            scores. NaN where not known: the own score is minus infinity, or the others are all equal and it is not.
         others: the number V - 1.
     """
 
@@ -55,7 +55,7 @@ class Standings:
 
     @property
     def percentile(self) -> Column:
-        """(Q,) share of the others that it stands above, ties half, in percent."""
+        """Share (Q,) of the others that each own clip is above, ties half, in percent."""
         below = self.others - self.hits.above - self.hits.others / 2
         return np.asarray(100 * below / self.others)
 
@@ -115,7 +115,7 @@ class Perturbed:
     Attributes:
         versions: by the name of the edit, `AS_IS` first.
         clip_ids: (V,) ids of the clips.
-        own: (Q,) which of them each caption describes, or looks for.
+        own: (Q,) place of the clip that each caption describes, or looks for.
         cluster: (V,) numbers from 0, equal for clips that are drawn together, such as those of one video.
         caption_ids: (Q,) ids of the captions.
         notices: sentences on what was left out.
@@ -130,7 +130,7 @@ class Perturbed:
 
     @property
     def drawn_with(self) -> Indices:
-        """(Q,) number of the cluster of each caption: its clip, or its clip's video."""
+        """Number (Q,) of the cluster of each caption: its clip, or its clip's video."""
         return self.cluster[self.own]
 
     @cached_property
@@ -151,7 +151,7 @@ class Perturbed:
             cluster: what is drawn together, see `evenreel.evaluation.clusters`.
 
         Raises:
-            CorpusError: that is no caption with its clip, or no other clip.
+            CorpusError: there is no such caption with its clip, or no other clip.
             ScoresError: scores are no table of captions and videos.
             UsageError: there are no edited scores.
         """

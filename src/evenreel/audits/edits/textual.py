@@ -1,4 +1,4 @@
-"""Does a ranking hang on how captions are worded? The audit of edited captions.
+"""Audit of edited captions: does a ranking depend on how captions are worded?
 
 BiMa, section 1: captions carry the habits of who wrote them, and retrievers learn these with the content. Here the
 style of captions is changed and their content kept, and the other way round, and the captions are scored anew.
@@ -54,7 +54,7 @@ SPREAD_METHOD = (
 
 @dataclass(frozen=True)
 class CaptionSpread:
-    """Spread of the distance of a clip among its captions, before and after an edit.
+    """Variation of the distance of a clip among its captions, before and after an edit.
 
     Attributes:
         taken: share of the mean square that the edit takes away, in percent; NaN where no clip has two captions.
@@ -114,7 +114,7 @@ def audit_textual(
 
 
 def style_alone(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, tuple[Interval, Interval]]:
-    """Compute the percentile of the own clip, and R@1, by the name of each edit that leaves the style alone."""
+    """Compute percentile and R@1 of the own clip by the name of each edit that leaves only the style."""
     names = [edit for edit in measured.perturbed.edits if edit.startswith(OF_CONTENT)]
     if not names:
         return {}

@@ -1,4 +1,4 @@
-"""Does a ranking hang on the background, or on something else in the picture? The audit of edited clips.
+"""Audit of edited clips: does a ranking depend on the background, or on something else in the picture?
 
 BiMa, section 1: retrievers look at the dominant background and miss the small thing that a caption names. Here one
 thing in a clip is replaced or taken out, the clip is scored anew, and its place among the others is looked at.

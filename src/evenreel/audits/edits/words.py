@@ -1,4 +1,4 @@
-"""What an audit of edits says, and how everything in it is calculated."""
+"""Sentences of audits of edits, and how everything in them is computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_BESIDE = 3
 
 
 def perturbed_sentence(measured: PerturbedMeasures, confidence: float, when: str) -> str:
-    """Word the effect; where there is too little data to conclude from, that comes first.
+    """Return a sentence on the effect of an edit; where there is too little data, that comes first.
 
     Args:
         measured: measures of one system.

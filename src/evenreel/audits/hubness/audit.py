@@ -1,7 +1,8 @@
-"""Do a few clips crowd the rankings? The audit of hubs, for scores of any system and for libraries.
+"""Audit of hubs: do a few clips crowd the rankings of any system or library?
 
 In a space of many dimensions some points are near to very many others (Radovanović et al. 2010). A clip that is such a
-hub is shown to queries that have nothing to do with it, and others never are. Which words bring hubs TITAN asks.
+hub is shown to queries that have nothing to do with it, and others never are. TITAN looks for the words that bring
+hubs.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class WordHubness:
         word: lemma of the word.
         part: part of speech.
         queries: number of queries that have it.
-        hubs: mean number of hubs among their first clips.
-        others: the same of the queries without it.
+        hubs: mean number of hubs among the first clips of these queries.
+        others: mean number of hubs among the first clips of the other queries.
     """
 
     word: str
@@ -60,11 +60,11 @@ class QueryWords:
     """Words of queries that stand out among the queries of hubs.
 
     Attributes:
-        found: those that have more hubs than chance gives any of the words, by the places that they add.
+        found: words whose queries have significantly more hubs, by the number of places that they add.
         looked_at: number of words looked at.
-        queries: how many queries were tagged.
-        of: how many queries have words.
-        tagger: its name; empty where there was nothing to tag.
+        queries: number of queries that were tagged.
+        of: number of queries with words.
+        tagger: name of the tagger; empty where there was nothing to tag.
         english: False where most words are unknown.
     """
 
@@ -85,7 +85,7 @@ class _Bag:
 
 
 def texts_of(scores: ScoreBlocks, corpus: Corpus) -> Mapping[str, str]:
-    """Return the words of queries by their ids, as the scores know them (a library's queries) or as the corpus does."""
+    """Return the texts of queries by id, as the notes of scores have them (a library's queries) or the corpus."""
     known = dict(corpus.captions.select("caption_id", "text").iter_rows())
     return known | dict(scores.about.texts)
 
@@ -93,13 +93,13 @@ def texts_of(scores: ScoreBlocks, corpus: Corpus) -> Mapping[str, str]:
 def query_words(
     texts: Sequence[str | None], hub_places: Column, clusters: NDArray[np.int64], seed: int = 0
 ) -> QueryWords:
-    """Words whose queries have more hubs among their first clips than the other queries have.
+    """Find the words whose queries have more hubs among their first clips than the other queries have.
 
     Args:
-        texts: Q, None for a query without known words.
-        hub_places: (Q,) how many of the first clips are hubs.
+        texts: Q texts of queries, None where not known.
+        hub_places: (Q,) number of hubs among the first clips.
         clusters: (Q,) numbers, equal for captions that are no independent evidence.
-        seed: of the sample where there are more than `MOST_TAGGED`.
+        seed: seed of the sample where there are more than `MOST_TAGGED`.
     """
     rows = np.array([row for row, text in enumerate(texts) if text], dtype=np.int64)
     of = len(rows)

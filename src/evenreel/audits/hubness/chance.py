@@ -1,8 +1,8 @@
-"""What rankings at random would give, where captions of one clip go together.
+"""Figures of random rankings in which captions of one clip go together.
 
 Twenty captions of a clip find much the same, so a clip that one of them shows by chance is shown by the others as well:
-random rankings are then more uneven than as many independent ones. So what captions that are drawn together show stays
-together, and is shown of other clips, each such set for itself.
+random rankings are then more uneven than as many independent ones. So the clips shown by captions that are drawn
+together are replaced by other clips as a set, each set for itself.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _NEAR = 3.0
 
 @dataclass(frozen=True)
 class Chance:
-    """A figure of counts in random rankings.
+    """Mean and variance of a figure of counts in random rankings.
 
     Attributes:
-        mean: over the rankings; NaN where it has none.
+        mean: mean over the rankings; NaN where the figure is not defined.
         variance: variance of the figure.
     """
 
@@ -54,7 +54,7 @@ class EntryCounts:
         starts: (G + 1,) where the entries of each set begin, and where the last ones end.
         entries: how often a set shows a clip, ascending in each set; which clip it is plays no part.
         clips: the number V.
-        spread: what every clip has besides, of rankings whose first places many clips share alike.
+        spread: entries that every clip has besides, from rankings whose first places many clips share.
     """
 
     starts: NDArray[np.intp]

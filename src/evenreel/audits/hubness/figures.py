@@ -20,7 +20,7 @@ _EDGES = (0, 1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 10
 
 
 def occurrence_bars(counts: Column, queries: int, depth: int) -> go.Figure:
-    """Shares of the clips by how many queries have them among the first k, beside those of rankings at random.
+    """Draw the share of clips by how many queries have them among the first k, beside that of random rankings.
 
     Args:
         counts: (V,) occurrences N_k of each clip.
@@ -48,7 +48,7 @@ def occurrence_bars(counts: Column, queries: int, depth: int) -> go.Figure:
 
 
 def occurrence_shares(counts: Column, queries: int) -> tuple[list[str], Column, Column]:
-    """Names of bins that widen, and the percentages of the clips in each: as counted, and at random.
+    """Return names of bins of counts, and the percentages of the clips in each: as counted, and at random.
 
     A part of a count, which equal scores give, counts as a whole one.
 

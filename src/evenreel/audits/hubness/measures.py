@@ -56,10 +56,10 @@ class Occurrence:
         depth: the k.
         queries: the number Q.
         counts: (V,) N_k; with equal scores an expected count.
-        own: (V,) of these, rankings of queries that the clip answers.
+        own: (V,) part of the counts in rankings of queries that the clip answers.
         skewness, gini: of the counts; NaN where all are equal or nothing is shown.
         chance_skewness, chance_gini: means over random rankings in which captions of one clip go together.
-        chance_never: percent of the clips that such rankings show to no query.
+        chance_never: percentage of the clips that such random rankings show to no query.
     """
 
     depth: int
@@ -74,17 +74,17 @@ class Occurrence:
 
     @property
     def chance(self) -> float:
-        """Probability of a clip to be shown to one query, if every clip is shown alike."""
+        """Probability that a clip is shown to a query, if all clips are shown alike."""
         return float(self.counts.sum() / (self.queries * len(self.counts)))
 
     @property
     def expected(self) -> float:
-        """N_k if every clip is shown alike: the mean count."""
+        """Mean count N_k, that of every clip if all are shown alike."""
         return float(self.counts.mean())
 
     @property
     def never(self) -> float:
-        """Share of the clips that are shown to no query, percent."""
+        """Share of the clips that are shown to no query, in percent."""
         return float(100 * (self.counts <= LEAST).mean())
 
 
@@ -94,12 +94,12 @@ class HubnessMeasures:
 
     Attributes:
         clip_ids: V ids of clips.
-        names: (V,) what a report calls them: a library's clips by their files, others by their ids.
+        names: (V,) names of clips in a report: of a library's clips their files, of others their ids.
         clusters: (Q,) numbers, equal for captions of one clip, which are no independent evidence.
         occurrences: one for each of `DEPTHS` below the gallery's size.
-        asked: (V,) how many of the queries each clip answers; None where no answers are known.
+        asked: (V,) number of queries that each clip answers; None where no answers are known.
         hubs: (H,) clips whose N_k is more than two standard deviations above the mean, the most shown first.
-        hub_places: (Q,) how many of the first k of each query are hubs.
+        hub_places: (Q,) number of hubs among the first k of each query.
     """
 
     clip_ids: Sequence[str]

@@ -1,4 +1,4 @@
-"""What an audit of hubs says, and how everything in it is calculated."""
+"""Sentences of an audit of hubs, and how everything in them is computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FEW_WORDS = 3
 
 
 def hubness_sentence(measured: HubnessMeasures, words: QueryWords, confidence: float) -> str:
-    """Word the effect, then the clip that is shown the most and those that never are, then what to do."""
+    """Return sentences on the effect, on the clips shown the most and never, and on what to do."""
     effect, main = measured.effect, measured.main
     if isnan(effect.value):
         return f"Every clip is among the first {main.depth} as often as any other, or none is ever: there is no hub."

@@ -1,4 +1,4 @@
-"""Does a ranking go by how long clips are? The audit of lengths, for scores of any system and for libraries.
+"""Audit of lengths: does a ranking of any system or library depend on how long clips are?
 
 The paper on frame-length bias: clips whose class was short in training and is long in test are missed for their length.
 """
@@ -30,14 +30,14 @@ def audit_length(
     train: Corpus | None = None,
     tail: TailClasses | None = None,
 ) -> AuditResult:
-    """Test whether the first clips have the lengths of their classes in training, or else are long or short.
+    """Test whether the first clips of rankings have the lengths of their classes in training, or are long or short.
 
     With `train` and classes of verbs the effect is the length bias of `evenreel.audits.length.measures`; without, how
     many times as long the first clips are as others, which needs no more than lengths and any queries.
 
     Args:
         scores: scores of captions and clips.
-        corpus: whose they are, with the lengths of its clips.
+        corpus: with these captions and clips, and the lengths of its clips.
         settings: samples, seed, confidence, and how much is read at once.
         train: corpus the system was trained on; None where it is not known.
         tail: classes with few training clips; None to find them by their frequency.

@@ -1,4 +1,4 @@
-"""How long the clips of each class are in training and in test: what a frame-length bias is made of."""
+"""Lengths of the clips of each class in training and in test, which a frame-length bias comes from."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def class_lengths(train: ActionLengths, test: ActionLengths) -> ClassLengths:
 def drawn_discrepancies(train: ActionLengths, test: ActionLengths, *, draws: int, seed: int) -> Column:
     """Draw discrepancies of shared classes as if the test clips of each were any of its clips.
 
-    What `class_lengths` finds beyond these is no matter of how few clips a class has.
+    Discrepancies of `class_lengths` beyond these are not due to small numbers of clips.
 
     Args:
-        train: as for `class_lengths`.
-        test: as for `class_lengths`.
-        draws: D, how often the clips of each class are divided at random into as many for training and for test.
+        train: actions of the training clips.
+        test: actions of the test clips.
+        draws: D, number of random divisions of each class into as many training and test clips.
         seed: seed of the draws.
 
     Returns:

@@ -1,4 +1,4 @@
-"""How long the clips are that were learned from and those that are ranked, by class, before any score is read."""
+"""Lengths of the training clips and of the ranked clips, by class."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class TrainTestClasses:
     """Classes of N training clips and of V ranked ones.
 
     Attributes:
-        actions: of the training clips, then of the ranked ones; their `clips` are rows of both.
-        trained: (A,) which actions are of training clips.
-        names: of the classes, as captions call them.
+        actions: actions of the training clips, then of the ranked ones; their `clips` are rows of both.
+        trained: (A,) True for actions of training clips.
+        names: names of the classes, as captions call them.
         common: mean lengths of the classes that both have.
     """
 
@@ -40,7 +40,7 @@ class TrainTestClasses:
     common: ClassLengths
 
     def counts(self, *, trained: bool) -> NDArray[np.int64]:
-        """(C,) actions of each class, of training or of the ranked clips."""
+        """Count the actions of each class, (C,), of training clips or of the ranked ones."""
         return np.bincount(self.actions.classes[self.trained == trained], minlength=len(self.actions.pairs))
 
     @cached_property
@@ -61,25 +61,24 @@ class TrainTestClasses:
 
 @dataclass(frozen=True, eq=False)
 class LengthData:
-    """Lengths of a gallery and of what was learned from.
+    """Lengths of the clips of a gallery, and of the training clips.
 
     Attributes:
         corpus: the V clips of the scores, in their order, with the captions; a caption without classes has its clip's.
-        lengths: (V,) of each clip, of one of its actions where it has several; NaN where not known or not above 0.
-        whole: (V,) of each clip whatever its actions.
-        train_lengths: (N,) of the training clips; empty where none are given.
+        lengths: (V,) length of each clip, or of one action where it has several; NaN where not known or not above 0.
+        whole: (V,) length of each whole clip.
+        train_lengths: (N,) lengths of the training clips; empty where none are given.
         unit: unit of all lengths.
-        second: how many of these a second has.
-        classes: None where the clips have none, or nothing says what was learned from.
+        second: number of these units in a second.
+        classes: classes of training and ranked clips; None where clips have none, or the training clips are not known.
         class_logs: (V,) mean logarithm of the lengths of the ranked clips of each one's class, over the classes of a
             clip that has several; None where the clips have none.
-        kinds: (V,) numbers, equal for clips whose lengths may change places: those of the same classes where the clips
-            have classes, all of them elsewhere. Clips that share their classes with no other are of one kind.
+        kinds: (V,) numbers, equal for clips whose lengths may be permuted: those of the same classes, or all without
+            classes. Clips that share their classes with no other are of one kind.
         cluster: (V,) numbers, equal for clips that are drawn together, such as those of one video.
         caption_clips: (Q,) row of each caption's clip, -1 where it is not known.
-        rounding: by how much the mean length of a class may be off since its frames were re-timed; 0 where they are
-            as they were annotated.
-        shared: clips of the scores that are training clips too.
+        rounding: largest error of the mean length of a class due to re-timed frames; 0 where frames are as annotated.
+        shared: number of clips of the scores that are training clips too.
     """
 
     corpus: Corpus
@@ -103,7 +102,7 @@ class LengthData:
         Args:
             scores: scores of captions and clips.
             corpus: corpus of the scores.
-            train: what was learned from; None where it is not known.
+            train: corpus of the training clips; None where it is not known.
             cluster: what is drawn together, see `evenreel.evaluation.clusters`.
 
         Raises:
@@ -134,12 +133,12 @@ class LengthData:
 
     @property
     def others(self) -> str:
-        """Words for the clips that the first clips are compared with."""
+        """Name, in words, of the clips that the first clips are compared with."""
         return "the gallery's clips" if self.class_logs is None else "clips of their own classes"
 
     @cached_property
     def relevance(self) -> Relevance | None:
-        """Degrees from classes where captions and clips have these, else plain; None where no caption is known."""
+        """Degrees of relevance from classes where there are some, else 1 or 0; None where no caption is known."""
         captions, clips = self.corpus.captions, self.corpus.clips
         if not (self.caption_clips >= 0).any():
             return None
@@ -149,7 +148,7 @@ class LengthData:
 
     @cached_property
     def beyond_class(self) -> ClipProperty:
-        """Logarithms of known lengths, less the mean of the clip's class where clips have classes."""
+        """Logarithms of known lengths, less the mean of the clip's class where clips have classes, to be permuted."""
         known = np.flatnonzero(~np.isnan(self.lengths))
         logs = np.log(self.lengths[known])
         values = logs if self.class_logs is None else logs - self.class_logs[known]
@@ -157,7 +156,7 @@ class LengthData:
         return ClipProperty(values, self.kinds[known], self.cluster[known], order)
 
     def of_captions(self, by_class: Column) -> Column:
-        """(C,) a figure of each class -> (Q,) of each caption: the mean over its clip's classes, NaN where unknown."""
+        """Average a figure of classes (C,) over the classes of each caption's clip, (Q,); NaN where unknown."""
         if self.classes is None:
             return np.full(len(self.caption_clips), np.nan)
         actions, ranked = self.classes.actions, ~self.classes.trained
@@ -172,7 +171,7 @@ class LengthData:
 
     @cached_property
     def caption_class(self) -> NDArray[np.int64]:
-        """(Q,) the first class of each caption's clip, -1 where it has none."""
+        """First class of each caption's clip, (Q,); -1 where it has none."""
         found = np.full(len(self.lengths) + 1, -1)
         if self.classes is not None:
             own = np.flatnonzero(~self.classes.trained)[::-1]  # the first action of a clip is written last
@@ -181,13 +180,19 @@ class LengthData:
 
     @property
     def clip_groups(self) -> NDArray[np.int64]:
-        """(Q,) captions of one clip, or of one video, are drawn together; one of no known clip alone."""
+        """Number (Q,) by clip or video, equal for captions that are drawn together.
+
+        Captions of no known clip are alone.
+        """
         alone = -1 - np.arange(len(self.caption_clips))
         return np.where(self.caption_clips >= 0, self.cluster[self.caption_clips], alone)
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """(Q,) captions of one class, or else of one clip, are drawn together; one of no known clip alone."""
+        """Number (Q,) by class, or else by clip, equal for captions that are drawn together.
+
+        Those of no known clip are alone.
+        """
         alone = -1 - np.arange(len(self.caption_clips))
         classes, clips = self.caption_class, self.caption_clips
         by_clip = np.where(clips >= 0, len(self.classes.actions.pairs) + clips if self.classes else clips, alone)

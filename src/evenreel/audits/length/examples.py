@@ -1,4 +1,4 @@
-"""What the figures of an audit of lengths show: spreads of lengths, and the first items of a few queries."""
+"""Data for the figures of an audit of lengths: spreads of lengths, and the first items of a few queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STRIPS = 5
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """(n,) lengths above 0, and how much each counts."""
+    """Lengths above 0 and their weights, (n,) each."""
 
     lengths: Column
     weights: Column
@@ -37,7 +37,7 @@ class Weighted:
         return cls(lengths[kept], counted[kept])
 
     def quantiles(self, shares: Sequence[float]) -> Column:
-        """The smallest lengths up to which there is at least each share of the weight."""
+        """Return the smallest lengths up to which there is at least each share of the weight."""
         order = np.argsort(self.lengths)
         held = np.cumsum(self.weights[order])
         places = np.searchsorted(held, np.array(shares) * held[-1] * (1 - 1e-12))
@@ -60,7 +60,7 @@ class Strip:
 
 
 def all_lengths(measured: LengthMeasures) -> Groups:
-    """Lengths of training, of test, and of what is returned first."""
+    """Return the lengths of training clips, of test clips, and of the clips that rankings return first."""
     data = measured.data
     return _nonempty(
         {
@@ -83,7 +83,7 @@ def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int
 def strip_parts(
     measured: LengthMeasures, scores: CheckedScores, captions: Sequence[int] | None = None
 ) -> dict[str, list[Strip]]:
-    """The first items of captions, by default `strip_captions`, and of the clips that they are of; else empty."""
+    """Return the first items of captions, by default `strip_captions`, and of their clips; empty without relevance."""
     relevance = measured.data.relevance
     captions = strip_captions(measured) if captions is None else list(captions)
     if relevance is None or not captions:
@@ -118,7 +118,10 @@ def _nonempty(groups: Groups) -> Groups:
 
 
 def strip_captions(measured: LengthMeasures) -> list[int]:
-    """A caption of each of the most affected classes, a suspected one where there is one; else the first captions."""
+    """Choose a caption of each of the most affected classes, a suspected one where there is one.
+
+    Else the first captions.
+    """
     data = measured.data
     suspected = set(measured.failures.suspected.tolist()) if measured.failures else set()
     ranked = np.flatnonzero((data.caption_clips >= 0) & ~np.isnan(measured.first.rank)).tolist()

@@ -28,7 +28,7 @@ _STRIP_WIDTH, _LETTERS = 20, 34
 
 
 def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) -> go.Figure:
-    """Shares of clips by length, on a logarithmic axis, a step line for each group.
+    """Draw the share of clips by length, on a logarithmic axis, a step line for each group.
 
     Args:
         parts: by title of the panel, the groups by name; one name has one colour in all panels.
@@ -58,7 +58,7 @@ def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) ->
 
 
 def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
-    """Classes by how much longer they are in test, sorted: with the sign, and without it.
+    """Draw classes sorted by how much longer they are in test: with the sign, and without it.
 
     Args:
         gap: (K,) lengths in test less those in training.
@@ -81,7 +81,7 @@ def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
 
 
 def length_boxes(groups: Mapping[str, Weighted], unit: str) -> go.Figure:
-    """Quartiles of groups of lengths beside each other: without outliers, and with them on a logarithmic axis."""
+    """Draw quartiles of groups of lengths: without outliers, and with them on a logarithmic axis."""
     import plotly.graph_objects as go
 
     figure = go.Figure(layout=panels(("without outliers", "with outliers"), "", [f"length, {unit}"] * 2, columns=2))

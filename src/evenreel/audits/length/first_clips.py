@@ -1,4 +1,4 @@
-"""How long the first clips of every ranking are, and how long they would be if their length had no say.
+"""Lengths of the first clips of every ranking, and the lengths to expect if length played no part.
 
 A ranking that goes by content alone returns clips of the lengths that its content has, also where it takes a class for
 a related one. So each of the first clips is held against the gallery's clips of its own class: chosen among those
@@ -38,14 +38,13 @@ class FirstClipLengths:
         means: (K, Q) mean length of the first k clips, for each of `DEPTHS` below the gallery's size; NaN where nothing
             is shown or no length is known.
         excess: (K, Q) mean logarithm of their lengths less `expected`.
-        expected: (K, Q) what that mean would be if length had no say.
-        rank: (Q,) of the first clip that answers; NaN where none does or none is known.
+        expected: (K, Q) the mean logarithm to expect if length played no part.
+        rank: (Q,) rank of the first clip that answers; NaN where none does or none is known.
         recall: (Q,) R@10 of each query, in percent.
         shown: (V,) how often each clip is among the first `MAIN`, as an expected count.
-        pull: (V,) how much the logarithm of each clip's length counts in the mean excess over captions at the main
-            depth, which is the sum of these products. Where classes are known, it is that of the logarithm beyond the
-            mean of its class.
-        own: (Q, 1 + P) excess of each caption at the main depth, then as it would be with permuted lengths.
+        pull: (V,) weight of the logarithm of each clip's length in the mean excess over captions at the main depth.
+            Where classes are known, it is that of the logarithm beyond the mean of its class.
+        own: (Q, 1 + P) excess of each caption at the main depth, as measured, then with permuted lengths.
         depths: the K of `DEPTHS` that the gallery has.
     """
 
@@ -70,7 +69,7 @@ class FirstClipLengths:
 
 
 def measure_first(scores: CheckedScores, data: LengthData, band_bytes: int, seed: int = 0) -> FirstClipLengths:
-    """Read the scores once, some captions at a time.
+    """Measure the lengths of the first clips, reading the scores once, some captions at a time.
 
     Args:
         scores: scores of captions and clips.

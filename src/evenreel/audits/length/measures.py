@@ -1,4 +1,4 @@
-"""Length bias: what the lengths of training clips have to do with a ranking, and the failures this may explain.
+"""Measures of length bias: how rankings follow the lengths of training clips, and the failures this may explain.
 
 The measures are those of the paper on frame-length bias (sections A and B), but for the length bias, which is what it
 argues from a few classes: that first clips have the lengths that their class had in training.
@@ -36,15 +36,15 @@ RATIO = "length of the first {depth} clips / length of {others}"
 
 @dataclass(frozen=True, eq=False)
 class Failures:
-    """Captions that fail, and what is left of them after each rule (section B).
+    """Numbers of captions that fail, and of those left after each rule of section B.
 
     Attributes:
-        captions: Q', those of a class that training has and whose answer has a rank.
-        failed: of these, how many fail.
+        captions: Q', number of captions of a class that training has and whose answer has a rank.
+        failed: number of these that fail.
         left: after each rule: neither a tail verb nor a tail noun; lengths of the class far enough apart; the first
             clips nearer to the length in training than to the one in test.
         suspected: rows of the captions that are left after all, ascending.
-        tail: what counts as a tail.
+        tail: the rare classes.
     """
 
     captions: int
@@ -62,8 +62,8 @@ class LengthMeasures:
         data: lengths of the clips.
         first: lengths of the first clips of Q captions.
         effect: the length bias where training classes are known, else how long the first clips are.
-        ratio: how many times as long the first clips are as `LengthData.others`; the effect itself where no length bias
-            can be measured.
+        ratio: length of the first clips over that of `LengthData.others`; the effect where no length bias can be
+            measured.
         length_biases: by depth, rank correlations of the mean length of the first clips with the length in training:
             plain, given the length in test, and of the excess as in the effect; empty where training is not known.
         failures: None where training is not known.
@@ -78,17 +78,17 @@ class LengthMeasures:
 
     @property
     def has_length_bias(self) -> bool:
-        """Check whether classes and their lengths in training are known for some captions."""
+        """Whether classes and their lengths in training are known for some captions."""
         return bool(self.length_biases)
 
     @cached_property
     def train_mean(self) -> Column:
-        """(Q,) mean length in training of each caption's class, NaN where not known."""
+        """Mean length in training of each caption's class, (Q,), NaN where not known."""
         return self.data.of_captions(self._by_class("train_mean"))
 
     @cached_property
     def test_mean(self) -> Column:
-        """(Q,) mean length, among the ranked clips, of each caption's class; NaN where it is not known."""
+        """Mean length, among the ranked clips, of each caption's class, (Q,); NaN where not known."""
         return self.data.of_captions(self._by_class("test_mean"))
 
     def _by_class(self, name: str) -> Column:
@@ -103,7 +103,7 @@ def measure_length(
     train: Corpus | None = None,
     tail: TailClasses | None = None,
 ) -> LengthMeasures:
-    """Measure what lengths have to do with a ranking.
+    """Measure how a ranking depends on the lengths of clips.
 
     Args:
         scores: scores of captions and clips.
@@ -190,9 +190,9 @@ class Tertile:
     Attributes:
         name: `shortest`, `middle` or `longest`.
         captions: number of captions.
-        train, test: mean lengths of their classes.
+        train, test: mean lengths of their classes in training and test.
         shown: geometric mean of the lengths of the first clips.
-        ratio: that, beside what it would be if length had no say.
+        ratio: `shown` over the length to expect if length played no part.
     """
 
     name: str

@@ -24,9 +24,10 @@ _ROUNDING = 1e-9
 def rank_correlation(
     columns: Sequence[Column], groups: NDArray[np.int64], settings: AuditSettings, name: str
 ) -> Effect:
-    """Rank correlation of the first two (n,) columns given the others, with a percentile interval and its p.
+    """Compute the rank correlation of the first two columns (n,) given the others, with its interval and p value.
 
-    p is twice the smaller share of samples on either side of 0, the measured one counted among them.
+    The interval is of percentiles; p is twice the smaller share of samples on either side of 0, the measured one
+    included.
 
     Args:
         columns: at least two, without NaN; those from the third on are held constant.
@@ -35,7 +36,7 @@ def rank_correlation(
         name: name of the effect.
 
     Returns:
-        NaN where a column is constant given the others.
+        The correlation as an effect; NaN where a column is constant given the others.
     """
     known = [np.unique(column, return_inverse=True) for column in columns]
     places = [_value_matrix(member, len(values)) for values, member in known]

@@ -56,7 +56,7 @@ def length_tables(measured: LengthMeasures) -> Iterator[AuditTable]:
 
 
 def most_affected(measured: LengthMeasures) -> list[int]:
-    """Classes of captions, those with the most suspected failures first, then those whose length differs the most."""
+    """Return the classes of captions, those with most suspected failures first, then those whose length differs."""
     classes, failures = measured.data.classes, measured.failures
     if classes is None or failures is None:
         return []
@@ -68,7 +68,7 @@ def most_affected(measured: LengthMeasures) -> list[int]:
 
 
 def is_epic(data: LengthData) -> bool:
-    """Check whether the clips are as many as those of EPIC-KITCHENS-100 retrieval, in frames."""
+    """Return whether the clips are as many as those of EPIC-KITCHENS-100 retrieval, with lengths in frames."""
     return (len(data.train_lengths), len(data.lengths)) == EPIC_SIZES and data.unit == "frames"
 
 
@@ -91,7 +91,7 @@ def class_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
 
 
 def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
-    """Mean lengths in training and in test, and how many classes differ by how much."""
+    """Tabulate mean lengths in training and in test, and how many classes differ by how much."""
     gap, unit, large = common.discrepancy, unit_of(data), LARGE_S * data.second
     ranked = spearmanr(common.train_mean, common.test_mean).statistic if len(gap) > 2 and np.ptp(gap) else float("nan")
     rows: list[Row] = [

@@ -1,4 +1,4 @@
-"""Verbs and nouns with few training clips: what is missed for its rarity is not missed for its length."""
+"""Rare verbs and nouns: what is missed for its rarity is not missed for its length."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class TailClasses:
     rule: str
 
     def hold(self, verbs: Sequence[int], nouns: Sequence[int]) -> bool:
-        """Check whether one of some verbs or nouns is a tail class."""
+        """Return whether one of some verbs or nouns is a tail class."""
         return not self.verbs.isdisjoint(verbs) or not self.nouns.isdisjoint(nouns)
 
 
 def read_tail_classes(paths: Sequence[Path]) -> TailClasses:
-    """Lists from csv files with a column `verb` or `verb_class`, `noun` or `noun_class`, or both kinds.
+    """Read tail classes from csv files with a column `verb` or `verb_class`, `noun` or `noun_class`, or both.
 
     The official lists of EPIC-KITCHENS-100 are `EPIC_100_tail_verbs.csv` and `EPIC_100_tail_nouns.csv`. A kind that no
     file has has no tail.
@@ -62,12 +62,12 @@ def read_tail_classes(paths: Sequence[Path]) -> TailClasses:
 
 
 def tail_by_frequency(pairs: Sequence[tuple[int, int]], classes: NDArray[np.int64]) -> TailClasses:
-    """The smallest verbs and the smallest nouns that together hold at most a fifth of the training clips.
+    """Find the smallest verbs and the smallest nouns that together hold at most a fifth of the training clips.
 
     On EPIC-KITCHENS-100 these are as many as its official lists have: 86 verbs and 228 nouns.
 
     Args:
-        pairs: verb and noun of each class; a noun below 0 is none.
+        pairs: verb and noun of each class; a noun below 0 means no noun.
         classes: (N,) class of each training clip.
 
     >>> sorted(tail_by_frequency([(0, 0), (1, 0), (2, 1)], np.array([0] * 8 + [1, 2])).verbs)

@@ -1,4 +1,4 @@
-"""How a training set would be divided or trimmed against a frame-length bias, in numbers."""
+"""Numbers of clips in a division or trimming of a training set against frame-length bias."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TrimmedClips:
 
 
 def divisions(data: LengthData) -> list[Division]:
-    """Two strata in halves, by the paper's share, and at the mean lengths of training and of test clips."""
+    """Count the clips of two strata by each rule: equal halves, the paper's share, two mean lengths as thresholds."""
     lengths = data.train_lengths[~np.isnan(data.train_lengths)]
     trained, tested = float(lengths.mean()), float(np.nanmean(data.whole))
     rules: dict[str, Callable[[], list[Indices]]] = {
@@ -63,7 +63,7 @@ def divisions(data: LengthData) -> list[Division]:
 
 
 def trims(data: LengthData) -> list[TrimmedClips]:
-    """RmvAll with either preset, its margins brought to this corpus's frames or seconds; empty without classes."""
+    """Count what RmvAll removes by either preset, with margins in this corpus's unit; empty without classes."""
     if data.classes is None:
         return []
     held = data.classes

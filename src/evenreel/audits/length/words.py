@@ -1,4 +1,4 @@
-"""What an audit of lengths says, and how everything in it is calculated."""
+"""Sentences of an audit of lengths, and how everything in them is computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenreel.report.result.words import figure_words
 
 
 def length_sentence(measured: LengthMeasures, confidence: float) -> str:
-    """Word the effect; where there is too little data to conclude from, that comes first."""
+    """Return a sentence on the effect; where there is too little data, that comes first."""
     return (
         _length_bias_sentence(measured, confidence)
         if measured.has_length_bias
@@ -30,7 +30,7 @@ def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
 
     Args:
         measured: measures of one system.
-        trained: whether something says what was learned from.
+        trained: whether the training clips are known.
     """
     data = measured.data
     if not trained:

@@ -1,1 +1,1 @@
-"""An overview of a benchmark: what real clips and their mirrors are made of, and how near they are."""
+"""Overview of a benchmark: forms of real clips and their mirrors, and the similarity of both."""

@@ -1,4 +1,4 @@
-"""What a corpus of real clips and mirrors is made of: how many, of which outward form, and how near to each other.
+"""Overview of a corpus of real clips and mirrors: their number, outward form, and similarity.
 
 Generative Ghost, section 2.3, Table 1 and Figure 2: clips, frame rate, duration and picture size of each group, and the
 cosine of the mean vectors of a real clip's and its mirror's frames.
@@ -42,8 +42,8 @@ class GroupOverview:
     Attributes:
         group: the generator and its setting; `camera` for real clips.
         split: split of the corpus.
-        clips: how many there are, those whose video cannot be read included.
-        fps, duration_s: of the clips whose headers say it; None where none does.
+        clips: number of clips, with those whose video cannot be read.
+        fps, duration_s: range over clips with known headers; None without any.
         sizes, codecs: clips by width x height and by codec, the most frequent first.
         similarity: mean cosine to the real counterparts; None for real clips and where it was not measured.
         pairs: number of pairs that `similarity` is over.
@@ -132,14 +132,14 @@ def overview(
     settings: AuditSettings | None = None,
     notices: Sequence[str] = (),
 ) -> Overview:
-    """Gather what is known of each group in each split.
+    """Compute the overview of a corpus: counts, forms and similarities of each group in each split.
 
     Args:
         corpus: a corpus, with counterparts or without.
-        facts: facts about its clips.
-        cosines: of `evenreel.corpus.counterparts.counterparts(corpus)` in its order, see `similarities`.
+        facts: header values of its clips.
+        cosines: similarity of each pair of `evenreel.corpus.counterparts.counterparts(corpus)`, see `similarities`.
         settings: of the intervals: samples of pairs, seed, confidence.
-        notices: what must be known of facts and cosines, said first.
+        notices: notices on facts and cosines, which come first.
     """
     settings = settings or AuditSettings()
     pairs = _with_split(corpus, counterparts(corpus), cosines)

@@ -1,7 +1,7 @@
-"""Pairs of a real clip and its mirror that are alike in outward properties, beside all pairs.
+"""Pairs of a real clip and its mirror that are alike in outward properties, compared with all pairs.
 
 Generated clips of one generator have a rate, size and length of their own (Generative Ghost, Table 1), so that a
-ranking may go by these instead of by the source. Where a pair is alike in a property, that cannot be.
+ranking may go by these instead of by the source. Where a pair is alike in a property, that cannot explain it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Association:
     """Rank correlation of the score gap of pairs with a difference in a property.
 
     Attributes:
-        pairs: of which both are known.
-        rho: rank correlation (Spearman) of the real clip's score less its mirror's with how much larger the property
-            of the mirror is; None where either does not vary.
-        p_value: two-sided, that it is 0.
-        p_holm: adjusted for all associations of the audit (Holm 1979).
+        pairs: number of pairs of which both are known.
+        rho: rank correlation (Spearman) of the real clip's score less its mirror's with how much larger the property of
+            the mirror is; None where either does not vary.
+        p_value: two-sided p value that it is 0.
+        p_holm: p value adjusted for all associations of the audit (Holm 1979).
     """
 
     pairs: int
@@ -52,13 +52,13 @@ class AlikePairs:
     """Ranking of the pairs that are alike in a property.
 
     Attributes:
-        known: pairs of which the property is known.
-        alike: pairs that are alike in it.
-        drawn: how many of these are drawn apart: those of one video count once.
+        known: number of pairs of which the property is known.
+        alike: number of pairs that are alike in it.
+        drawn: number of these that are drawn independently: those of one video count once.
         win_rate: captions of these whose real clip stands above its mirror, ties half, in percent; None without any.
         p_value: two-sided, of the sign test over these pairs; None without any.
-        real, generated: what is typical of each side, in words.
-        association: over the pairs of which it is known; None for several properties together.
+        real, generated: typical values of each side, in words.
+        association: association over the pairs of which it is known; None for several properties together.
     """
 
     known: int
@@ -77,7 +77,7 @@ class ConfoundMeasures:
 
     Attributes:
         group: name of the generator and its setting.
-        pairs: how many have a caption.
+        pairs: number of pairs that have a caption.
         win_rate: win rate over all pairs.
         properties: by name, those that are known of any pair.
         together: pairs that are alike in all of these; None where nothing is known.
@@ -99,8 +99,8 @@ def measure_confounds(
 
     Args:
         scores: scores of captions and clips.
-        corpus: which says who mirrors whom, and, in columns of its clips, their `codec, fps, width, height,
-            duration_s` (`evenreel.features.facts.with_facts`).
+        corpus: with the pairs, and, in columns of its clips, their `codec, fps, width, height, duration_s`
+            (`evenreel.features.facts.with_facts`).
         group: a generator and its setting.
         settings: samples, seed, confidence, and how much is read at once.
 

@@ -1,4 +1,4 @@
-"""Does a ranking favour real or generated clips? The audit of sources, for scores of any system (Generative Ghost)."""
+"""Audit of sources (Generative Ghost): does a ranking favour real or generated clips?"""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def audit_source(
 
     Args:
         scores: scores of captions and clips.
-        corpus: which says what is generated (`source`) and what mirrors what (`pair_id`).
+        corpus: with the source of clips (`source`) and their pairs (`pair_id`).
         settings: samples, seed, confidence, and how much is read at once.
         location: place of a clip beside its mirror, see `measure_source`.
 

@@ -1,4 +1,4 @@
-"""Is it the source that a ranking goes by, or codec, frame rate, picture size and duration, which differ with it?
+"""Audit of confounds: does a ranking follow the source, or codec, frame rate, picture size or duration?
 
 The paper on source bias leaves these differences in its benchmark (Generative Ghost, Table 1): every generator has a
 rate, size and length of its own. Where pairs are alike in a property, the property cannot explain a preference.
@@ -100,7 +100,7 @@ def _effect(main: ConfoundMeasures) -> Effect:
 
 
 def confounds_sentence(main: ConfoundMeasures, confidence: float) -> str:
-    """Word what the audit found."""
+    """Return a sentence on the result of the audit."""
     names = _listed(list(main.properties))
     rate = figure_words(main.win_rate, confidence, "%")
     raw = f"Over all pairs the real clip stands above its mirror for {rate} of the captions"

@@ -1,4 +1,4 @@
-"""Figures of an audit of sources that only it has; bars of deltas are in `evenreel.report.result.figures`."""
+"""Figures of the audit of sources: gaps of ranks, and shares of first places."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def rank_gaps(gaps: NDArray[np.float64]) -> go.Figure:
 
 
 def gap_shares(gaps: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-    """Names of the bins, and percentages of all gaps in which the mirror, and the real clip, is ahead by so much.
+    """Return names of bins, and percentages of gaps in which the mirror, or the real clip, is ahead by so many places.
 
     A part of a place, which equal scores give, counts as a whole one.
 
@@ -69,7 +69,7 @@ def gap_shares(gaps: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64
 
 
 def exposure_bars(exposure: Exposure) -> go.Figure:
-    """Share of generated clips among the first k beside their share of the gallery."""
+    """Draw the share of generated clips among the first k beside their share of the gallery."""
     import plotly.graph_objects as go
 
     depths = [f"first {depth}" for depth in exposure.shown]

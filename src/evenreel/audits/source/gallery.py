@@ -1,4 +1,4 @@
-"""Any gallery with real and generated clips, as an audit that needs no pairs reads it."""
+"""A gallery with real and generated clips, for audits that need no pairs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ class SourceGallery:
 
     Attributes:
         scores: scores of Q captions.
-        columns: (V,) where the clips that the corpus has are in the scores.
-        real: (V,) which of them no generator made.
-        generated: by group, `EVERY_GROUP` first, (V,) which of them it made.
-        clip_scene: (V,) number of the scene that each shows, from 0.
-        caption_scene: (Q,) number of the scene that answers each; of a caption that is not in the corpus, one of its
-            own.
+        columns: (V,) columns of the corpus's clips in the scores.
+        real: (V,) True for real clips.
+        generated: by group, `EVERY_GROUP` first, (V,) True for its clips.
+        clip_scene: (V,) number of the scene that each clip shows, from 0.
+        caption_scene: (Q,) number of the scene that answers each caption; one of its own where it is not in the corpus.
         clip_drawn, caption_drawn: (V,) and (Q,) numbers, equal for those of one scene, or of one video where these are
             drawn together.
         order: (V,) places of the clips in the order of their ids.
@@ -53,12 +52,12 @@ class SourceGallery:
 
         Args:
             scores: scores of captions and clips.
-            corpus: which says what is generated, and what mirrors what.
+            corpus: with the source of clips and their pairs.
             cluster: what is drawn together, see `evenreel.evaluation.clusters`.
 
         Raises:
-            CorpusError: they hold no real or no generated clip of it.
-            ScoresError: they are no table of captions and videos.
+            CorpusError: the scores hold no real or no generated clip of the corpus.
+            ScoresError: the scores are no table of captions and videos.
         """
         checked, scenes, group_of = CheckedScores(scores), scenes_of(corpus), groups_of(corpus)
         columns = [place for place, clip in enumerate(checked.video_ids) if clip in scenes]
@@ -93,5 +92,5 @@ class SourceGallery:
         )  # fmt: skip
 
     def relevant(self, rows: slice) -> Flags:
-        """(b, V) clips that answer each of some captions."""
+        """Return which clips answer each of some captions, (b, V)."""
         return np.asarray(self.caption_scene[rows, None] == self.clip_scene)

@@ -1,4 +1,4 @@
-"""Outward properties of clips, which say nothing of what is shown: codec, frame rate, picture size, duration."""
+"""Outward properties of clips, independent of what they show: codec, frame rate, picture size, duration."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class PairProperty:
     """Property in which the two clips of a pair can be alike, such as the codec.
 
     Attributes:
-        name: words for the property.
-        columns: of `outward_table`; numbers that multiply to its size, or one of names.
+        name: name of the property in words.
+        columns: columns of `outward_table`: numbers whose product is its size, or one column of names.
         tolerance: clips are alike where each number of one is at most this share larger than the other's; None for
             names, which are alike where they are equal.
         unit: text behind a number.
@@ -40,7 +40,7 @@ class PairProperty:
 
     @property
     def alike(self) -> str:
-        """Words for what counts as alike."""
+        """Description, in words, of what counts as alike."""
         return "the same" if self.tolerance is None else f"within {self.tolerance:.0%}"
 
 
@@ -59,10 +59,10 @@ class PropertyComparison:
     Attributes:
         known: (n,) whether it is known of both clips.
         alike: (n,) whether it is known and alike.
-        difference: (n,) of the generated clip from the real one: the logarithm of the ratio of their sizes, or for
-            names 1 where they differ; NaN where it is not known.
-        real, generated: what is typical of each side, in words.
-        names: how many different names there are; 0 for numbers.
+        difference: (n,) difference of the generated clip from the real one: the logarithm of the ratio of their sizes,
+            or for names 1 where they differ; NaN where it is not known.
+        real, generated: typical values of each side, in words.
+        names: number of different names; 0 for numbers.
     """
 
     known: NDArray[np.bool_]

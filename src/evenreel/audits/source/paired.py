@@ -58,16 +58,16 @@ class SourceMeasures:
 
     Attributes:
         group: name of the generator and its setting.
-        pairs: n, how many pairs the galleries hold.
-        asked_for: how many of the pairs have a caption; the others only fill the galleries.
-        captions: Q, how many look for them.
-        drawn: how many of the pairs asked for are drawn apart: those of one video count once.
+        pairs: n, number of pairs in the galleries.
+        asked_for: number of pairs that have a caption; the others only fill the galleries.
+        captions: Q, number of their captions.
+        drawn: number of pairs with a caption that are drawn independently: those of one video count once.
         figures: by row (`real`, `generated`, `mixed real`, `mixed generated`), then by metric.
         deltas: by kind (`relative`, `location`, `normalized`), then by metric and `MixR`; above 0 favours real clips.
-        swapped: (1 + B,) Normalized delta MixR as measured, and where pairs have changed places.
-        p_value: two-sided, of the test by these samples that it is 0; None without samples.
+        swapped: (1 + B,) Normalized delta MixR as measured, and with the clips of some pairs exchanged.
+        p_value: two-sided p value, by these samples, that it is 0; None without samples.
         win_rate: captions whose real clip stands above its mirror, ties half; 50 is neutral.
-        sign_p: two-sided, of the sign test that as many pairs are won by the real clip as by its mirror.
+        sign_p: two-sided p value of the sign test that as many pairs are won by the real clip as by its mirror.
         clips_won, clips_lost: pairs in which most captions put the real clip, or the mirror, above the other; those
             that are drawn together count as one.
         auc: chance that the score of a caption and its real clip is above that of another with its mirror; 50 is
@@ -119,8 +119,8 @@ def measure_source(
     mirrors and all 2n for its clip and for the mirror. Equal scores count with their mean over all orders.
 
     Args:
-        scores: of captions and clips; others than those of the pairs may be among them.
-        corpus: which says who mirrors whom.
+        scores: scores of captions and clips, also of others than those of the pairs.
+        corpus: with the pairs of real clips and mirrors.
         group: a generator and its setting, see `evenreel.corpus.counterparts`.
         settings: samples, seed, confidence, and how much is read at once.
         location: `expected`, the mean of both orders of a clip and its mirror, which reproduces the paper's tables; or
@@ -178,10 +178,10 @@ def measure_source(
 
 
 def swapped_auc(first: Block, second: Block, cluster: NDArray[np.int64], flips: Flips) -> Figures:
-    """(1 + B,) chance in percent that one of (Q,) first scores is above one of (Q,) second ones, ties half.
+    """Compute the chance (1 + B,), in percent, that one of (Q,) first scores is above one of (Q,) second ones.
 
-    Every score keeps its place among all 2Q, so a pair that is exchanged adds the other one's: Mann and Whitney's sum
-    of ranks is linear in the exchanges.
+    Ties count half. Every score keeps its place among all 2Q, so a pair that is exchanged adds the other one's: Mann
+    and Whitney's sum of ranks is linear in the exchanges.
     """
     both = np.concatenate([first, second])
     _, place, times = np.unique(both, return_inverse=True, return_counts=True)

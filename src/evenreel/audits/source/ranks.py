@@ -1,4 +1,4 @@
-"""Where a real clip and its mirror stand, each in a gallery of its own kind and both in the mixed one.
+"""Ranks of a real clip and its mirror, each in a gallery of its own kind and both in the mixed one.
 
 Both directions are read in bands, each score once a direction: nothing of the size Q x V is made.
 """
@@ -23,7 +23,7 @@ ROWS = ("real", "generated", "mixed real", "mixed generated")
 
 @dataclass(frozen=True, eq=False)
 class CaptionRanks:
-    """Ranks that Q captions find in the galleries.
+    """Ranks of the clips that Q captions look for in the galleries.
 
     Attributes:
         hits: first hits by row of `ROWS`, one a caption, of the one clip that is looked for; in the mixed gallery its
@@ -37,7 +37,7 @@ class CaptionRanks:
 
     @property
     def wins(self) -> NDArray[np.float64]:
-        """(Q,) 1 where the real clip stands above its mirror, 1/2 where their scores are equal, else 0."""
+        """Wins of the real clip, (Q,): 1 where it is above its mirror, 1/2 where their scores are equal, else 0."""
         return np.asarray((self.real > self.generated) + 0.5 * (self.real == self.generated), dtype=np.float64)
 
 
@@ -63,7 +63,7 @@ def rank_captions(paired: PairedScores, band_bytes: int) -> CaptionRanks:
 
 
 def rank_videos(paired: PairedScores, captions: CaptionRanks, band_bytes: int) -> dict[str, Hits]:
-    """Rank the best-placed caption of its pair for each clip, among all Q captions.
+    """Rank, for each clip as a query, the best-placed caption of its pair among all Q captions.
 
     Returns:
         First hits of `real` clips and of `generated` ones, one a pair that has a caption, in the order of the pairs.

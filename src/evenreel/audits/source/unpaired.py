@@ -1,4 +1,4 @@
-"""Source bias where nothing is paired: does a real clip that answers nothing stand above a generated one that does not?
+"""Source bias without pairs: is a real clip that answers nothing ranked above a generated one that does not either?
 
 For each caption, every real clip that is not relevant meets every generated clip that is not: the share of meetings
 that the real one wins, ties half, is a two-sample U-statistic (Mann and Whitney 1947), and its mean over captions one
@@ -35,11 +35,12 @@ class Preference:
     """Preference between real and generated clips that do not answer the caption.
 
     Attributes:
-        real, generated: how many clips there are of each kind.
-        captions: captions for which both kinds have a clip that is not relevant.
-        drawn: how many clips of the rarer kind are drawn apart: those of one video count once.
-        share: meetings that the real clip wins, in percent; 50 is neutral. NaN where there is no such caption.
-        p_value: two-sided, that it is 50; None where there is no interval.
+        real, generated: number of clips of each kind.
+        captions: number of captions for which both kinds have a clip that is not relevant.
+        drawn: number of clips of the rarer kind that are drawn independently: those of one video count once.
+        share: share of comparisons that the real clip wins, in percent; 50 is neutral. NaN where there is no such
+            caption.
+        p_value: two-sided p value that it is 50; None where there is no interval.
     """
 
     real: int
@@ -82,14 +83,14 @@ class Unpaired:
 
 
 def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> Unpaired:
-    """Measure sources in any gallery with real and generated clips, for captions that the corpus knows or not.
+    """Measure source bias in any gallery with real and generated clips, for captions that the corpus knows or not.
 
-    Clips that answer a caption take no part in its meetings: its own clip, the mirrors of that, and the real clip of a
-    mirror. A caption that is not in the corpus has none.
+    Clips that answer a caption are not compared for it: its own clip, the mirrors of that, and the real clip of a
+     mirror. A caption that is not in the corpus has none.
 
     Args:
         scores: of captions and clips; clips that the corpus does not have are left out with a notice.
-        corpus: which says what is generated.
+        corpus: with the source of clips.
         settings: confidence, and how much is read at once.
 
     Raises:

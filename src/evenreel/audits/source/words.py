@@ -1,4 +1,4 @@
-"""What an audit of sources says, and how everything in it is calculated."""
+"""Sentences of an audit of sources, and how everything in them is computed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unpaired_effect(preference: Preference) -> Effect:
 
 
 def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
-    """Word the effect in pairs and the win rate; where there are too few pairs, that comes first."""
+    """Return a sentence on the effect in pairs and the win rate; where there are too few pairs, that comes first."""
     effect = paired_effect(measured)
     said = figure_words(measured.deltas["normalized"][MIX_R], confidence)
     rate = figure_words(measured.win_rate, confidence, "%")
@@ -39,7 +39,10 @@ def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
 
 
 def unpaired_sentence(preference: Preference, exposure: Exposure, confidence: float) -> str:
-    """Word the effect without pairs and who is shown first; where there are too few clips, that comes first."""
+    """Return a sentence on the effect without pairs and on first places.
+
+    Where there are too few clips, that comes first.
+    """
     effect = unpaired_effect(preference)
     lead = "" if effect.enough else _few(preference.real, preference.generated, preference.drawn)
     if isnan(preference.share.value):

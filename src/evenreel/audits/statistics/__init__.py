@@ -1,1 +1,1 @@
-"""Tests and intervals that several audits share: Student, permutation and exchange, and their inversion."""
+"""Tests and intervals that several audits share: Student's t, permutations, exchanges, intervals from samples."""

@@ -1,4 +1,4 @@
-"""Figures of counts: shares, the difference of two of them with its interval, and what the largest hold."""
+"""Figures of counts: shares, the difference of two shares with its interval, and what the largest counts hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def share(part: Counts, whole: Counts) -> Column:
 def difference_ends(
     hits: Counts, of: Counts, other_hits: Counts, others: Counts, confidence: float
 ) -> tuple[Column, Column]:
-    """Ends of the interval of hits / of - other_hits / others, from those of Wilson of both shares (Newcombe 1998).
+    """Compute the interval of hits / of - other_hits / others from Wilson's intervals of both shares (Newcombe 1998).
 
     >>> low, high = difference_ends(np.array([56]), np.array([70]), np.array([48]), np.array([80]), 0.95)
     >>> low.round(4).tolist(), high.round(4).tolist()  # his example (a), method 10
@@ -58,7 +58,7 @@ def first_share(counts: NDArray[Any]) -> float:
 
 
 def lorenz(counts: Counts) -> tuple[Column, Column]:
-    """Percentages of things, those that count most first, and of what they hold together (Lorenz 1905).
+    """Compute the Lorenz curve: percentages of things, the largest counts first, and of what they hold (Lorenz 1905).
 
     Returns:
         At most some points of the curve, from (0, 0) to (100, 100).

@@ -1,4 +1,4 @@
-"""How far apart a figure of real clips and one of generated clips are, and how much of that the order explains.
+"""Deltas: the difference of a figure of real clips and of generated clips, and the part that their order explains.
 
 Generative Ghost, section 2.4. A positive delta favours real clips, a negative one generated ones. Figures are floats or
 arrays of them, such as one a sample.
@@ -32,7 +32,7 @@ def relative_delta(metric: Metric, real: float, generated: float) -> float: ...
 @overload
 def relative_delta(metric: Metric, real: Figures, generated: Figures) -> Figures: ...
 def relative_delta(metric: Metric, real: float | Figures, generated: float | Figures) -> float | Figures:
-    """The difference as a share of the mean, in percent: -200 to 200, above 0 where real clips do better.
+    """Compute the difference as a share of the mean, in percent: -200 to 200, above 0 where real clips do better.
 
     200 (real - generated) / (real + generated) for shares, with the opposite sign for ranks; 0 where both are 0.
 
@@ -83,7 +83,7 @@ def mix_r(deltas: Mapping[str, float]) -> float: ...
 @overload
 def mix_r(deltas: Mapping[str, Figures]) -> Figures: ...
 def mix_r(deltas: Mapping[str, float] | Mapping[str, Figures]) -> float | Figures:
-    """MixR, the mean of the deltas of R@1, MedR and MeanR.
+    """Compute MixR, the mean of the deltas of R@1, MedR and MeanR.
 
     Raises:
         UsageError: one of them is missing.

@@ -1,4 +1,4 @@
-"""Intervals and tests from samples of a world without a preference: turned around, and counted."""
+"""Intervals and tests of a figure from samples of rankings without a preference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROUNDING = 1e-9
 def inverted_interval(
     drawn: Figures, settings: AuditSettings, neutral: float = 0.0, ends: tuple[float, float] = (-np.inf, np.inf)
 ) -> Interval:
-    """Return a measured figure with the interval of true values that samples around them are compatible with.
+    """Compute the interval of a measured figure: the true values that samples without a preference are compatible with.
 
     Args:
         drawn: (1 + B,) the figure as measured, then of B samples in which it is `neutral` on average.
@@ -36,7 +36,7 @@ def inverted_interval(
 
 
 def inverted_share(drawn: Figures, settings: AuditSettings, neutral: float) -> Interval:
-    """A measured share of the first places with its interval; samples say of how many clips these are.
+    """Compute the interval of a measured share of first places from samples without a preference.
 
     Without a preference, the share varies as that of so many independent places would, of which each is taken with the
     chance `neutral`. Of as many, the interval is Wilson's 1927, so that one clip which takes all places is one place.
@@ -61,9 +61,10 @@ def inverted_share(drawn: Figures, settings: AuditSettings, neutral: float) -> I
 
 
 def exchange_test(drawn: Figures, neutral: float = 0.0) -> float | None:
-    """Compute the two-sided p of (1 + B,) figures: twice the share at or beyond the measured; None without samples.
+    """Compute the two-sided p value of figures (1 + B,), the measured one first; None without samples.
 
-    The sides are taken one by one, as the ends of an interval are, so that the two agree where samples are skewed.
+     It is twice the share at or beyond the measured one. The sides are taken one by one, as the ends of an interval
+     are, so that the two agree where samples are skewed.
 
     >>> exchange_test(np.array([3.0, -3.0, 1.0, 0.5]))
     0.5

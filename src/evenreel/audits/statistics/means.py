@@ -1,4 +1,4 @@
-"""Means over captions with their intervals, and how often one clip of a pair stands above the other.
+"""Means over captions with their intervals, and sign tests of pairs.
 
 The intervals are those of `evenreel.evaluation.intervals`, over groups of captions that are drawn together. Source of
 the test: Dixon and Mood 1946 (sign test).
@@ -22,17 +22,24 @@ from evenreel.evaluation.stats import numbered
 
 
 def share_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
-    """The mean of (Q,) percentages, of those that are known (not NaN), within 0 to 100; at least one is known."""
+    """Compute the mean of known (not NaN) percentages (Q,) with its interval, within 0 to 100.
+
+    At least one is known.
+    """
     return _interval(interval_of_share, values, groups, settings)
 
 
 def mean_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
-    """The mean of (Q,) values, of those that are known (not NaN), with Student's interval; NaN where none is."""
+    """Compute the mean of known (not NaN) values (Q,) with Student's interval; NaN where none is known."""
     return _interval(interval_of_mean, values, groups, settings)
 
 
 def hits_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
-    """The mean of (Q,) differences of hits in percentage points, of those that are known (not NaN); NaN where none is.
+    """Compute the mean of known differences of hits (Q,), in percentage points, with its interval.
+
+    NaN where none is known.
+
+    NaN where none is known.
 
     The interval is `evenreel.evaluation.intervals.hits_interval`.
     """
@@ -49,7 +56,7 @@ def _interval(
 
 
 def ratio_intervals(above: Column, below: Column, groups: Indices, settings: AuditSettings) -> list[Interval]:
-    """Ratios of the sums of (C, Q) columns; NaN where the sum below is 0.
+    """Compute ratios of the sums of columns (C, Q) with intervals; NaN where the sum below is 0.
 
     Their variance is that of the linear form (above - ratio x below) / sum below, summed over groups.
     """
@@ -74,7 +81,7 @@ def groups_won(wins: Column, groups: Indices) -> tuple[int, int]:
 
 
 def sign_test(won: int, lost: int) -> float:
-    """Two-sided exact p that winning and losing are as likely; 1 where there was neither.
+    """Compute the two-sided exact p value that winning and losing are as likely; 1 where there was neither.
 
     >>> sign_test(5, 0)
     0.0625

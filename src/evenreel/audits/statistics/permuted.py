@@ -1,4 +1,4 @@
-"""What a figure of shown clips would be if a property belonged to other clips, each shown as often as it is.
+"""Figures of shown clips with a property permuted over clips, while each clip is shown as often as it is.
 
 Which share of the first places long clips, or generated ones, take is a sum over clips of how often each is shown times
 its property. A few clips that crowd the rankings have some length and some source by accident, and every query repeats
@@ -6,8 +6,8 @@ that accident: samples of queries call it a preference. Permuting the property o
 held fixed (Pitman 1937), is another accident of the same kind, whatever the hubs.
 
 Queries may also differ in what they favour, one long clips and another short ones. Permuted properties have none of
-that, so what the queries' own figures vary beyond those of permuted properties is added as the part of the queries, and
-intervals that are turned around from all this (`evenreel.audits.statistics.inversion`) are over queries and clips.
+that, so the variance of the queries' figures beyond that with permuted properties is added, and intervals from such
+samples (`evenreel.audits.statistics.inversion`) are over queries and clips.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHUNK_BYTES = 32 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class ClipProperty:
-    """Property of V clips, and the strata and clusters in which it may be permuted.
+    """A property of V clips, with the strata and clusters in which it may be permuted.
 
     Values change places within strata. Where clusters have several clips, what a value has beyond the mean of its
     stratum is permuted by cluster: the means of these change places among clusters, and what the clips of a cluster
@@ -103,15 +103,15 @@ class ClipProperty:
 
 
 def queries_part(own: Column, probes: Column, groups: Indices) -> float:
-    """Estimate the variance of the mean over queries that is due to what the queries favour, each for itself.
+    """Estimate the variance of the mean over queries that is due to different preferences of queries.
 
     Args:
         own: (Q,) figure of each query, NaN where it has none.
-        probes: (Q, P) the same with permuted properties.
+        probes: (Q, P) figure of each query with permuted properties.
         groups: (Q,) numbers, equal for queries that are drawn together.
 
     Returns:
-        How much larger the variance over groups is than with permuted properties; 0 where it is not.
+        Variance over groups less that with permuted properties; at least 0.
     """
     known = ~np.isnan(own)
     if len(np.unique(groups[known])) < 2:
@@ -121,7 +121,7 @@ def queries_part(own: Column, probes: Column, groups: Indices) -> float:
 
 
 def widened(drawn: Column, neutral: float, part: float) -> Column:
-    """(1 + B,) figures with the samples so much further from neutral that their variance has another part too.
+    """Move samples of (1 + B,) figures away from neutral, so that their variance grows by a further part.
 
     >>> widened(np.array([7.0, -1.0, 1.0, -1.0, 1.0]), 0.0, 3.0).tolist()
     [7.0, -2.0, 2.0, -2.0, 2.0]

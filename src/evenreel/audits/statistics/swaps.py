@@ -1,4 +1,4 @@
-"""What figures of pairs would be if the two clips of some pairs changed places: how far they move by accident.
+"""Figures of pairs with the two clips of some pairs exchanged: how far they vary by accident.
 
 Without a preference for a source it means nothing which clip of a pair is called the real one, so exchanging the two,
 for all captions at once, makes another sample of the same world (Fisher 1935). That keeps whatever makes single clips
@@ -36,7 +36,7 @@ _DEPTHS = {str(one): one.cutoff for one in LOCATION_METRICS if isinstance(one.cu
 
 
 def drawn_flips(clusters: int, settings: AuditSettings) -> Flips:
-    """Draw which clusters of pairs change places, (1 + B, G): none in the first row, each by a coin in the others.
+    """Draw which clusters of pairs are exchanged, (1 + B, G): none in the first row, each by a coin in the others.
 
     With one cluster B is 0.
     """
@@ -47,7 +47,7 @@ def drawn_flips(clusters: int, settings: AuditSettings) -> Flips:
 
 
 def swapped_figures(first: PerQuery, second: PerQuery, cluster: NDArray[np.int64], flips: Flips) -> tuple[Drawn, Drawn]:
-    """Compute `LOCATION_METRICS` of both sides of a column that does not depend on which clips are exchanged.
+    """Compute `LOCATION_METRICS` of both sides, with clips exchanged, of columns that do not depend on the exchange.
 
     Args:
         first: (Q,) columns of one side, see `evenreel.evaluation.first_hit.hit_columns`.
@@ -145,11 +145,11 @@ def _ahead(ahead: NDArray[np.int64] | None, held: slice) -> Iterator[NDArray[np.
 
 
 def counted(first: Block, second: Block, own: Block, swapped: Block) -> list[tuple[Block, Block]]:
-    """Count the clips that score above, and equal to, one score a caption, where some clips are exchanged.
+    """Count the clips above, and equal to, one score of each caption, with some clips exchanged.
 
     Args:
         first: (b, n) scores of clips.
-        second: (b, n) of those that they are exchanged for.
+        second: (b, n) scores of the clips that they are exchanged with.
         own: (b,) scores to compare with.
         swapped: (n, B), 1 where a sample exchanges a clip.
 

@@ -60,7 +60,7 @@ def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
 
 
 def vectors_files(library: Path) -> list[Path]:
-    """List every vector matrix of a library, of any generation; files without a number in their name are not ours."""
+    """List every vector matrix of a library, of any generation; files without a number in their name are left out."""
     return sorted(path for path in library.glob("vectors.*.f16") if _VECTORS.fullmatch(path.name))
 
 

@@ -52,7 +52,7 @@ class CoAttention(nn.Module):
 
 
 def weighed_attention(logits: Tensor, queries: Tensor, keys: Tensor, key_mask: Tensor) -> Tensor:
-    """Compute equation 6 as printed, (v, q, l, k): logits (v, l, k) scale with both weights, (v, q, l) and k."""
+    """Compute attention logits (v, q, l, k) as equation 6 is printed: logits (v, l, k) times weights of both sides."""
     scaled = logits[:, None] * queries[..., None] * keys[:, :, None]
     return masked_softmax(scaled, key_mask[:, None, None].expand_as(scaled))
 

@@ -1,1 +1,1 @@
-"""What a recipe learns from: files on disk become examples (`material`), examples become batches (`pairs`)."""
+"""Training data: files on disk become examples (`material`), examples become batches (`pairs`)."""

@@ -1,4 +1,4 @@
-"""Video files of clips, and which can be read: found out once, before training starts, and remembered."""
+"""Check of which clips' video files can be read, made once before training starts, and remembered."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def readable(
 
     Args:
         files: clips to check.
-        rule: which frames of a clip are looked at.
+        rule: sampling rule of the frames.
         progress: called with the share that is done.
-        verdicts: a file that remembers what was found, so that a resumed run, or the process of another device, reads
-            only files that have changed since; None for none. Of several processes one reads, and the others wait.
+        verdicts: file that keeps the results, so that a resumed run, or the process of another device, reads only files
+            that have changed; None for none. Of several processes one reads, and the others wait.
 
     Returns:
         The clips that can be read, with the number of their frames, and the others with their reasons.

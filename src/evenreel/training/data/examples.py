@@ -1,4 +1,4 @@
-"""What batches are made of: features computed once, or tokens and pixels for towers in training."""
+"""Examples that batches are made of: features computed once, or tokens and pixels for towers in training."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class PixelBatch:
     Attributes:
         ids: ids of the V clips.
         pixels: (N, 3, h, w) uint8, the real frames of all videos one after the other, resized and cut for the tower.
-        frame_mask: (V, T) True = real; N are.
+        frame_mask: (V, T) True = real, N in all.
         times_s: (V, T) time of each frame in its clip.
-        pretrained_mean: (V, D) see `evenreel.matchers.batches.VideoBatch`.
-        windows: what is written in the videos; None where it is not needed.
+        pretrained_mean: (V, D) mean frame by the towers before training, see `evenreel.matchers.batches.VideoBatch`.
+        windows: tokens of on-screen text; None where not needed.
     """
 
     ids: tuple[str, ...]
@@ -72,8 +72,8 @@ class Draw(NamedTuple):
     Attributes:
         seed: seed of the run.
         batch: number of the batch.
-        alike: rows of other clips whose changes the clips of the batch get, each that of the clip at its place; None
-            for changes of their own.
+        alike: rows of other clips, whose random changes the clips at their places get too; None for changes of their
+            own.
     """
 
     seed: int
@@ -120,10 +120,11 @@ class FeatureExamples:
 
 @dataclass(frozen=True, eq=False)
 class OtherClips:
-    """The other clips of the pairs of a batch, see `evenreel.matchers.batches.Counterparts`.
+    """The counterparts (real or generated) of the clips of a batch, see `evenreel.matchers.batches.Counterparts`.
 
     Attributes:
-        video: those of the part, each at the place of its caption; where there is none, the caption's own clip.
+        video: counterparts of this part of the batch, each at the place of its caption; the caption's own clip where
+            there is none.
         clip_ids: B ids of the whole batch.
         present: (B,) of the whole batch, True = there is one.
         generated: (B,) True = the caption's own clip is the generated one.
@@ -142,7 +143,7 @@ class OtherClips:
 
 @dataclass(frozen=True, eq=False)
 class TrainingBatch:
-    """The part of a batch that one device calculates, and what is known of the whole batch.
+    """One device's part of a batch, and the data of the whole batch that its loss needs.
 
     Attributes:
         text: captions of this device's part of the batch.
@@ -150,7 +151,7 @@ class TrainingBatch:
         caption_ids: B ids of the whole batch.
         clip_ids: B ids of the clips of the whole batch.
         same: (B, B) of the whole batch, see `evenreel.matchers.batches.PairBatch`.
-        others: the other clips of their pairs; None where training does not need them.
+        others: counterparts of the clips; None where training does not need them.
         relevance: (B, B) relevance of the clips of the whole batch for its captions; None where the loss does not need
             it.
         strata: (B,) stratum of each clip of the whole batch; None without strata.
@@ -207,9 +208,9 @@ class Batches(Dataset[TrainingBatch]):
     """Dataset of one device's part of every batch of a run, by the batch's number.
 
     Args:
-        examples: what batches are made of.
-        order: which examples make up which batch.
-        part: number of the device, and how many there are.
+        examples: examples that batches are made of.
+        order: order of the examples in batches.
+        part: number of the device, and number of devices.
     """
 
     def __init__(self, examples: TrainingExamples, order: Order, part: tuple[int, int] = (0, 1)) -> None:
@@ -314,7 +315,7 @@ class ResumableLoader(BatchLoader[TrainingBatch]):
 
     Args:
         batches: dataset of batches by number.
-        count: how many the run has.
+        count: number of batches of the run.
         workers: processes that make them where clips are decoded; 0 for none.
     """
 
@@ -345,25 +346,25 @@ def useful_workers(examples: TrainingExamples, workers: int) -> int:
 
 
 def unchanged(batch: Any) -> Any:
-    """Return a batch as it is: the collate function of a loader of batches."""
+    """Return a batch unchanged: the collate function of a loader of batches."""
     return batch
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingInputs:
-    """Examples to learn from and to select on, with towers and weights to begin with.
+    """Data of a training: examples to train and to select on, with towers and weights to begin with.
 
     Attributes:
         examples: examples of the training split.
         dimension: dimension D of their features.
         validation: examples that the model is selected on; None for none.
-        towers: what makes features of pixels and tokens; None where examples are features.
+        towers: that make features of pixels and tokens; None where examples are features.
         start: weights that the matcher begins with, by name; empty for fresh ones.
-        start_spec: a matcher whose words from captions are kept, such as that of these weights; None for those of the
+        start_spec: spec of a matcher whose vocabulary is kept, such as that of these weights; None for that of the
             examples.
-        source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
-        lengths: of the clips of the examples; None where no strata need them.
-        weights_hash: of the encoder whose features they are; None where it is not known.
+        source: identity of the data, such as the encoder's hash; a run is only resumed with the same.
+        lengths: lengths of the clips of the examples; None where no strata need them.
+        weights_hash: hash of the encoder of the features; None where not known.
     """
 
     examples: TrainingExamples

@@ -1,4 +1,4 @@
-"""What a recipe names, read from disk: features, or a backbone with clips that can be decoded."""
+"""Loading of the data that a recipe names: features, or a backbone with clips that can be decoded."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class LoadedData:
 
     Attributes:
         material: inputs of the training.
-        validation: the part of the corpus that validation scores are of; None where there is none.
-        encoder: whose features it is about.
-        set_aside: clips that take no part, and neither do their captions; nor, in `debias`, the pairs that they are of.
-        trimmed: what was left out for its length; None without `trim`.
-        uses: what training knows of other splits, from `trim`, from the matcher's files or from the checkpoint that it
-            begins with.
+        validation: part of the corpus that validation scores are of; None where there is none.
+        encoder: encoder of the features.
+        set_aside: clips that take no part, nor do their captions, nor, with `debias`, their pairs.
+        trimmed: clips left out for their length; None without `trim`.
+        uses: labels of what training uses of other splits, by `trim`, the matcher's files or the checkpoint it begins
+            with.
     """
 
     material: TrainingInputs
@@ -53,7 +53,9 @@ class LoadedData:
 
 
 def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdicts: Path | None = None) -> LoadedData:
-    """Read what a recipe names; a backbone's clips are each read once, so that none is found out in training.
+    """Load the data that a recipe names.
+
+    A backbone's clips are each read once, so that unreadable ones are known before.
 
     Args:
         recipe: recipe that names the data.
@@ -66,8 +68,8 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
             `selection.relevance` or the matcher's mining asks for them, or no generated clips where the recipe does; a
             role graph of it is malformed.
         FeaturesError: features, or the on-screen text of clips, are missing or damaged.
-        EncoderError: the backbone cannot be had or trusted.
-        CheckpointError: the checkpoint that training is to begin with cannot be had or read.
+        EncoderError: the backbone cannot be loaded or trusted.
+        CheckpointError: the checkpoint that training is to begin with cannot be loaded.
         UsageError: a pattern of `backbone.frozen` fits nothing, or that checkpoint takes features of another encoder or
             selects scene elements by towers that were trained since.
     """
@@ -108,11 +110,11 @@ def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pr
 
     Args:
         checkpoint: a folder or a hub id.
-        used: encoder of the features that are learned from.
-        streams: streams of stored features that are learned from; empty for all.
+        used: encoder of the training features.
+        streams: streams of stored features that are used; empty for all.
 
     Raises:
-        CheckpointError: the checkpoint cannot be had or read.
+        CheckpointError: the checkpoint cannot be loaded.
         UsageError: its matcher takes features of another encoder or other streams, or selects scene elements by towers
             that were trained since.
     """

@@ -1,4 +1,4 @@
-"""The pairs that are learned from, and the order they come in: a pure function of the seed and the step."""
+"""Training pairs of a caption and its clip, and their order in batches: a pure function of the seed and the step."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ class Pairs:
     """P captions, each with its clip, as rows of a table of captions and one of clips.
 
     Attributes:
-        caption_ids: all captions of the table.
-        clip_ids: all clips of the table.
+        caption_ids: ids of all captions of the table.
+        clip_ids: ids of all clips of the table.
         captions: (P,) rows of captions in their table.
         clips: (P,) rows of clips in their table.
         texts: (P,) a number for each text; captions of equal text, but for case and spaces, have the same.
         mirrors: mirrors among the clips of the table; None where training does not need them.
         classes: degrees of relevance of all captions of the table and all its clips; None where training does not need
             them, see `needs_relevance`.
-        strata: a number for each clip of the table, the stratum of its length, from 0; None where training does not
-            divide.
+        strata: number of the stratum of length of each clip of the table, from 0; None without strata.
         sentences: P captions as they are written; empty where they are not known.
     """
 
@@ -53,7 +52,7 @@ class Pairs:
         return len(self.captions)
 
     def digest(self) -> str:
-        """Hex digest over which captions go with which clips, in their order."""
+        """Hex digest over the pairs of captions and clips, in their order."""
         total = hashlib.sha256("\0".join((*self.caption_ids, "", *self.clip_ids)).encode("utf-8", "surrogatepass"))
         mirrors = () if self.mirrors is None else (self.mirrors.other, self.mirrors.generated)
         strata = () if self.strata is None else (self.strata,)
@@ -62,28 +61,28 @@ class Pairs:
         return total.hexdigest()
 
     def same(self, rows: Indices) -> Tensor:
-        """(B, B) True where caption i describes clip j: it is its own, or that of a caption with an equal text."""
+        """Return (B, B) True where caption i describes clip j: its own, or that of a caption with an equal text."""
         clips, texts = self.clips[rows], self.texts[rows]
         return torch.from_numpy((clips[:, None] == clips) | (texts[:, None] == texts))
 
     def relevance(self, rows: Indices) -> Tensor | None:
-        """(B, B) degrees, 0 to 1, to which clip j answers caption i; None without classes."""
+        """Return degrees (B, B), 0 to 1, to which clip j answers caption i; None without classes."""
         if self.classes is None:
             return None
         degrees = self.classes.block(self.captions[rows], self.clips[rows])
         return torch.from_numpy(degrees.astype(np.float32))
 
     def strata_of(self, rows: Indices) -> Tensor | None:
-        """(B,) number of the stratum of each clip; None without strata."""
+        """Return the number of the stratum of each clip, (B,); None without strata."""
         return None if self.strata is None else torch.from_numpy(self.strata[self.clips[rows]])
 
     def sentences_of(self, rows: Indices) -> tuple[str, ...] | None:
-        """B captions as they are written; None where they are not known."""
+        """Return B captions as written; None where they are not known."""
         return tuple(self.sentences[row] for row in rows) if self.sentences else None
 
 
 def needs_relevance(recipe: Recipe) -> bool:
-    """Check whether the loss needs degrees of relevance, see `evenreel.losses.RankingSettings`; no default does."""
+    """Return whether the loss of a recipe needs degrees of relevance, see `evenreel.losses.RankingSettings`."""
     return recipe.matcher.settings.get("mining") in BY_RELEVANCE
 
 
@@ -97,13 +96,12 @@ def pairs_of(
     """Pair the captions of a corpus with their clips, in its order; those that have neither row are left out.
 
     Args:
-        corpus: the part of a corpus that is learned from.
+        corpus: the training part of a corpus.
         caption_ids: rows of the table of captions.
         clip_ids: rows of the table of clips; a clip that was set aside has none.
-        mirrors: real clips and the generated ones that mirror them, see `evenreel.training.data.splits.mirrors_of`;
-        for
+        mirrors: real clips and the generated ones that mirror them, see `evenreel.training.data.splits.mirrors_of`; for
             training with `debias`.
-        relevance: have degrees of relevance, see `needs_relevance`.
+        relevance: add degrees of relevance, see `needs_relevance`.
 
     Raises:
         CorpusError: no pair is left, or there are no classes that degrees of relevance could come from.

@@ -40,19 +40,19 @@ _TRIES = 10
 
 @dataclass(frozen=True, eq=False)
 class PixelExamples:
-    """Examples for towers in training; its clips were checked.
+    """Training examples of tokens and pixels, for towers in training; all clips can be read.
 
     Attributes:
-        pairs: of the rows of both.
+        pairs: pairs of rows of captions and clips.
         tokens: tokens of the captions.
         files: video files of the clips.
-        rule: which frames of a clip are looked at.
-        preprocessing: how the tower wants its pictures.
+        rule: sampling rule of the frames.
+        preprocessing: preparation of pictures for the tower.
         full_length: whether the text tower takes captions of its full length only, as SigLIP does.
         augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.sections.Backbone`.
         pretrained_mean: (V, D) means of the clips' frames before training (`evenreel.features.pretrained`); None where
             not needed.
-        windows: what is written in the clips; None where not needed.
+        windows: tokens of on-screen text; None where not needed.
     """
 
     pairs: Pairs
@@ -126,7 +126,7 @@ def augmented(
 
     Args:
         pixels: frames of a clip, (1, 3, H, W) uint8.
-        preprocessing: as the tower wants it; its resizing and cut give way to the random part.
+        preprocessing: of the tower; the random part replaces its resizing and cut.
         random: generator that draws the part.
         flip: mirror half of the clips.
 
@@ -158,7 +158,7 @@ def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int,
 def load_pixels(
     recipe: Recipe, backbone: Backbone, splits: CorpusSplits, progress: Progress, verdicts: Path | None
 ) -> LoadedSplits:
-    """Load a backbone, and look at all clips once, so that none is found out in training.
+    """Load a backbone and its examples, and read all clips once, so that unreadable ones are known before training.
 
     Args:
         recipe: recipe that names the clips, and their features before training or on-screen text.

@@ -1,4 +1,4 @@
-"""The splits of a corpus that a recipe learns from and selects on, and what is read of them."""
+"""Splits of a corpus for training and selection by a recipe, and the data loaded for them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class CorpusSplits(NamedTuple):
     """Splits of a corpus that a recipe learns from and selects on.
 
     Attributes:
-        learned: what is learned from; with `debias` the other clips of all pairs are among its clips.
-        selected: what the model is selected on; None for nothing.
+        learned: training part; with `debias` it has the counterparts of all its clips.
+        selected: part that the model is selected on; None for none.
         mirrors: real clips and their mirrors; None without `debias`.
-        relevance: True where learning needs the degrees to which clips answer captions.
-        trimmed: what was left out of the former for its length; None without `trim`.
+        relevance: whether training needs degrees of relevance.
+        trimmed: clips left out of the training part for their length; None without `trim`.
     """
 
     learned: Corpus
@@ -73,12 +73,12 @@ class LoadedSplits(NamedTuple):
     Attributes:
         learned: examples to learn from.
         selected: examples that the model is selected on; None for none.
-        validation: captions and clips of the latter that can be used; None for none.
+        validation: usable captions and clips to select on; None for none.
         encoder: encoder of the features.
         dimension: dimension D of the features.
         source: what identifies the data; a resumed run must find it as it was.
         set_aside: clips of either split that take no part.
-        towers: what makes features of pixels and tokens; None for features.
+        towers: that make features of pixels and tokens; None for features.
     """
 
     learned: TrainingExamples
@@ -178,7 +178,7 @@ def mirrors_of(corpus: Corpus, group: str | None = None) -> dict[str, str]:
 
 
 def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) -> Corpus:
-    """Append the other clips of their pairs to a split's clips; they bring no captions.
+    """Append the counterparts of a split's clips to its clips, without captions.
 
     Args:
         part: split of the corpus.
@@ -195,7 +195,7 @@ def usable_part(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[Set
     """Select the clips that can be used, with their captions.
 
     Raises:
-        CorpusError: there is none; the sentence says why the first one cannot be used.
+        CorpusError: no clip can be used; the message has the reason of the first one.
     """
     usable = pl.col("clip_id").is_in(list(clip_ids))
     if part.clips.filter(usable).height == 0:
@@ -212,5 +212,5 @@ def _none_left(part: Corpus, set_aside: Sequence[SetAside]) -> str:
 
 
 def digest(words: Iterable[str]) -> str:
-    """Compute hex digits over some texts, in their order."""
+    """Compute a hex digest of some texts, in their order."""
     return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""What was found out about clips, remembered in the folder of a run: a line of JSON for each."""
+"""Results of reading clips, kept in the folder of a run: a line of JSON for each."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PASSING = TRANSIENT | {"timeout"}
 
 
 class ClipVerdict(NamedTuple):
-    """Result of reading a clip: readable, or why not.
+    """Result of reading a clip: its number of frames, or the reason why it cannot be read.
 
     Attributes:
         frames: number of frames decoded.
-        reason: why it cannot: a code of `evenreel.errors.Reason`; None where it can.
-        sentence: the same for a reader.
+        reason: code of `evenreel.errors.Reason`; None for a readable clip.
+        sentence: the reason in words.
     """
 
     frames: int
@@ -33,7 +33,7 @@ class ClipVerdict(NamedTuple):
 
 
 class Verdicts:
-    """Verdicts by key, each written down as it comes.
+    """File of the results of reading clips, by key, each written as it comes.
 
     It is a cache: a line that cannot be read, since a crash cut it short or the disk damaged it, is left out.
 
@@ -59,7 +59,7 @@ class Verdicts:
                 file.write(_line(key, verdict))
 
     def forget_passing(self) -> None:
-        """Remove verdicts whose cause may be gone."""
+        """Remove results whose cause may be gone."""
         self.known = {key: verdict for key, verdict in self.known.items() if verdict.reason not in PASSING}
         self._replace()
 
@@ -78,7 +78,7 @@ class Verdicts:
 
 @contextmanager
 def locked(path: Path | None) -> Iterator[None]:
-    """Keep other processes from a file of verdicts; None for none.
+    """Keep other processes from a file of results within the `with`; None for no file.
 
     Raises:
         OSError: the disk refuses.
@@ -92,7 +92,7 @@ def locked(path: Path | None) -> Iterator[None]:
 
 
 def forget_passing(path: Path) -> None:
-    """Remove verdicts whose cause may be gone, so that these clips are read again.
+    """Remove results whose cause may be gone, so that these clips are read again.
 
     Raises:
         OSError: the disk refuses.

@@ -1,4 +1,4 @@
-"""What is written on screen in clips, as tokens for a text tower that is in training."""
+"""On-screen text of clips as tokens, for a text tower in training."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class WindowTokens:
 
     Attributes:
         sentences: (N, W) token ids of the distinct sentences and their mask.
-        rows: (V, O) which of them each window says; 0 where nothing is written.
-        confidence: (V, O) see `evenreel.types.OnScreen`.
+        rows: (V, O) number of each window's sentence; 0 where there is no text.
+        confidence: (V, O) with which words were read, see `evenreel.types.OnScreen`.
         words_from: where the words are from.
         full_length: whether the tower takes sentences of its full length only, as SigLIP does.
     """
@@ -49,11 +49,11 @@ class WindowTokens:
 
     @property
     def mask(self) -> Tensor:
-        """(V, O) True = some text was read in the window."""
+        """True where some text was read in the window, (V, O)."""
         return self.rows > 0
 
     def of(self, clips: Indices) -> WindowTokens:
-        """Select the windows of some clips, and the sentences that they say."""
+        """Select the windows of some clips, and their sentences."""
         where = torch.from_numpy(clips)
         rows = self.rows[where]
         said, places = torch.unique(torch.cat([rows.new_zeros(1), rows.flatten()]), return_inverse=True)
@@ -72,7 +72,7 @@ class WindowTokens:
         return replace(self, sentences=sentences, rows=rows, confidence=confidence)
 
     def digest(self) -> str:
-        """Digest of all that the windows say, the clips in order."""
+        """Digest of the sentences of all windows, the clips in order."""
         digest = hashlib.sha256()
         for tensor in (*self.sentences, self.rows, self.confidence):
             digest.update(np.ascontiguousarray(tensor.numpy()).tobytes())
@@ -82,15 +82,15 @@ class WindowTokens:
 def on_screen_tokens(
     recipe: Recipe, corpus: Corpus, clip_ids: tuple[str, ...], rule: str, towers: Towers, *, learned: bool
 ) -> WindowTokens | None:
-    """Read what is written in clips from stored features, which any encoder may have made, and tokenise it.
+    """Read the on-screen text of clips from stored features, which any encoder may have made, and tokenise it.
 
     Args:
         recipe: recipe whose `data` names the features, None for none, and how their words are changed.
         corpus: corpus that has the clips.
         clip_ids: V clips.
-        rule: which frames of a clip are looked at.
-        towers: their tokenizer says how many words a sentence has room for.
-        learned: whether the clips are learned from, and not only scored.
+        rule: sampling rule of the frames.
+        towers: with the tokenizer, which limits the words of a sentence.
+        learned: whether the clips are trained on, and not only scored.
 
     Raises:
         FeaturesError: see `evenreel.features.on_screen.read_on_screen`.

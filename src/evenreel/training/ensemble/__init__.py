@@ -1,1 +1,1 @@
-"""Several trainings that become one matcher: members, what each learns from, how their scores are weighed."""
+"""Several trainings that become one matcher: members, their training clips, and the weights of their scores."""

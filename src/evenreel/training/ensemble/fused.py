@@ -1,4 +1,4 @@
-"""One matcher of several trainings, or of the heads of one: how their scores are weighed (equation 5)."""
+"""Fusion of several trainings, or of the heads of one, into one matcher, with weights (equation 5)."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def ensemble_of(
 
     Args:
         recipe: recipe with members.
-        material: of the whole; its validation is what weights are learned from.
+        material: inputs of the whole training; weights are learned from its validation examples.
         trained: trained members.
-        strata: what each learned from; none where each learned from all clips.
-        outside: its measure is called once more.
+        strata: training clips of each; none where each was trained on all clips.
+        outside: hooks, whose measure is called once more.
     """
     matchers = [one.matcher for one in trained]
     sizes = [one.clips for one in strata] or [1] * len(trained)
@@ -70,10 +70,10 @@ def with_weighed_heads(
 
     Args:
         recipe: recipe with members.
-        material: its validation is what weights are learned from.
-        trained: with the weights of equation 5.
+        material: inputs, from whose validation examples weights are learned.
+        trained: model with the weights of equation 5.
         strata: strata of its heads.
-        outside: its measure is called once more.
+        outside: hooks, whose measure is called once more.
     """
     members = cast("Members", recipe.members)
     if members.fusion == "prior" and not members.standardise:

@@ -2,8 +2,7 @@
 
 (Frame-length bias, section 3: the backdoor adjustment.) Each member learns from the clips of one stratum of length, or
 from all clips with a seed of its own, and is a plain run in a folder of its own, `members/1`, `members/2`, ..., with
-the recipe that makes it alone. What is resumed goes on with the member that was broken off, and those that are over are
-only read.
+the recipe that makes it alone. A resumed run goes on with the member that was interrupted; finished ones are only read.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ def train_recipe(recipe: Recipe, material: TrainingInputs, folder: Path, outside
 
     Args:
         recipe: recipe to train.
-        material: what to learn from, made by the same recipe; with its lengths where members are divided by length.
+        material: training data, made by the same recipe; with lengths where members are divided by length.
         folder: folder of the run.
-        outside: what the caller does meanwhile; for `members.at_once` a measure that can be sent to a process.
+        outside: callbacks; for `members.at_once` with a measure that can be pickled.
 
     Raises:
         UsageError: as `evenreel.training.loop.run.train`; or clips cannot be divided as the recipe says.
@@ -58,7 +57,7 @@ def train_recipe(recipe: Recipe, material: TrainingInputs, folder: Path, outside
 def train_recipe_held(
     recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = ALONE
 ) -> TrainedModel:
-    """Train a recipe in a folder that the caller holds (`evenreel.training.loop.run_folder.held`)."""
+    """Train a recipe in a folder that the caller has locked (`evenreel.training.loop.run_folder.held`)."""
     members = recipe.members
     if members is None:
         return train_held(recipe, material, folder, outside)

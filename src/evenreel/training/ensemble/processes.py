@@ -1,4 +1,4 @@
-"""Trainings in processes of their own, several at a time; all that they leave is in their folders."""
+"""Trainings in processes of their own, several at a time; all results are in their folders."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Message = tuple[int, Mapping[str, float]] | EvenreelError
 def train_apart(runs: Sequence[MemberRun], folder: Path, at_once: int, outside: RunHooks) -> None:
     """Train in several processes, each with its own copy of the features and its part of the threads.
 
-    A process ends with this one, whatever ends it, at its next step at the latest.
+    When this process ends, the others end too, at their next step at the latest.
 
     Args:
-        runs: what is to be done.
-        folder: in which they have theirs.
-        at_once: how many processes there are at a time.
-        outside: what the caller does meanwhile; `watch` is called with the steps of all runs together.
+        runs: the trainings.
+        folder: that the folders of the runs are in.
+        at_once: number of processes at a time.
+        outside: callbacks; `watch` is called with the steps of all runs together.
 
     Raises:
         UsageError: the measure cannot be sent to another process.
-        TrainingError: a process came to an end without a word, for want of memory for example.
+        TrainingError: a process ended without a result, for lack of memory for example.
         EvenreelError: a training failed; whatever it raised.
     """
     _check_sendable(outside)

@@ -1,4 +1,4 @@
-"""The trainings that a recipe with members comes down to: what each learns from, and for how many steps."""
+"""The trainings of a recipe with members: the data and the number of steps of each."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class MemberRun:
 
     Attributes:
         name: name of its folder.
-        recorded: the recipe that its folder keeps, which makes the same run alone.
-        recipe: the same with the seed and the steps that fall to it.
+        recorded: recipe that is kept in its folder, which makes the same run alone.
+        recipe: the recipe with the seed and the steps of this member.
         material: inputs of its training.
     """
 
@@ -59,7 +59,7 @@ def whole_run(recipe: Recipe, material: TrainingInputs) -> MemberRun:
 
 
 def seeded_runs(recipe: Recipe, members: Members, material: TrainingInputs) -> list[MemberRun]:
-    """List a training for each seed, from that of the recipe on, on all clips."""
+    """List a training on all clips for each seed, counted from that of the recipe."""
     runs = [_run(recipe, members, number, material) for number in range(1, members.count + 1)]
     seeds = range(recipe.loop.seed, recipe.loop.seed + members.count)
     return [
@@ -73,8 +73,8 @@ def stratum_runs(
 ) -> tuple[list[MemberRun], tuple[Stratum, ...]]:
     """List a training on each stratum, for its share of the steps of one on all clips, or for all (`members.steps`).
 
-    A matcher that takes words from captions has those of all strata in each: as published, where the words are those of
-    the data set, so that a member gives a word of the other stratum the vector that it begins with, GloVe's say.
+    A matcher with a vocabulary has the words of all strata in each member, as published: a word of another stratum
+    keeps its initial vector.
 
     Raises:
         UsageError: clips cannot be divided so, or the material lacks their lengths.
@@ -96,7 +96,7 @@ def stratum_runs(
 
 
 def shares(steps: int, sizes: Sequence[int]) -> list[int]:
-    """Steps dealt by size; as many in all, but for a part that would have none.
+    """Divide a number of steps by sizes; every part has at least one step.
 
     >>> shares(10, [3, 1]), shares(7, [1, 1, 1]), shares(3, [99, 1])
     ([8, 2], [2, 3, 2], [3, 1])

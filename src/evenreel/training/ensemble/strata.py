@@ -44,7 +44,7 @@ class Stratum:
     Attributes:
         number: number of the stratum, from 1.
         clips: number of clips.
-        captions: how many go with them.
+        captions: number of their captions.
         shortest: length of its shortest clip.
         longest: length of its longest clip.
         unit: unit of both lengths.
@@ -69,13 +69,13 @@ def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> ClipLengths:
 
 
 def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> Indices:
-    """Number of the stratum of each clip of the table (V,), from 0; clips without a caption have `NONE`.
+    """Compute the number of the stratum of each clip of the table (V,), from 0; clips without a caption have `NONE`.
 
     Args:
         pairs: pairs of the training split.
-        lengths: of the V clips of its table.
-        members: settings that say how they are divided.
-        seed: of strata that are drawn at random.
+        lengths: lengths of the V clips of its table.
+        members: settings of the division.
+        seed: seed of strata that are drawn at random.
 
     Raises:
         UsageError: a stratum would be empty, all clips have one length, or that of a clip is not known.
@@ -101,12 +101,12 @@ def known(lengths: ClipLengths | None) -> ClipLengths:
 
 
 def described(pairs: Pairs, lengths: ClipLengths, strata: Indices) -> tuple[Stratum, ...]:
-    """Describe each of the strata that `divided` gave."""
+    """Describe each of the strata that `divided` made."""
     return tuple(_described(pairs, lengths, strata, number) for number in range(int(strata.max()) + 1))
 
 
 def sizes(pairs: Pairs) -> list[int]:
-    """Count the clips of each stratum that are learned from."""
+    """Count the training clips of each stratum."""
     if pairs.strata is None:
         raise UsageError("The clips were not divided by length.")
     counts: list[int] = np.bincount(pairs.strata[np.unique(pairs.clips)]).tolist()
@@ -114,7 +114,7 @@ def sizes(pairs: Pairs) -> list[int]:
 
 
 def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
-    """Keep some of the pairs, by (P,) True = stays; rows of the two tables keep their numbers."""
+    """Keep the pairs that a mask (P,) selects; rows of the two tables keep their numbers."""
     sentences = tuple(compress(pairs.sentences, kept))
     return replace(
         pairs, captions=pairs.captions[kept], clips=pairs.clips[kept], texts=pairs.texts[kept], sentences=sentences

@@ -19,7 +19,7 @@ from evenreel.training.recipe.recipe import Recipe
 
 
 def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:
-    """List the recipes of the runs that a recipe comes down to, in their order, by the name of the run's folder.
+    """List the recipes of the runs of a recipe with members, in order, by the name of the run's folder.
 
     Where members begin with a training on all clips (`members.begin: full`), that is the first, `all`; the others are
     to begin with its checkpoint, see `begun_with`.

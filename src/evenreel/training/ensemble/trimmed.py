@@ -23,9 +23,9 @@ class Trimmed(NamedTuple):
 
     Attributes:
         corpus: the clips that stay, with their captions.
-        clips: how many were left out.
-        classes: how many classes had clips too short or too long; those of rule `all` also for rule `random`.
-        sentence: the same for a reader.
+        clips: number of clips left out.
+        classes: number of classes that are too short or too long; as by rule `all` also for rule `random`.
+        sentence: the counts in words.
     """
 
     corpus: Corpus
@@ -41,9 +41,9 @@ def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Tr
     class may lose more clips than its own trimming requires, and may keep fewer than `trim.least`.
 
     Args:
-        learned: what would be learned from.
-        target: whose classes say how long each should be; means of its actions are all that is taken from it.
-        trim: when a class is trimmed, and when that ends.
+        learned: training part of the corpus.
+        target: corpus whose mean lengths classes should have; nothing else of it is used.
+        trim: settings of trimming.
         seed: seed of the rule `random`.
 
     Raises:
@@ -68,7 +68,7 @@ def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Tr
 
 
 def uses_of(recipe: Recipe) -> tuple[str, ...]:
-    """List what a model of this recipe knows of a split it is neither trained nor selected on (`ScoreNotes.uses`)."""
+    """List what a model of a recipe uses of a split it is neither trained nor selected on (`ScoreNotes.uses`)."""
     trim = recipe.trim
     if trim is None or trim.target in (None, recipe.data.validation):
         return ()

@@ -1,4 +1,4 @@
-"""What happens between the steps of a run: figures, evaluations, checkpoints, early stopping."""
+"""Callbacks between the steps of a run: figures, evaluations, checkpoints, early stopping."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Evaluate = Callable[[], Mapping[str, float]]
 
 
 class TrainingError(EvenreelError):
-    """Training cannot go on."""
+    """Raised where training cannot go on."""
 
 
 def best_weights(folder: Path, step: int) -> Path:
@@ -44,10 +44,10 @@ class StepSchedule:
 
     Attributes:
         steps: steps of the whole run.
-        steps_per_epoch: not always a whole number where batches are accumulated.
-        evaluate_every: from one evaluation to the next.
-        save_every: from one checkpoint to the next.
-        log_every: from one row of losses to the next.
+        steps_per_epoch: steps of an epoch, not always a whole number where batches are accumulated.
+        evaluate_every: steps from one evaluation to the next.
+        save_every: steps from one checkpoint to the next.
+        log_every: steps from one row of losses to the next.
     """
 
     steps: int
@@ -89,12 +89,11 @@ def plan_of(recipe: Recipe, batches_per_epoch: int) -> StepSchedule:
 class Milestones(Callback):
     """Writes figures, evaluates, keeps the best weights, saves, and stops early; all after the step they belong to.
 
-    So a checkpoint holds the state after everything that its step brought, and a run that goes on from it does nothing
-    twice.
+    So a run that is resumed from a checkpoint repeats nothing.
 
     Args:
         plan: schedule of the run.
-        selection: the metric, and how patient to be.
+        selection: metric and patience of the selection.
         folder: folder of the run.
         evaluate: gives figures of the model as it is now; None where there is no validation split.
         watch: called after every step.
@@ -137,7 +136,10 @@ class Milestones(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Do what is due after an optimiser step; a batch that only adds to the gradient is none."""
+        """Evaluate, save and log what is due after an optimiser step.
+
+        Does nothing between steps of accumulated batches.
+        """
         module = cast("RetrievalModule", pl_module)
         step = trainer.global_step
         self._note_loss(outputs["loss"], step)

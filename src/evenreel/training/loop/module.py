@@ -29,11 +29,11 @@ LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5
 
 
 class RetrievalModule(LightningModule):
-    """A matcher in training.
+    """Lightning module of a matcher in training.
 
     Args:
         matcher: matcher to train, a `torch.nn.Module`.
-        towers: what makes features of tokens and pixels; None where batches are features already.
+        towers: that make features of tokens and pixels; None where batches are features already.
         recipe: recipe with rates, schedule and seed.
         steps: optimiser steps of the whole run.
     """
@@ -116,15 +116,15 @@ class RetrievalModule(LightningModule):
     def transfer_batch_to_device(
         self, batch: TrainingBatch, device: torch.device, dataloader_idx: int
     ) -> TrainingBatch:
-        """Move what a step needs."""
+        """Move the tensors of a batch to a device."""
         return batch.on(device)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Leave out towers that learn nothing."""
+        """Leave frozen towers out of a checkpoint."""
         checkpoint["state_dict"] = self.learned(checkpoint["state_dict"])
 
     def learned(self, state: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """Return the weights without those of towers that learn nothing."""
+        """Return the weights without those of frozen towers."""
         state = self.state_dict() if state is None else state
         if self.towers is None or self.towers.learns:
             return state
@@ -178,7 +178,7 @@ def _all(part: Tensor, gather: Gather) -> Tensor:
 
 
 def mixed_words(share: float) -> str:
-    """Words behind the weights of a step, where they are mixed.
+    """Return words for mixed weights, to be put after a step's number; empty where weights are not mixed.
 
     >>> mixed_words(0.5), mixed_words(0.0)
     (', mixed with 50% of those that training began with', '')
@@ -187,14 +187,14 @@ def mixed_words(share: float) -> str:
 
 
 class StartShare:
-    """Weights that a module has now, to be mixed in later: WiSE-FT (arXiv 2109.01903, section 3).
+    """Weights at the start of training, to be mixed in later: WiSE-FT (arXiv 2109.01903, section 3).
 
     What a tower knew from elsewhere holds where a shortcut of the training data does not; what it learned fits the
     task. The mean of both weights keeps most of either, and costs a search nothing.
 
     Args:
         module: with the weights that training begins with; towers that learn nothing take no part.
-        share: of these weights in the mean, 0 to 1; with 0 nothing is remembered and nothing is ever changed.
+        share: share of these weights in the mean, 0 to 1; with 0 nothing is kept or changed.
     """
 
     def __init__(self, module: RetrievalModule, share: float) -> None:
@@ -210,7 +210,7 @@ class StartShare:
 
     @contextmanager
     def mixed(self, module: RetrievalModule) -> Iterator[None]:
-        """Mix the weights of a module for a while; afterwards it has its own again, to the bit."""
+        """Mix the weights of a module within the `with`; afterwards it has its own again, bit by bit."""
         own = {name: weights.clone() for name, weights in _weights(module).items() if name in self._start}
         self.mix(module)
         try:

@@ -1,4 +1,4 @@
-"""Parameters in training: those that the loss reaches, in groups, and their rates."""
+"""Optimiser: the parameters that the loss reaches, in groups, and their learning rates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rate_share(schedule: Schedule, step: int, steps: int) -> float:
 
 
 def parameter_groups(matcher: Named, towers: Named, settings: Optimiser) -> list[dict[str, Any]]:
-    """Trainable parameters by rate and by whether they decay, each group with its name; empty ones are left out.
+    """Group trainable parameters by rate and by weight decay, each group with its name; empty ones are left out.
 
     Args:
         matcher: names and parameters of the matcher.
@@ -83,9 +83,9 @@ def configure(groups: list[dict[str, Any]], recipe: Recipe, steps: int) -> dict[
 
 
 def freeze_unused_parameters(matcher: Matcher, dimension: int) -> None:
-    """Freeze parameters the loss never reaches (DDP hangs on them); found with one dummy batch.
+    """Freeze parameters that the loss never reaches (DDP hangs on them), found with one dummy batch.
 
-    Such as an adapter's map of words before a matcher that reads sentences alone.
+    An example is an adapter's map of words before a matcher that reads sentences alone.
 
     Args:
         matcher: matcher, changed in place.

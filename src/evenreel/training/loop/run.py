@@ -62,13 +62,13 @@ class TrainedModel:
     Attributes:
         matcher: the model with the best weights, or the last ones where nothing was selected on.
         spec: specification that the matcher is built from.
-        towers: the towers with these weights, where there are some.
-        step: the step that the weights are of.
+        towers: trained towers; None without.
+        step: step of the weights.
         progress: state of model selection.
-        figures: what was measured at that step, by name.
-        first: whether this process is that of the first device; only it has anything to write.
+        figures: figures measured at that step, by name.
+        first: whether this process is that of the first device, which alone writes files.
         members: the trainings that the matcher is made of; none for a single one.
-        strata: what the members learned from, or the heads of the matcher; none where clips were not divided.
+        strata: strata of the members or heads; none where clips were not divided.
         start_share: share of the weights that training began with in those of the matcher.
     """
 
@@ -89,11 +89,10 @@ class RunHooks:
     """Callbacks and flags of one training run.
 
     Attributes:
-        measure: figures of validation scores; without, nothing is selected.
+        measure: computes figures of validation scores; without it, nothing is selected.
         higher_is_better: whether the best figure of `selection.metric` is the highest, or the lowest.
         watch: called after every step.
-        resume: go on from the last checkpoint in the folder; where there is none, from the start. Who holds the folder
-            has said so there.
+        resume: go on from the last checkpoint in the folder; where there is none, from the start.
     """
 
     measure: Measure | None = None
@@ -110,16 +109,16 @@ def train(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHo
 
     Args:
         recipe: recipe to train.
-        material: what to learn from, made by the same recipe.
+        material: training data, made by the same recipe.
         folder: of the run; its checkpoints, metrics and logs go there.
-        outside: what the caller does meanwhile.
+        outside: callbacks and flags of the run.
 
     Raises:
-        UsageError: the folder holds another run, or one without `resume`, or another process has it; a
-            device is not there; a caption or a clip is longer than the matcher takes; the weights to begin with are
-            another matcher's.
+        UsageError: the folder holds another run, or one without `resume`, or another process has it; a device is not
+            there; a caption or a clip is longer than the matcher takes; the weights to begin with are another
+            matcher's.
         CorpusError: there are fewer pairs than a batch takes, or a resumed run began with others.
-        TrainingError: the loss is not a number any more, or the metric of the selection is not measured.
+        TrainingError: the loss is not finite, or the metric of the selection is not measured.
         CheckpointError: a checkpoint cannot be read or written.
         RunFolderError: the folder cannot be written.
     """
@@ -128,7 +127,7 @@ def train(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHo
 
 
 def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = RunHooks()) -> TrainedModel:
-    """Train a matcher in a folder that the caller holds (`evenreel.training.loop.run_folder.held`)."""
+    """Train a matcher in a folder that the caller has locked (`evenreel.training.loop.run_folder.held`)."""
     order = _order(recipe, material.examples)
     plan = plan_of(recipe, order.batches_per_epoch)
     torch.manual_seed(recipe.loop.seed)

@@ -1,4 +1,4 @@
-"""The folder of a run: claimed before anything is read, held by one process, and what it remembers of its data."""
+"""The folder of a run: claimed before anything is read, locked by one process, with a record of its data."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ Where the data lies may change, since `DATA` says whether it is the same data.
 
 
 class RunFolderError(EvenreelError):
-    """The folder of a run cannot be read or written."""
+    """Raised where the folder of a run cannot be read or written."""
 
 
 @contextmanager
 def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
-    """Claim a folder and keep others from it meanwhile; only the first of the processes of several devices does.
+    """Claim and lock a folder within the `with`; of the processes of several devices only the first does.
 
     Args:
         folder: of the run; it need not be there.
@@ -86,10 +86,10 @@ def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
 
 
 def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
-    """Write what a run is into a folder; one that is resumed there has the same recipe, but for what may change.
+    """Write the recipe of a run into its folder, or check that a resumed run has the same one but for what may change.
 
-    A run without a checkpoint to go on from is begun again, whatever it has written; clips that a passing trouble kept
-    from being read are then read again. With a checkpoint they stay out, or the run would go on with other data.
+    A run without a checkpoint begins again, whatever it has written, and clips that were unreadable for a while are
+    read again. With a checkpoint they stay out, or the run would go on with other data.
 
     Raises:
         UsageError: the folder holds other things, or a run, without `resume`.
@@ -118,10 +118,10 @@ def _clear(folder: Path) -> None:
 
 
 def remember(folder: Path, facts: Facts) -> None:
-    """Write down what data a run has, or see that a run that goes on has the same.
+    """Record the identity of a run's data, or check that a resumed run has the same data.
 
     Raises:
-        CorpusError: it has other data; the sentence says what changed.
+        CorpusError: it has other data; the message says what changed.
         RunFolderError: the folder cannot be written.
     """
     place = folder / DATA
@@ -142,7 +142,7 @@ def remember(folder: Path, facts: Facts) -> None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Raise a refused write in the block as a sentence.
+    """Turn a refused write within the `with` into a `RunFolderError` with a sentence.
 
     Raises:
         RunFolderError: a write in the block fails.
@@ -157,7 +157,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def check_begun(folder: Path) -> None:
-    """Refuse to go on with a run that was never begun, such as one whose folder is misspelt.
+    """Refuse to resume a run that was never begun, such as one whose folder is misspelt.
 
     Raises:
         UsageError: the folder holds no run.

@@ -26,9 +26,9 @@ COLUMNS = ("step", "epoch", "name", "value")
 
 
 class MetricsFile:
-    """The figures of a run, written at once; a resumed run takes back those that came after its checkpoint.
+    """The file of a run's figures, written at once; a resumed run removes those after its checkpoint.
 
-    Whatever writes raises `RunFolderError` where the disk refuses.
+    Methods that write raise `RunFolderError` where the disk refuses.
 
     Args:
         path: the file; made with the first row.
@@ -38,7 +38,7 @@ class MetricsFile:
         self.path = path
 
     def add(self, step: int, epoch: float, figures: Mapping[str, float]) -> None:
-        """Append a row for each figure, every value so that it reads back as the same number."""
+        """Append a row for each figure; every value reads back as the same number."""
         new = not self.path.exists()
         with writing(self.path.parent), self.path.open("a", newline="", encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")
@@ -57,7 +57,7 @@ class MetricsFile:
         return {row[2]: float(row[3]) for row in self._rows() if int(row[0]) == step}
 
     def curves(self) -> dict[str, list[tuple[float, float]]]:
-        """(step, value) points by the name of the figure, in the order that the figures came."""
+        """Return (step, value) points by the name of the figure, in the order of writing."""
         found: dict[str, list[tuple[float, float]]] = {}
         for step, _, name, value in self._rows():
             found.setdefault(name, []).append((float(step), float(value)))
@@ -80,10 +80,10 @@ class MetricsFile:
 
 
 class DurableCheckpointIO(TorchCheckpointIO):
-    """Lightning's checkpoints; the one before is there until the new one is."""
+    """Lightning's checkpoint files, replaced in one step that survives a power cut."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Write one.
+        """Write a checkpoint.
 
         Raises:
             CheckpointError: the disk refuses; the checkpoint before is untouched.
@@ -95,10 +95,10 @@ class DurableCheckpointIO(TorchCheckpointIO):
             raise CheckpointError(f"The checkpoint {path} cannot be written ({error}).") from error
 
     def load_checkpoint(self, path: Any, map_location: Any = "cpu", weights_only: bool | None = None) -> dict[str, Any]:
-        """Read one: tensors and plain values only, whatever the caller says.
+        """Read a checkpoint: tensors and plain values only, whatever `weights_only` says.
 
         Raises:
-            CheckpointError: it is damaged, or holds anything else.
+            CheckpointError: the checkpoint is damaged, or holds anything else.
         """
         return _read(path)
 
@@ -137,10 +137,10 @@ def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read what `write_weights` wrote.
+    """Read weights that `write_weights` wrote.
 
     Raises:
-        CheckpointError: it is gone or damaged.
+        CheckpointError: the file is gone or damaged.
     """
     try:
         weights: dict[str, Tensor] = load_file(path)

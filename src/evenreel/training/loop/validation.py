@@ -1,4 +1,4 @@
-"""Scores of the validation split while a model is trained, and the figures of them that it is selected by."""
+"""Scores of the validation split while a model is trained, and the figures that it is selected by."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ State = tuple[Any, ...]
 
 
 def validation_scores(module: RetrievalModule, examples: TrainingExamples, workers: int = 0) -> MatcherScores:
-    """Scores of all captions and clips of the examples by the model as it is now, in evaluation mode."""
+    """Compute the scores of all captions and clips of examples by the present model, in evaluation mode."""
     pairs = examples.pairs
     captions, clips = np.unique(pairs.captions), np.arange(len(pairs.clip_ids))
     with torch.no_grad(), evaluating(module):
@@ -97,8 +97,8 @@ class SelectionMeasure:
     """Figures of validation scores, text to video; a `Measure` that can be pickled.
 
     Attributes:
-        selection: its metric is one of the figures.
-        corpus: the part that the scores are of.
+        selection: settings with the metric.
+        corpus: the validation part of the corpus.
     """
 
     selection: Selection
@@ -113,5 +113,5 @@ class SelectionMeasure:
 
 
 def higher_is_better(recipe: Recipe) -> bool:
-    """Check whether the best value of the selection's metric is the highest one."""
+    """Return whether higher values of the selection's metric are better."""
     return parse_metric(recipe.selection.metric).higher_is_better

@@ -45,7 +45,7 @@ def named_file(name: str | Path, shipped: Mapping[str, Path], what: str) -> Path
     Args:
         name: path of a file, or a shipped name.
         shipped: the files of the package by name.
-        what: they hold, for the sentence: a `recipe`.
+        what: kind of content for the message, such as `recipe`.
 
     Raises:
         RecipeError: there is no such file and no such name.
@@ -80,7 +80,7 @@ def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
             `matcher.settings.kind=ti`.
 
     Raises:
-        RecipeError: it is no YAML, has a key that nothing has, lacks one, or a value is of the wrong type or range.
+        RecipeError: the file is no YAML, has an unknown key, lacks one, or a value is of the wrong type or range.
     """
     values = read_changed(path, changes)
     try:
@@ -93,12 +93,12 @@ def read_changed(path: str | Path, changes: Sequence[str] = (), what: str = "rec
     """Read the plain values of a YAML file, with changes as `load_recipe` takes them; nothing is checked yet.
 
     Args:
-        path: of the file.
+        path: path of the file.
         changes: changes, each `place=value`.
-        what: it holds, for the sentences.
+        what: kind of content, for messages.
 
     Raises:
-        RecipeError: it cannot be read, is no YAML or no table, or a change is none.
+        RecipeError: the file cannot be read, is no YAML table, or a change is malformed.
     """
     return changed(_read(Path(path), what), changes)
 

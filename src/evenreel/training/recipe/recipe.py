@@ -1,4 +1,4 @@
-"""What a training run does: a recipe of sections, and what can be wrong with their settings before anything is read."""
+"""Recipes of training runs, in sections, and checks of their settings before anything is read."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ MOST_LETTERS = 200
 
 
 class RecipeError(UsageError):
-    """A recipe cannot be found, read or followed; every message names the place in it."""
+    """Raised where a recipe cannot be found, read or followed; every message names the place in it."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A training run.
+    """Settings of a training run, in sections.
 
     Attributes:
         name: what the run is called, for example `msrvtt-9k/x_pool`.
@@ -86,12 +86,12 @@ class Recipe:
 
     @property
     def changed_words(self) -> WordChanges | None:
-        """The changes of on-screen words (`data.words`); None also for those that change nothing."""
+        """Changes of on-screen words (`data.words`); None also for those that change nothing."""
         return None if self.data.words is None or self.data.words.changes_nothing else self.data.words
 
     @property
     def has_tower_members(self) -> bool:
-        """Whether several members are to be trained that have an encoder each."""
+        """Whether the recipe has several members with an encoder each."""
         members = self.members
         return self.backbone is not None and members is not None and members.form == "models" and members.only is None
 
@@ -110,7 +110,7 @@ def wrong_settings(recipe: Recipe) -> Iterator[str]:
 
 
 def selects(recipe: Recipe) -> bool:
-    """Check whether a validation split is kept for the model to be selected on."""
+    """Return whether a recipe keeps a validation split to select the model on."""
     return recipe.data.validation is not None or recipe.data.held_out > 0
 
 

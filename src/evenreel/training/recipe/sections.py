@@ -10,7 +10,7 @@ from evenreel.features.word_changes import WordChanges
 
 @dataclass(frozen=True)
 class Data:
-    """The captions and clips to learn from.
+    """Settings of the captions and clips to train on.
 
     Attributes:
         corpus: folder of the corpus (`evenreel corpus import`).
@@ -49,7 +49,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Backbone:
-    """Towers that run in training, from pixels and words.
+    """Settings of towers that run in training, from pixels and words.
 
     Attributes:
         model: CLIP or SigLIP: `builtin`, a hub id or a folder.
@@ -74,7 +74,7 @@ class Backbone:
 
 @dataclass(frozen=True)
 class MatcherChoice:
-    """The retrieval model.
+    """Name and settings of the retrieval model.
 
     Attributes:
         name: a key of `evenreel.matchers.MATCHERS`.
@@ -87,7 +87,7 @@ class MatcherChoice:
 
 @dataclass(frozen=True)
 class Trim:
-    """Training clips that are left out until each class is as long as in another split (frame-length bias, RmvAll).
+    """Settings of leaving out training clips until each class is as long as in another split (RmvAll).
 
     Attributes:
         rule: `all`: of every class the shortest or the longest; `random`: as many, drawn without a look at their length
@@ -106,7 +106,7 @@ class Trim:
 
 @dataclass(frozen=True)
 class Members:
-    """Several trainings of the recipe that become one matcher (frame-length bias, backdoor adjustment).
+    """Settings of several trainings that become one matcher (frame-length bias, backdoor adjustment).
 
     Attributes:
         by: `length`: each learns from the clips of one stratum of length; `seed`: each from all of them, from another
@@ -119,8 +119,8 @@ class Members:
         thresholds: M - 1 lengths, ascending.
         longest_first: of `adjusted`, begin with the long clips.
         only: number of the one stratum, from 1, that is trained; null for all.
-        form: `models`: M matchers, so that a video is encoded M times; `heads`: one matcher with a small map of
-            the caption for each stratum, so that it is encoded once. Not in the paper.
+        form: `models`: M matchers, so that a video is encoded M times; `heads`: one matcher with a small map of the
+            caption for each stratum, so that it is encoded once. Not in the paper.
         fusion: weights of the scores: `prior`, the share of the clips in each stratum (equation 5); `uniform`;
             `learned`: on the validation split.
         standardise: bring the scores of each member to mean 0 and deviation 1 over the validation split first.
@@ -147,13 +147,13 @@ class Members:
 
 @dataclass(frozen=True)
 class Optimiser:
-    """AdamW (decoupled weight decay, arXiv 1711.05101).
+    """Settings of AdamW (decoupled weight decay, arXiv 1711.05101).
 
     Attributes:
         lr: peak rate of the matcher's parameters.
         backbone_lr: peak rate of the towers' parameters.
-        logit_scale_lr: peak rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it the
-            rate of the backbone.
+        logit_scale_lr: peak rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it the rate
+            of the backbone.
         betas: decay of the averages of the gradient and of its square.
         eps: added to the root of the latter; more than 0, since a weight without a gradient has a root of 0.
         weight_decay: times the rate, the share that weights lose each step.
@@ -186,13 +186,13 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Loop:
-    """Length of the training, size of batches, and devices.
+    """Settings of the length of the training, the size of batches, and devices.
 
     Attributes:
         batch_size: captions, each with its clip, of one batch: all devices together; those are the negatives that a
             caption meets.
-        epochs: how often every caption is seen; null where `steps` says how long. Captions that do not fill a batch
-            at the end of an epoch are left out of it.
+        epochs: how often every caption is seen; null where `steps` says how long. Captions that do not fill a batch at
+            the end of an epoch are left out of it.
         steps: optimiser steps; null where `epochs` says how long.
         accumulate: batches whose gradients are averaged to one step; more of them do not mean more negatives.
         gradient_clip: largest length of the gradient of all parameters; 0 for no limit.
@@ -220,7 +220,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Selection:
-    """Selection of the best state of the model on the validation split.
+    """Settings of selecting the best state of the model on the validation split.
 
     Attributes:
         metric: what is compared, in the words of `evenreel evaluate`, text to video: `R@1`, `Rsum`, `MedR`, `nDCG`, ...
