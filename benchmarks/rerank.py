@@ -27,11 +27,11 @@ from benchmarks.search import DIMENSION, FRAMES, SIGNS, RandomEncoder, build, me
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained
 from evenreel.checkpoint.architecture import build as build_from
 from evenreel.checkpoint.architecture import module, reads_windows
-from evenreel.library.search.confidence import update_null_scores
 from evenreel.library.search.query import Query
 from evenreel.library.search.rerank import Reranker
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.store.catalog import transaction
+from evenreel.library.store.confidence import update_null_scores
 from evenreel.matchers import MATCHERS
 from evenreel.types import TextEmbedding
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.library.search.confidence import update_null_scores
 from evenreel.library.search.query import Query
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.store.catalog import create_schema, transaction
+from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray, Pixels, TextEmbedding

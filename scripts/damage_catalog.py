@@ -47,8 +47,8 @@ from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library import index_folders, open_library, repair, tag_library, verify
 from evenreel.library.index import ingest
 from evenreel.library.index.metadata import read_tables
-from evenreel.library.search.confidence import null_queries
 from evenreel.library.search.hits import Hit
+from evenreel.library.store.confidence import null_queries
 from evenreel.library.store.filesystem import BROKEN
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 from tests.library.state import state

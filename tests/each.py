@@ -18,21 +18,25 @@ def check_each(things: Iterable[Thing], check: Callable[[Thing], object], name: 
 
     Args:
         things: one at least; a test of nothing fails.
-        check: raises where the fact does not hold.
+        check: raises where the fact does not hold; may skip a thing, and where it skips all the test is skipped.
         name: what a thing is called.
     """
-    checked, broken = 0, []
+    checked, broken, skipped = 0, [], ""
     for thing in things:
-        checked += 1
         try:
             check(thing)
+            checked += 1
+        except pytest.skip.Exception as reason:
+            skipped = str(reason)
         except (Exception, pytest.fail.Exception) as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             said = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
             broken.append(f"{name(thing)}: {said} ({place.filename}:{place.lineno})")
-    assert checked, "there is nothing to check"
     if broken:
-        pytest.fail("\n".join([f"{len(broken)} of {checked} fail:", *broken]), pytrace=False)
+        pytest.fail("\n".join([f"{len(broken)} of {len(broken) + checked} fail:", *broken]), pytrace=False)
+    if not checked and skipped:
+        pytest.skip(skipped)
+    assert checked, "there is nothing to check"
 
 
 def of_each(

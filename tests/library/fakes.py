@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.library.search.confidence import update_null_scores
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.store.catalog import open_for_writing, set_meta
+from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray, Pixels, TextEmbedding

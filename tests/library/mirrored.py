@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.library.search.confidence import update_null_scores
 from evenreel.library.store.catalog import set_meta
+from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 
 from .fakes import Library, on_disk

@@ -22,10 +22,10 @@ from evenreel.library.elements import (
 )
 from evenreel.library.facets import FacetValue
 from evenreel.library.index import tagging as tagging_module
-from evenreel.library.search.confidence import FITS, update_null_scores
 from evenreel.library.search.hits import Element
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, set_meta
+from evenreel.library.store.confidence import FITS, update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.writer import Store
 from tests.library.damage import as_format_1, change

@@ -15,9 +15,8 @@ import pytest
 from evenreel.config import IndexSettings
 from evenreel.language.scene_dictionary import given
 from evenreel.library import index_folders, open_library, repair, tag_library, verify
-from evenreel.library.index.scan import FoundFile
 from evenreel.library.store.catalog import open_for_writing, set_meta, transaction
-from evenreel.library.store.writer import Store
+from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.content import FileStamp
 from tests.features.test_shards import make_shard
 from tests.library.damage import change, write

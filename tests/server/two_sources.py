@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.encoders import load_encoder
-from evenreel.library.search.confidence import update_null_scores
 from evenreel.library.store.catalog import get_meta, open_for_writing, transaction
+from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.library.store.writer import open_vectors

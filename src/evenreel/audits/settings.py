@@ -49,11 +49,19 @@ class AuditInputs:
         edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
             the one or the other, by the name of the edit; the effect is of the first, and `control` is what they are
             held against.
+
+    Raises:
+        UsageError: `train` is no `Corpus`, or `edited` no scores by the names of their edits.
     """
 
     train: Corpus | None = None
     tail: TailClasses | None = None
     edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.train is not None:
+            check_corpus(self.train, "train")
+        check_edited(self.edited)
 
 
 NO_EDITS: Mapping[str, ScoreBlocks] = MappingProxyType({})

@@ -3,7 +3,7 @@
 Some phrase is always the nearest one, so being near says nothing. A phrase is an element of a clip where
 
 - the clip would fit a search for it: its frames beat a share of `FITS` of nonsense, which a phrase of nonsense reaches
-  on any clip of the library at all in 5.5 % of cases (`evenreel.library.search.confidence`);
+  on any clip of the library at all in 5.5 % of cases (`evenreel.library.store.confidence`);
 - it lies `least_above(N)` standard deviations above nonsense, N being the phrases that are asked for: were nonsense
   normal, no more than 1 of 20 clips would be given one of N phrases of it (Bonferroni). In a library of few clips this
   asks for more than the first condition, in one of many clips for less;
@@ -33,9 +33,9 @@ from evenreel.arrays import slices
 from evenreel.errors import LibraryError
 from evenreel.features.sealed import seal, unseal
 from evenreel.files import write_durably
-from evenreel.library.search.confidence import FITS, above_nonsense
 from evenreel.library.search.gallery import DECIMALS, FrameGallery, load_gallery
 from evenreel.library.store.catalog import get_meta, set_meta
+from evenreel.library.store.confidence import FITS, above_nonsense
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
 

@@ -17,12 +17,12 @@ from evenreel.debias.source.direction import Contrast
 from evenreel.errors import UsageError
 from evenreel.library import Library
 from evenreel.library.search import neutral
-from evenreel.library.search.confidence import DEVIATION_FLOOR, FITS, load_null_vectors
 from evenreel.library.search.gallery import Opened
 from evenreel.library.search.hits import Hit
 from evenreel.library.search.neutral import Neutral, kept_file
 from evenreel.library.sources import ClipSources, read_sources
 from evenreel.library.store.catalog import open_for_reading, open_for_writing
+from evenreel.library.store.confidence import DEVIATION_FLOOR, FITS, load_null_vectors
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
 from tests.library.fakes import Library as Fake

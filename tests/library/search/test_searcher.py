@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.language.folding import words
-from evenreel.library.search.confidence import FITS, MAY_FIT, null_queries
 from evenreel.library.search.hits import Hit, MomentHit, TextHit
 from evenreel.library.search.moments import best_moments, high_stretches, shown
 from evenreel.library.search.searcher import Query, Searcher
 from evenreel.library.store.catalog import stored_path
+from evenreel.library.store.confidence import FITS, MAY_FIT, null_queries
 from evenreel.library.store.fulltext import content_words, rebuild_full_text
 from tests.library.damage import change
 from tests.library.fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, on_disk, paths

@@ -1,4 +1,4 @@
-"""`evenreel audit`: scores of any system, or a library and sentences, in; what is printed is in `show_audit`."""
+"""`evenreel audit`: scores of any system, or a library and sentences, in; what is printed is in `show`."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ def audit(
     from evenreel.report.result.page import audit_page
 
     wanted = _known(names or ())
-    if (train_split or tail_classes) and (library is not None or "length" not in wanted):
-        raise UsageError("--train-split and --tail-classes go with the audit length of --scores; leave them out.")
+    _check_training_clips(wanted, [train_split, *(tail_classes or [])], library)
     _check_edits(wanted, edited, library)
     tail = read_tail_classes(tail_classes) if tail_classes else None
     not_made: list[str] = []
@@ -149,6 +148,16 @@ def _known(names: Sequence[str]) -> Sequence[str]:
     return names
 
 
+def _check_training_clips(names: Sequence[str], given: Sequence[object], library: Path | None) -> None:
+    from evenreel.audits import AUDITS
+
+    readers = [name for name, one in AUDITS.items() if {"train", "tail"} & set(one.takes)]
+    if any(given) and (library is not None or not set(readers) & set(names)):
+        raise UsageError(
+            f"--train-split and --tail-classes go with the audit {' or '.join(readers)} of --scores; leave them out."
+        )
+
+
 def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Path | None) -> None:
     from evenreel.audits import OF_EDITS
 
@@ -159,7 +168,8 @@ def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Pa
             "each a command of its own."
         )
     if edited and not asked:
-        raise UsageError("--edited goes with the audit visual, textual or overlay; leave it out.")
+        known = f"{', '.join(OF_EDITS[:-1])} or {OF_EDITS[-1]}"
+        raise UsageError(f"--edited goes with the audit {known}; leave it out.")
     if asked and (library is not None or not edited):
         raise UsageError(
             f"The audit {asked[0]} holds scores against those after an edit; give --scores FILE and --edited NAME=FILE."
@@ -216,7 +226,8 @@ def _of_scores(
         lacking: list[str] = []
         read = partial(load_scores, corpus=part, partial=True, whole=whole)
         after = {name: read(file, notice=_behind(f"{name}: ", notices)) for name, file in files.items()}
-        audited = Audited(read(path, notice=notices.append), part, AuditInputs(learned, parts.tail, after), path.name)
+        inputs = AuditInputs(train=learned, tail=parts.tail, edited=after)
+        audited = Audited(read(path, notice=notices.append), part, inputs, path.name)
         found = _audited(names, audited, settings, lacking.append)
         for sentence in lacking:
             not_made(f"{system}: {sentence}" if len(paths) > 1 else sentence)

@@ -26,11 +26,11 @@ from evenreel.library.index.first_run import taken_back_if_empty
 from evenreel.library.index.metadata import read_tables, tables_beside
 from evenreel.library.index.model import ModelInUse
 from evenreel.library.index.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
-from evenreel.library.index.scan import FoundFile, Scan, scan
+from evenreel.library.index.scan import Scan, scan
 from evenreel.library.store import catalog
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
-from evenreel.library.store.writer import Store, closing_error
+from evenreel.library.store.writer import FoundFile, Store, closing_error
 from evenreel.media.content import stamp
 from evenreel.wording import count, printable
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from evenreel.errors import LibraryError
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.progress import TRANSIENT
-from evenreel.library.index.scan import FoundFile, Scan
+from evenreel.library.index.scan import Scan
 from evenreel.library.store.catalog import loaded_path
+from evenreel.library.store.writer import FoundFile
 from evenreel.media.content import FileStamp
 
 GONE_AT_ONCE = 5

@@ -31,9 +31,9 @@ from evenreel.library.elements import (
     update_elements,
 )
 from evenreel.library.index.integrity import SET_AGAIN, broken_metadata, foreign, unreadable_parts
-from evenreel.library.search.confidence import bank_of, measure_nonsense, null_scores_hold
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.catalog import SHARDS
+from evenreel.library.store.confidence import bank_of, measure_nonsense, null_scores_hold
 from evenreel.library.store.filesystem import BROKEN, free_name, library_lock
 from evenreel.library.store.fulltext import clear_full_text, fill_full_text
 from evenreel.library.store.kept import put_aside_unreadable, write_copy

@@ -10,19 +10,10 @@ from pathlib import Path
 
 from evenreel.errors import LibraryError, MediaError
 from evenreel.files import VIDEO_SUFFIXES
+from evenreel.library.store.writer import FoundFile
 from evenreel.media.content import FileStamp, unreadable
 
 SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found", "__macosx"})
-
-
-@dataclass(frozen=True)
-class FoundFile:
-    """A file that may be a video; `error` says why it cannot be looked at."""
-
-    path: str
-    root: str
-    stamp: FileStamp
-    error: MediaError | None = None
 
 
 @dataclass

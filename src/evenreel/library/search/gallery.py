@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
-from evenreel.library.search.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
 from evenreel.library.store import seals
+from evenreel.library.store.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
 

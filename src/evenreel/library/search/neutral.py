@@ -1,7 +1,7 @@
 """Search neutral to source: the directions that separate generated from real clips are removed from the query.
 
 `evenreel.debias.source.direction` says how. The bank of nonsense queries is scored anew without these directions
-(`evenreel.library.search.confidence`), so that confidence does not depend on the source either. Both are computed once
+(`evenreel.library.store.confidence`), so that confidence does not depend on the source either. Both are computed once
 for each state of the library and kept in the user's cache folder, since a search only reads the library.
 """
 
@@ -24,10 +24,10 @@ from evenreel.arrays import slices
 from evenreel.debias.source.direction import MIN_CLIPS, Contrast, contrasts, source_basis, without_source
 from evenreel.errors import UsageError
 from evenreel.files import write_durably
-from evenreel.library.search.confidence import CLIPS_AT_ONCE, load_null_vectors, score_nonsense
 from evenreel.library.search.gallery import FrameGallery, Opened
 from evenreel.library.sources import ClipSources, read_sources
 from evenreel.library.store.catalog import get_meta
+from evenreel.library.store.confidence import CLIPS_AT_ONCE, load_null_vectors, score_nonsense
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import CAMERA, FloatArray
 from evenreel.wording import count

@@ -8,7 +8,7 @@ A clip is in one of three states:
 - `nothing`: neither.
 
 A query of nonsense finds a clip that fits in 5.5 % of cases, and one that may fit in 10.4 %, whatever the model and the
-library (`evenreel.library.search.confidence` says why). None of this is a probability that the clip is right;
+library (`evenreel.library.store.confidence` says why). None of this is a probability that the clip is right;
 docs/library.md says how often it was on videos whose truth is known.
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
@@ -30,10 +30,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evenreel.library.search.confidence import FITS, MAY_FIT
 from evenreel.library.search.gallery import FrameGallery, FrameRanking
 from evenreel.library.search.hits import Channel, State, TextHit
 from evenreel.library.search.text_match import TextMatch
+from evenreel.library.store.confidence import FITS, MAY_FIT
 
 RANK_CONSTANT = 60
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.search import filters
-from evenreel.library.search.confidence import FITS
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import FrameGallery, Opened, load_gallery, look
 from evenreel.library.search.hits import Hit, MomentHit, SearchResult
@@ -32,6 +31,7 @@ from evenreel.library.search.ranking import RankedClip, add_seen, add_written, b
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, loaded_path, reading, snapshot
+from evenreel.library.store.confidence import FITS
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
 from evenreel.wording import count

@@ -96,7 +96,7 @@ CREATE TABLE clip_elements (
     PRIMARY KEY (clip_id, kind, rank)
 ) WITHOUT ROWID;
 CREATE INDEX clip_elements_by_phrase ON clip_elements (phrase, clip_id);
--- derived: how nonsense queries score in this library (JSON), see evenreel.library.search.confidence
+-- derived: how nonsense queries score in this library (JSON), see evenreel.library.store.confidence
 CREATE TABLE null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
 -- derived: checksums of what was written, see evenreel.library.store.seals
 CREATE TABLE seals (

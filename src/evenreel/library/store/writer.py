@@ -8,6 +8,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,6 @@ from evenreel.features.progress import TRANSIENT
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, remove_shard, shard_path, write_shard
 from evenreel.features.stills import Stills, write_stills
 from evenreel.library.elements import elements_hold, named_elements, read_elements, update_elements
-from evenreel.library.index.scan import FoundFile
-from evenreel.library.search.confidence import null_scores_hold, update_null_scores
 from evenreel.library.store.catalog import (
     SHARDS,
     STILLS,
@@ -34,9 +33,11 @@ from evenreel.library.store.catalog import (
     stored_path,
     transaction,
 )
+from evenreel.library.store.confidence import null_scores_hold, update_null_scores
 from evenreel.library.store.fulltext import caption_of, index_about, index_clip_text, remove_about, remove_clip_text
 from evenreel.library.store.rows import replace_rows
 from evenreel.library.store.vectors import ExactVectors
+from evenreel.media.content import FileStamp
 from evenreel.types import Encoder, Metadata
 from evenreel.wording import printable
 
@@ -52,6 +53,23 @@ _UNSETTLED_WITHOUT_FILE = (
 _VECTORS = re.compile(r"vectors\.[0-9]+\.f16")
 
 log = logging.getLogger("evenreel")
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """File that may be a video.
+
+    Attributes:
+        path: absolute path.
+        root: folder that was asked for and that it was found in.
+        stamp: size and times of the file.
+        error: reason why it cannot be looked at; None where it can.
+    """
+
+    path: str
+    root: str
+    stamp: FileStamp
+    error: MediaError | None = None
 
 
 def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:

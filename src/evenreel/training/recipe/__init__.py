@@ -1,1 +1,1 @@
-"""Recipes: typed settings (`recipe`), what is wrong with them (`checks`), how they are read (`files`)."""
+"""Recipes: typed settings (`sections`), a recipe of them with its checks (`recipe`), how it is read (`files`)."""

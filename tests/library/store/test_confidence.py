@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenreel.library.search.confidence import (
+from evenreel.library.store.confidence import (
     DEVIATION_FLOOR,
     FITS,
     MAY_FIT,

@@ -50,7 +50,7 @@ UNIT_TOLERANCE = 0.01
 @cache
 def null_queries() -> tuple[str, ...]:
     """Return the bank of nonsense queries, N captions."""
-    text = resources.files("evenreel.library.search").joinpath("null_queries.txt").read_text(encoding="utf-8")
+    text = resources.files("evenreel.library.store").joinpath("null_queries.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
