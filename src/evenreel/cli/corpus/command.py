@@ -77,7 +77,7 @@ def _only(done: Imported, splits: Sequence[str]) -> Imported:
 
 
 def written_over(out: Path) -> tuple[Notice, ...]:
-    """List a notice of the files of an earlier corpus that a new one takes the place of; empty where none is there."""
+    """Return a notice that names the files of an earlier corpus in a folder, which a new one replaces; or none."""
     from evenreel.corpus import Notice
 
     there = sorted(name for name in CORPUS_FILES if (out / name).is_file())

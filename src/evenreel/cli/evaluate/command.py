@@ -1,4 +1,4 @@
-"""`evenreel evaluate`: options in, evaluations and a comparison out; what is printed is in `show_evaluation`."""
+"""`evenreel evaluate`: options in, evaluations and a comparison out; what is printed is in `show`."""
 
 from __future__ import annotations
 
