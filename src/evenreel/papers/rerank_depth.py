@@ -34,6 +34,7 @@ from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.study import Study
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
+from evenreel.report.result.figures import Line, Panel, sweep
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
 from evenreel.similarity.states import Encoded, take_rows
 from evenreel.similarity.tiles import MatcherScores
@@ -41,8 +42,6 @@ from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from evenreel.report.result.figures import Line
 
 DEPTHS = (5, 10, 20, 50, 100, 200)
 METRICS = parse_metrics(["R@1", "R@5", "R@10"])
@@ -290,7 +289,6 @@ def _named(length: int, gallery: int) -> Cell:
 
 def _drawn(found: Mapping[Stage, Depths]) -> go.Figure:
     """Recall over the length of the shortlist, on a logarithmic axis; the cheap score alone is a level line."""
-    from evenreel.report.result.figures import Panel, sweep
 
     def lines(metric: str) -> dict[str, Line]:
         drawn: dict[str, Line] = {}

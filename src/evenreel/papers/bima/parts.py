@@ -34,6 +34,7 @@ from evenreel.papers.engine.training_tables import measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
+from evenreel.report.result.figures import vector_map
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
 
@@ -257,8 +258,6 @@ def _group_tables(figures: Mapping[str, Interval], first: TextParts) -> tuple[Au
 
 
 def _drawn(parts: TextParts, seed: int) -> go.Figure:
-    from evenreel.report.result.figures import vector_map
-
     points = project(np.concatenate([*parts.vectors.values()]))
     groups = [side for side in parts.vectors for _ in parts.caption_ids]
     return vector_map(points, groups, [*parts.caption_ids] * len(parts.vectors), seed)[0]

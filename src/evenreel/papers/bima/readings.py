@@ -20,6 +20,7 @@ from evenreel.papers.engine.training_tables import measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress
+from evenreel.report.result.figures import Panel, share_sweep
 from evenreel.report.result.record import AuditFigure, AuditTable
 
 if TYPE_CHECKING:
@@ -122,8 +123,6 @@ def _table(runs: SeededRuns[str, str], chance: Mapping[str, float], settings: Tr
 
 
 def _sweep(runs: SeededRuns[str, str]) -> go.Figure:
-    from evenreel.report.result.figures import Panel, share_sweep
-
     parts = [
         Panel(
             name,

@@ -14,7 +14,7 @@ import numpy as np
 from evenreel.matchers import build_matcher
 from evenreel.papers.bima.measures import ENDS, MAIN, T2V
 from evenreel.papers.bima.variants import BIMA, CLIP4CLIP, compared_with_others
-from evenreel.papers.engine.findings import Findings, beside, delta_bars, effect_of
+from evenreel.papers.engine.findings import Findings, beside, effect_of
 from evenreel.papers.engine.inputs import TransferInputs
 from evenreel.papers.engine.material import CorpusPart, with_streams
 from evenreel.papers.engine.recalls import recall_figures
@@ -25,6 +25,7 @@ from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, trainin
 from evenreel.papers.engine.variants import BASELINE
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
+from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 NOTHING = "nothing"
@@ -88,7 +89,11 @@ def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progr
             ),
             _galleries(parts),
         ),
-        (AuditFigure(f"Change of {MAIN} beside {BASELINE}", partial(delta_bars, bars, f"change of {MAIN}, points")),),
+        (
+            AuditFigure(
+                f"Change of {MAIN} beside {BASELINE}", partial(deltas_by_group, bars, f"change of {MAIN}, points")
+            ),
+        ),
         (*few_seeds(settings), *runs.notices),
         (
             paragraph("bima", "Measures"),

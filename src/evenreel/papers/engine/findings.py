@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation import Interval
+from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, Effect
 from evenreel.types import Corpus
 
@@ -134,13 +135,6 @@ def figure_rows(rows: Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]]) -
     return tuple((*own, name, *interval_cells(figure)) for own, figures in rows for name, figure in figures.items())
 
 
-def delta_bars(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> go.Figure:
-    """Draw figures by series and group, as `evenreel.report.result.figures.deltas_by_group`, which is loaded here."""
-    from evenreel.report.result.figures import deltas_by_group
-
-    return deltas_by_group(deltas, unit)
-
-
 def change_bars(changes: Mapping[str, Mapping[str, Interval]], metric: str) -> go.Figure:
     """Draw a bar for each row of a table: how much one metric changes."""
-    return delta_bars({metric: {row: own[metric] for row, own in changes.items()}}, f"change of {metric}, points")
+    return deltas_by_group({metric: {row: own[metric] for row, own in changes.items()}}, f"change of {metric}, points")

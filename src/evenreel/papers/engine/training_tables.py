@@ -19,13 +19,12 @@ from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_
 from evenreel.papers.engine.variants import Variants
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
+from evenreel.report.result.figures import Line, Panel, sweep
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from evenreel.report.result.figures import Line
 
 _WIDE = 100
 """Times the least value of a sweep that its most is where the axis is logarithmic."""
@@ -240,8 +239,6 @@ def _told(found: ComparedTrainings, name: str, change: Interval, main: str) -> s
 
 def _sweep(runs: SeededRuns[str, str], comparison: TrainingComparison[Any], name: str) -> go.Figure:
     """Each metric over one number that rows differ in."""
-    from evenreel.report.result.figures import Panel, sweep
-
     rows = comparison.sweeps[name]
     means = {value: runs.means(row) for value, row in rows.items() if row in runs.rows}
     lines = {metric: [(value, own[metric]) for value, own in means.items()] for metric in comparison.drawn}

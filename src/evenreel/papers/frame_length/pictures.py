@@ -6,10 +6,10 @@ spread. Two are of rankings: how long the clips are that a class's captions are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,12 @@ from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.examples import (
     STRIP_DEPTH,
     Groups,
-    Strip,
     Weighted,
     histogram_parts,
     strip_captions,
     strip_parts,
 )
+from evenreel.audits.length.figures import discrepancy_bars, length_boxes, length_histograms, relevance_strips
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tables import chance_table, class_table, discrepancy_table, most_affected
@@ -40,9 +40,6 @@ from evenreel.papers.frame_length.classes import ClassSettings, picked_class
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
 from evenreel.types import Corpus, ScoreBlocks, Scores
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 Measured = Mapping[str, tuple[LengthMeasures, CheckedScores]]
 """By system."""
@@ -96,7 +93,11 @@ def discrepancies(material: LengthInputs, settings: StudySettings, progress: Pro
         f"{expected:,.1f} ({low:,.1f} to {high:,.1f}) are due to how few clips a class has.",
         effect_of(mean, f"Mean over classes of test less training, {unit}"),
         (discrepancy_table(data, held.common), chance, class_table(data, held)),
-        (AuditFigure("How much longer each class is in test", partial(_bars, gap, names, unit), _BARS_NOTE),),
+        (
+            AuditFigure(
+                "How much longer each class is in test", partial(discrepancy_bars, gap, names, unit), _BARS_NOTE
+            ),
+        ),
         (),
         (paragraph("length", "Lengths of classes"), "The interval is over samples of classes."),
     )
@@ -119,7 +120,7 @@ def spread(material: LengthInputs, settings: StudySettings, progress: Progress) 
         (
             AuditFigure(
                 "Spread of the lengths",
-                partial(_boxes, groups, unit),
+                partial(length_boxes, groups, unit),
                 "Quartiles; whiskers reach to the last length within 1.5 times their range.",
             ),
         ),
@@ -145,7 +146,9 @@ def shown_lengths(material: LengthRankingInputs, settings: ClassSettings, progre
     for name, (one, scores) in measured.items():
         rows.append(_class_row(name, one, class_))
         parts = histogram_parts(one, scores, class_)
-        figures.append(AuditFigure(f"Lengths: {name}", partial(_histograms, parts, unit_of(one.data)), _SHOWN_NOTE))
+        figures.append(
+            AuditFigure(f"Lengths: {name}", partial(length_histograms, parts, unit_of(one.data)), _SHOWN_NOTE)
+        )
     unit = unit_of(first.data)
     columns = ("system", "class", f"in training, {unit}", f"in test, {unit}", f"first {MAIN}, {unit}", "median rank")
     return Findings(
@@ -189,7 +192,7 @@ def strips(material: LengthRankingInputs, settings: QuerySettings, progress: Pro
         f"Mean relevance of the first {STRIP_DEPTH}: {told}.",
         _strip_effect(means),
         (AuditTable(f"Relevance of the first {STRIP_DEPTH}", ("ranking", "query", "mean", "of the first"), rows),),
-        (AuditFigure(f"How relevant the first {STRIP_DEPTH} are", partial(_strips, parts), _STRIP_NOTE),),
+        (AuditFigure(f"How relevant the first {STRIP_DEPTH} are", partial(relevance_strips, parts), _STRIP_NOTE),),
         (_STRIP_NOTICE,),
         ("Relevance is the mean of the intersections over unions of verb and noun classes.",),
     )
@@ -277,27 +280,3 @@ def _spread_table(groups: Groups, unit: str) -> AuditTable:
     )
     columns = ("clips of", "count", f"mean, {unit}", "5 %", "25 %", "median", "75 %", "95 %")
     return AuditTable("Lengths of clips", columns, rows)
-
-
-def _bars(gap: NDArray[np.float64], names: Sequence[str], unit: str) -> go.Figure:
-    from evenreel.audits.length.figures import discrepancy_bars
-
-    return discrepancy_bars(gap, names, unit)
-
-
-def _boxes(groups: Groups, unit: str) -> go.Figure:
-    from evenreel.audits.length.figures import length_boxes
-
-    return length_boxes(groups, unit)
-
-
-def _histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
-    from evenreel.audits.length.figures import length_histograms
-
-    return length_histograms(parts, unit)
-
-
-def _strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
-    from evenreel.audits.length.figures import relevance_strips
-
-    return relevance_strips(parts)

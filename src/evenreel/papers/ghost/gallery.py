@@ -24,12 +24,11 @@ from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
+from evenreel.report.result.figures import Line, Panel, share_sweep
 from evenreel.report.result.record import AuditFigure, AuditTable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from evenreel.report.result.figures import Line
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 MIDDLE = 0.5
@@ -161,8 +160,6 @@ def _table(key: tuple[str, str], sweep: Sweep) -> AuditTable:
 
 
 def _drawn(sweeps: Mapping[tuple[str, str], Sweep]) -> go.Figure:
-    from evenreel.report.result.figures import Panel, share_sweep
-
     names = {key: f"{key[1]}, {key[0]}" for key in sweeps}
 
     def lines(figure: str) -> dict[str, Line]:

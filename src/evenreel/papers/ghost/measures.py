@@ -12,9 +12,10 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import SourceMeasures, measure_source
 from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import PREFERENCE, UNIT, delta_bars, interval_cells
+from evenreel.papers.engine.findings import PREFERENCE, UNIT, interval_cells
 from evenreel.papers.engine.seeds import PERCENT, SeededRuns
 from evenreel.papers.engine.words import paragraph
+from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import AuditTable
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -159,4 +160,4 @@ def group_bars(found: Mapping[tuple[str, str], Figures], metric: str = MIX_R) ->
     bars: dict[str, dict[str, Interval]] = {}
     for (group, name), figures in found.items():
         bars.setdefault(name, {})[group] = figures["normalized", metric]
-    return delta_bars(bars, UNIT)
+    return deltas_by_group(bars, UNIT)

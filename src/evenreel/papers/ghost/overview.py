@@ -25,6 +25,7 @@ from evenreel.papers.engine.inputs import PairInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.progress import Progress
+from evenreel.report.result.figures import similarity_histogram
 from evenreel.report.result.record import AuditFigure, Effect
 
 if TYPE_CHECKING:
@@ -94,8 +95,6 @@ def _figures(found: Overview) -> tuple[AuditFigure, ...]:
 
 
 def _drawn(found: Overview) -> go.Figure:
-    from evenreel.report.result.figures import similarity_histogram
-
     measured = found.pairs.filter(found.pairs["similarity"].is_not_nan())
     return similarity_histogram(
         {

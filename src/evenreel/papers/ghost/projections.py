@@ -29,6 +29,7 @@ from evenreel.papers.ghost.vectors import (
     trained_models,
 )
 from evenreel.progress import Progress
+from evenreel.report.result.figures import vector_map
 from evenreel.report.result.record import AuditFigure, AuditTable, Effect
 
 if TYPE_CHECKING:
@@ -101,8 +102,6 @@ def _both(sets: Sets, one: str, other: str) -> tuple[NDArray[np.float64], list[s
 
 
 def _drawn(sets: Sets, paired: Paired, seed: int) -> go.Figure:
-    from evenreel.report.result.figures import vector_map
-
     shown = dict(list(sets.items())[:6])
     groups = [name for name, rows in shown.items() for _ in rows]
     names = [clip for name in shown for clip in (paired.real if name.endswith("real") else paired.generated)]

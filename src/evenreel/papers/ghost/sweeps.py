@@ -16,13 +16,12 @@ from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means
 from evenreel.papers.ghost.measures import MAIN, Figures, group_tables, notices_of, preference_table, seeded
 from evenreel.progress import Progress
+from evenreel.report.result.figures import Line, Panel, share_sweep
 from evenreel.report.result.record import AuditFigure
 from evenreel.training.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from evenreel.report.result.figures import Line
 
 RECALLS = ("R@1", "R@5", "R@10")
 DELTAS = ("R@1", "MedR", "MeanR", MIX_R)
@@ -100,7 +99,6 @@ def mixed(settings: ShareSettings, share: float) -> Recipe:
 
 def _drawn(means: Mapping[tuple[str, str], Figures], group: str, shares: Sequence[float]) -> go.Figure:
     """The six panels; what was there before training is a point at the left."""
-    from evenreel.report.result.figures import Panel, share_sweep
 
     def lines(row: str, metrics: tuple[str, ...]) -> dict[str, Line]:
         trained: dict[str, Line] = {

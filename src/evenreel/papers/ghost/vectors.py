@@ -37,7 +37,6 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.findings import (
     PREFERENCE,
     Findings,
-    delta_bars,
     effect_of,
     few_pairs,
     interval_cells,
@@ -61,6 +60,7 @@ from evenreel.papers.ghost.measures import (
 )
 from evenreel.papers.ghost.probes import FrameSettings
 from evenreel.progress import Progress
+from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import AuditFigure, AuditTable, Row
 from evenreel.types import ScoreBlocks, VideoFeatures
 
@@ -200,7 +200,11 @@ def _study(
             _likeness_table(likeness),
             paper_table(f"Real clips and {paired.group}", ("real clips",), [((one,), means[one]) for one in means]),
         ),
-        (AuditFigure("Change of Normalized Δ by metric", partial(delta_bars, bars, "change of Normalized Δ, points")),),
+        (
+            AuditFigure(
+                "Change of Normalized Δ by metric", partial(deltas_by_group, bars, "change of Normalized Δ, points")
+            ),
+        ),
         (*notices, *notices_of(means.values())),
         paragraphs("ghost", "Measures", "The p-vector"),
         few=few_pairs(paired.part.corpus, [paired.group]),

@@ -26,7 +26,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.language.wording import content_phrases
 from evenreel.papers.engine.answers import CAPTIONS
-from evenreel.papers.engine.findings import Findings, beside, delta_bars, effect_of, few_clips
+from evenreel.papers.engine.findings import Findings, beside, effect_of, few_clips
 from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.material import texts_of
 from evenreel.papers.engine.settings import QuerySettings
@@ -34,6 +34,7 @@ from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.titan.rows import AdaptationSettings, Row, by_labels
 from evenreel.papers.titan.streams import Target
 from evenreel.progress import Progress
+from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
 
@@ -262,4 +263,4 @@ def _bars(example: Example) -> go.Figure:
         judge: {one.phrase: Interval(one[place]) for one in example.judged}  # type: ignore[arg-type]
         for place, judge in enumerate(JUDGES, start=1)
     }
-    return delta_bars(values, "score of the model; probability by the correction")
+    return deltas_by_group(values, "score of the model; probability by the correction")

@@ -15,6 +15,7 @@ from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.words import paragraph
 from evenreel.papers.titan.rows import Swept, swept
 from evenreel.papers.titan.streams import METRICS, Target
+from evenreel.report.result.figures import Panel, sweep
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 if TYPE_CHECKING:
@@ -92,8 +93,6 @@ def _hubs(target: Target, how: CounterfactualSettings) -> Iterator[tuple[Cell, .
 
 
 def _sweep(target: Target, runs: SeededRuns[str, str], name: str, points: Mapping[float, Swept]) -> go.Figure:
-    from evenreel.report.result.figures import Panel, sweep
-
     recalls = {
         metric: [(float(value), runs.mean(point.row, metric)) for value, point in points.items()] for metric in RECALLS
     }
