@@ -161,7 +161,7 @@ def load_prepared(folder: str | Path) -> PreparedSource | None:
         folder: folder of the checkpoint (`evenreel.checkpoint.checkpoint_folder` finds that of the hub).
 
     Raises:
-        CheckpointError: the data belong to other weights, is damaged, or a later version wrote it.
+        CheckpointError: the data belong to other weights, are damaged, or a later version wrote it.
     """
     place = Path(folder) / SOURCE
     if not place.is_dir():

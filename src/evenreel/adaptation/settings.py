@@ -78,7 +78,7 @@ UNSAFE = SafetySettings(keep=1.0, teacher=0.0, held_out=0.0, roll_back=False, dr
 
 @dataclass(frozen=True)
 class FitSettings:
-    """Training of one stage of the bias correction (section 3.3); the paper gives none of these numbers.
+    """Settings of training one stage of the bias correction (section 3.3); the paper gives none of these numbers.
 
     Attributes:
         steps: steps of Adam, in the target stage each time that labels are made; 0 trains nothing.

@@ -1,8 +1,8 @@
 """Two corpora as one: a source to train on, and a target to adapt to and test on.
 
 Clips of the source keep their splits, those of the target are the split `test`: a recipe trains on the source alone,
-and `--split test` is the target. Paths stay as they are, so that the features of each corpus go on being found in their
-own folders, where the clips of the other are never asked for.
+and `--split test` is the target. Paths stay as they are, so that the features of each corpus are found in its own
+folder.
 """
 
 from __future__ import annotations

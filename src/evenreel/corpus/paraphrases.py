@@ -1,4 +1,4 @@
-"""Captions put into other words by the user: a table with a row a caption."""
+"""Paraphrases of captions by the user, from a table with a row for each caption."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Stills:
 
 
 def write_stills(folder: Path, clip_id: str, stills: Stills) -> None:
-    """Write the stills of a clip in place of those that were there; equal ones give equal bytes.
+    """Write the stills of a clip, replacing those on disk; equal stills give equal bytes.
 
     Raises:
         OSError: they cannot be written.

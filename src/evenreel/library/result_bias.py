@@ -215,7 +215,10 @@ def length_edges(lengths_s: NDArray[np.float64]) -> list[float]:
 
 
 def length_p_value(shown: NDArray[np.int64], all_: NDArray[np.int64]) -> float:
-    """Return the p value of the shown clips' mean rank of length, against draws without replacement; (ranges,)."""
+    """Compute the p value of the shown clips' mean rank of length, against draws without replacement.
+
+    Both arguments are (ranges,), the numbers of clips in each range of length.
+    """
     drawn = _draws(tuple(all_.tolist()), int(shown.sum()))
     found = np.count_nonzero(np.abs(_rank_excess(drawn, all_)) >= abs(_rank_excess(shown, all_)))
     return float((1 + found) / (1 + len(drawn)))

@@ -53,7 +53,7 @@ def active_units(mu: Tensor, mask: Tensor, least: float = 0.01) -> Tensor:
     Args:
         mu: (B, L, D) means.
         mask: (B, L) True = real.
-        least: variance over all real tokens.
+        least: least variance over all real tokens.
 
     Returns:
         A number from 0 to D, in float32.

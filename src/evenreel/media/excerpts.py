@@ -63,7 +63,7 @@ class FirstHalf:
 
 
 class ExcerptReader:
-    """Answers `{"path", "part", "excerpt"}` with the excerpt, and a `tick` for each frame of a first half.
+    """Worker that answers a task `{"path", "part", "excerpt"}` with a keyframe, or with a first half after `tick`s.
 
     A keyframe comes as (H, W, 3) pixels, a first half as the bytes of an mp4 file at the mean rate of the video, whose
     width and height are even: the last row or column of another one is left out.

@@ -12,10 +12,9 @@ from evenreel.media.workers import Message
 
 
 class HeaderReader:
-    """Answers `{"path"}` with one message, the fields of `VideoInfo`.
+    """Worker that answers a task `{"path"}` with one message, the fields of `VideoInfo`.
 
-    Args:
-        limits: fields of `MediaLimits`.
+    `limits` has those of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

@@ -29,10 +29,9 @@ _WITHOUT_LENGTH = (b"\x01", b"\xd8")
 
 
 class ImageReader:
-    """Answers `{"array": the bytes of a picture file}` with its pixels, upright RGB (H, W, 3); transparency over white.
+    """Worker that answers a task `{"array": bytes of a picture file}` with its pixels, upright RGB (H, W, 3).
 
-    Args:
-        limits: fields of `MediaLimits`.
+    Transparent parts are laid over white; `limits` has the fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

@@ -32,10 +32,9 @@ class GivenTimes:
 
 
 class MomentReader:
-    """Answers `{"path", "at_s"}` with a message for each frame that is on screen then, its pixels (H, W, 3).
+    """Worker that answers a task `{"path", "at_s"}` with a message for each frame on screen then, pixels (H, W, 3).
 
-    Args:
-        limits: fields of `MediaLimits`.
+    `limits` has the fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

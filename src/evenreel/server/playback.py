@@ -48,7 +48,7 @@ class Playback:
         self._comparing: dict[tuple[str, FileStamp], Compared] = {}
 
     def start(self) -> None:
-        """Prepare the threads."""
+        """Prepare the threads that compare and send files."""
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="play")
         self._comparer = ThreadPoolExecutor(1, thread_name_prefix="compare")
 
@@ -62,8 +62,8 @@ class Playback:
         """Send the file of a clip to a player.
 
         Raises:
-            NotFoundError: there is no such clip, or no file that is the one that was indexed.
-            BusyError: as many play as may, or its content is still being compared.
+            NotFoundError: there is no such clip, or no file of it is unchanged since it was indexed.
+            BusyError: too many files are being played, or its content is still being compared.
         """
         clip = await self._desk.locate(clip_id)
         file, descriptor = await self._open_unchanged(clip_id, clip)

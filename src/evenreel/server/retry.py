@@ -21,11 +21,7 @@ FAILED = Retry(state="failed", sentence="The folders could not be looked through
 
 
 class Retrier:
-    """Runs `evenreel index --retry` over the folders of a library, once at a time.
-
-    Args:
-        library: folder of the library.
-    """
+    """Runs `evenreel index --retry` over the folders of a library, once at a time."""
 
     def __init__(self, library: Path) -> None:
         self._library = library

@@ -44,9 +44,9 @@ log = logging.getLogger("evenreel")
 class IndexReport:
     """Counts and lists of what an index run did.
 
-    `missing` counts files that are gone with their content, `moved` those whose content another file has, which are
-    known by that one alone. `set_aside` lists every unusable file of the folders, also those known before;
-    `newly_aside` counts those that this run looked at.
+    `missing` counts files that are gone with their content, `moved` gone files whose content another file has.
+    `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
+     run looked at.
     """
 
     indexed: int = 0

@@ -73,10 +73,10 @@ def above_nonsense(z: FloatArray, null_best: FloatArray) -> NDArray[np.float64]:
 
 
 def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, encoder: Encoder) -> None:
-    """Bring the table `null_scores` and the library's yardstick up to date with its vectors.
+    """Update the scores of nonsense queries on the library's clips (table `null_scores`), and their best z.
 
-    Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the
-    rest is not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
+    Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the rest is
+    not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
 
     Raises:
         LibraryError: the vectors cannot be read.

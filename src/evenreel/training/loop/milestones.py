@@ -128,7 +128,7 @@ class Milestones(Callback):
         self._saved_step = self.progress.best_step
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Take back figures that were written after the checkpoint."""
+        """Remove figures that were written after the checkpoint."""
         if trainer.is_global_zero:
             self._metrics.cut_after(trainer.global_step)
         trainer.should_stop = self.progress.stopped
