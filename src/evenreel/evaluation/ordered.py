@@ -94,7 +94,7 @@ def average_precision(places: Places, tables: Tables, *, graded: bool = False) -
 
     Precision at a place is the share of items up to there that are relevant. Strictly, those are the items of degree
     1. The form of the EPIC-KITCHENS-100 code (`graded`) sums the degrees of all items up to the place instead, while it
-       still averages over the items of degree 1, and so scores higher: a random order there has 5.7 % and not 0.4 %.
+    still averages over the items of degree 1, and so scores higher: a random order there has 5.7 % and not 0.4 %.
 
     Given that place a + i of a stretch is relevant, the i - 1 items of the stretch before it are a random draw of its
     other t - 1, so precision there has the mean (C + 1 + (i - 1) (g - 1) / (t - 1)) / (a + i), with C the degrees above

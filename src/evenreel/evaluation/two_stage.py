@@ -55,7 +55,7 @@ class TwoStage:
         self.about = ScoreNotes.joined([stage.about for stage in stages])
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """Read a block of places, see `ScoreBlocks.block`."""
+        """Compute the places of some videos in the rankings of some captions, (q, v), see `ScoreBlocks.block`."""
         start, stop, _ = captions.indices(len(self.caption_ids))
         rows, everything = slice(start, stop), slice(0, len(self.video_ids))
         expensive = np.array(self._expensive.block(rows, everything), np.float64)

@@ -60,7 +60,7 @@ class ThreadSafeEncoder:
             return self._encoder.encode_text(captions)
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """Return which captions are cut, see `Encoder.truncated`."""
+        """Return for each caption whether it is cut, see `Encoder.truncated`."""
         with self._turn:
             return self._encoder.truncated(captions)
 

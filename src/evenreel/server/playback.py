@@ -53,7 +53,7 @@ class Playback:
         self._comparer = ThreadPoolExecutor(1, thread_name_prefix="compare")
 
     def close(self) -> None:
-        """End the comparisons; what is being read ends."""
+        """Stop the threads; files that are being compared are read no further."""
         self._closed = True
         for pool in (self._comparer, self._readers):
             pool.shutdown(wait=False, cancel_futures=True)

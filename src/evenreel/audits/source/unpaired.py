@@ -86,7 +86,7 @@ def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSetting
     """Measure source bias in any gallery with real and generated clips, for captions that the corpus knows or not.
 
     Clips that answer a caption are not compared for it: its own clip, the mirrors of that, and the real clip of a
-     mirror. A caption that is not in the corpus has none.
+    mirror. A caption that is not in the corpus has none.
 
     Args:
         scores: of captions and clips; clips that the corpus does not have are left out with a notice.

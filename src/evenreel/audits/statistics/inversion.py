@@ -63,8 +63,8 @@ def inverted_share(drawn: Figures, settings: AuditSettings, neutral: float) -> I
 def exchange_test(drawn: Figures, neutral: float = 0.0) -> float | None:
     """Compute the two-sided p value of figures (1 + B,), the measured one first; None without samples.
 
-     It is twice the share at or beyond the measured one. The sides are taken one by one, as the ends of an interval
-     are, so that the two agree where samples are skewed.
+    It is twice the share at or beyond the measured one. The sides are taken one by one, as the ends of an interval
+    are, so that the two agree where samples are skewed.
 
     >>> exchange_test(np.array([3.0, -3.0, 1.0, 0.5]))
     0.5

@@ -46,7 +46,7 @@ class IndexReport:
 
     `missing` counts files that are gone with their content, `moved` gone files whose content another file has.
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
-     run looked at.
+    run looked at.
     """
 
     indexed: int = 0

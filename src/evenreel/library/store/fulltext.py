@@ -113,7 +113,7 @@ def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
 
 
 def count_names(connection: sqlite3.Connection) -> None:
-    """Count the words of indexed names and captions anew, none of which was counted before."""
+    """Count the words of all indexed names and captions, none of which was counted before."""
     counts: Counter[str] = Counter()
     for name, caption in connection.execute("SELECT name, caption FROM about"):
         counts.update(_named(name, caption))
