@@ -15,7 +15,6 @@ from shlex import quote
 from typing import Any
 
 import torch
-from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 from evenreel.documents import parse_json
 from evenreel.errors import CorpusError, EvenreelError, UsageError
@@ -76,6 +75,8 @@ def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
     Raises:
         UsageError: see `claim`; or another process holds the folder, or it cannot be written.
     """
+    from lightning.fabric.utilities.rank_zero import rank_zero_only  # all of Lightning, which a reader has no use for
+
     if getattr(rank_zero_only, "rank", 0):
         yield
         return
