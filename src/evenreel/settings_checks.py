@@ -11,6 +11,20 @@ from evenreel.documents import brief
 from evenreel.errors import UsageError
 
 
+class OptionForm(NamedTuple):
+    """Form of a setting on the command line, beside its type: `Annotated[int, OptionForm(least=1)]`.
+
+    Attributes:
+        name: name of the option with its dashes; None for that of the setting.
+        least: smallest number; None for no bound.
+        most: largest number; None for no bound.
+    """
+
+    name: str | None = None
+    least: float | None = None
+    most: float | None = None
+
+
 class Allowed(NamedTuple):
     """Values that a setting may have, with their description for messages."""
 

@@ -26,7 +26,7 @@ from evenreel.language.scene_dictionary import given
 from evenreel.matchers import build_matcher
 from evenreel.papers import STUDIES
 from evenreel.papers.engine.needs import load_study_inputs
-from evenreel.papers.engine.sources import ModelSources, OtherCorpus, TrainingSources, TransferSources
+from evenreel.papers.engine.sources import OtherCorpus, PictureSources, TrainingSources, TransferSources
 from evenreel.planted import write_clip
 from evenreel.types import Scores
 from tests.cli.test_library_commands import evenreel, here
@@ -252,7 +252,7 @@ def test_elements_are_found_by_towers_before_their_training(place: Place, tmp_pa
     config = tmp_path / "bima" / "config.json"
     config.write_text(config.read_text().replace('"before": null', f'"before": "{manifest.weights_hash}"'))
     named = {"bima": str(tmp_path / "bima"), "towers": "mean_pool"}
-    sources = ModelSources(features=place.features, matchers=named, seen=place.features)
+    sources = PictureSources(features=place.features, matchers=named, seen=place.features)
     bima, towers = load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, sources).models
     assert bima.part.videos.pretrained_mean is not None and towers.part.videos.pretrained_mean is None
     np.testing.assert_allclose(bima.part.videos.pretrained_mean, clip_means(bima.part.videos), atol=1e-6)

@@ -12,34 +12,36 @@ from evenreel.cli.study import study
 from evenreel.errors import UsageError
 from evenreel.papers import STUDIES
 
-COMMON = {
-    "--out", "--features", "--split", "--train-split", "--videos", "--device", "--resamples", "--confidence", "--seed",
-    "--seeds", "--json",
-}  # fmt: skip
-TRAINING = {"--recipe", "--set", "--start", "--seen"}
-MODELS = {"--matcher", "--seen"}
+COMMON = {"--out", "--split", "--resamples", "--confidence", "--seed", "--json"}
+FEATURES, LEARNED, SEEDS = {"--features"}, {"--train-split"}, {"--seeds"}
+TRAINING = FEATURES | LEARNED | SEEDS | {"--recipe", "--set", "--start", "--seen", "--device"}
+MODELS = FEATURES | {"--matcher", "--seen", "--device"}
 RANKINGS = MODELS | {"--scores"}
+STREAMS = MODELS | LEARNED | {"--recipe", "--set"}
 OWN: dict[str, set[str]] = {
-    "ghost/t1": set(),
+    "ghost/t1": FEATURES | LEARNED | {"--videos"},
+    "ghost/f2": FEATURES | LEARNED,
     "ghost/t2": RANKINGS,
+    "ghost/gallery": RANKINGS | SEEDS,
     "ghost/f3": TRAINING | {"--group", "--share"},
     "ghost/t4": MODELS | {"--stage", "--frames"},
     "ghost/t6": TRAINING | {"--group"},
     "ghost/t7": TRAINING | {"--group", "--stage", "--frames"},
+    "ghost/direction": MODELS | LEARNED,
     "length/t1": TRAINING,
     "length/t7": TRAINING | {"--base"},
     "length/t8": TRAINING | {"--class"},
     "length/samples": TRAINING | {"--tail-classes"},
-    "length/f1": RANKINGS | {"--class"},
-    "length/f2": set(),
-    "length/f5": RANKINGS | {"--query"},
+    "length/f1": RANKINGS | LEARNED | {"--class"},
+    "length/f2": LEARNED,
+    "length/f5": RANKINGS | LEARNED | {"--query"},
     "bima/t3": TRAINING | {"--other"},
-    "bima/maps": MODELS | {"--query", "--clip"},
+    "bima/maps": MODELS | {"--videos", "--query", "--clip"},
     "tcd/t1": TRAINING | {"--words"},
-    "tcd/f1": {"--words"},
-    "tcd/f4": MODELS | {"--words", "--query"},
-    "titan/t1": MODELS | {"--recipe", "--set"},
-    "titan/f5": MODELS | {"--recipe", "--set", "--query"},
+    "tcd/f1": FEATURES | {"--words"},
+    "tcd/f4": MODELS | {"--videos", "--words", "--query"},
+    "titan/t1": STREAMS | SEEDS,
+    "titan/f5": STREAMS | {"--query"},
     "rerank/depth": RANKINGS | {"--margin"},
 }
 
@@ -71,6 +73,10 @@ def help_of(name: str, option: str) -> str:
         ("ghost/f3", "--share", r"the most. \[default: 0, 0.2, 0.4, 0.6, 0.8]"),
         ("ghost/f3", "--group", r"'sora text'. \[default: the only ones]"),
         ("ghost/f3", "--recipe", "What to train, a YAML file or a recipe that comes along, on features."),
+        ("ghost/t1", "--features", "Folder of the corpus's features."),
+        ("ghost/t1", "--videos", r"begin. \[default: that of the corpus]"),
+        ("ghost/t2", "--matcher", r"(\[NAME=]CHECKPOINT, again for more). \[default: 'mean_pool']"),
+        ("bima/maps", "--videos", r"\[default: that of the videos that features were made of]"),
         ("length/t7", "--base", r"\[default: temporal, wti, x_clip]"),
         ("length/samples", "--tail-classes", r"\[default: those that are rare in training]"),
         ("length/f5", "--query", r"\[default: those that the study chooses]"),

@@ -21,7 +21,7 @@ from evenreel.features import FeatureSettings, compute_features, load_text_featu
 from evenreel.papers import find_study
 from evenreel.papers.engine import caption_bank
 from evenreel.papers.engine.needs import load_study_inputs
-from evenreel.papers.engine.sources import ModelSources
+from evenreel.papers.engine.sources import LearnedModelSources
 from evenreel.training.recipe.recipe import RecipeError
 from evenreel.types import Corpus, TextFeatures
 
@@ -96,7 +96,7 @@ def test_training_captions_are_read_as_they_are_drawn(
         return load_text_features(folder, corpus)
 
     monkeypatch.setattr(caption_bank, "load_text_features", counted)
-    sources = ModelSources(features=place.features, matchers={"mine": str(place.checkpoint)})
+    sources = LearnedModelSources(features=place.features, matchers={"mine": str(place.checkpoint)})
     bank = load_study_inputs(find_study("titan/t1").needs, place.corpus, sources).bank
     assert bank is not None and (bank.count, asked) == (train.captions.height, [])
     drawn = bank.drawn(0, 5)

@@ -22,6 +22,7 @@ from evenreel.papers.ghost.sweeps import ShareSettings
 from evenreel.papers.ghost.vectors import VectorSettings
 from evenreel.papers.rerank_depth import DepthSettings
 from evenreel.papers.titan.phrases import PhraseSettings
+from evenreel.papers.titan.rows import StreamSettings
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,6 +39,7 @@ class EverySetting(
     BaseSettings,
     MapSettings,
     PhraseSettings,
+    StreamSettings,
     DepthSettings,
 ):
     """How any study is made."""

@@ -17,6 +17,7 @@ import typer
 from typer.models import OptionInfo
 
 from evenreel.cli.options import SHARED
+from evenreel.settings_checks import OptionForm
 
 _PLAIN = (str, int, float, bool)
 _SECTION = re.compile(r"^(?:Attributes|Args):\n((?:(?: +.*)?\n)+)", re.MULTILINE)
@@ -105,7 +106,8 @@ def from_settings(
     """Declare an option for each parameter of a dataclass or function, as the default of a command's parameter.
 
     The option of `max_entities` is `--max-entities`; that of `duration_s`, `--duration`; of a field that is True by
-    default, `--no-...`. Its help is what the docstring says of the attribute or argument.
+    default, `--no-...`; an `OptionForm` in its annotation gives another name, and bounds. Its help is what the
+    docstring says of the attribute or argument.
 
     Args:
         source: a dataclass or a function, or `module:name` of one that is imported when the command is looked up.
@@ -177,11 +179,12 @@ def _as_help(text: str) -> str:
 
 def _declared(one: inspect.Parameter, hint: Any) -> tuple[Any, Any]:
     """Type and option of a parameter: those of an `Annotated` type, else what follows from the name and the type."""
-    if get_origin(hint) is Annotated:
-        kind, info = get_args(hint)[:2]
-        return kind, info
+    kind, form = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, OptionForm())
+    if not isinstance(form, OptionForm):
+        return kind, form
     name = one.name.removesuffix("_s").replace("_", "-")
-    return _readable(hint), typer.Option(f"--no-{name}" if one.default is True else f"--{name}")
+    usual = f"--no-{name}" if one.default is True else f"--{name}"
+    return _readable(kind), typer.Option(form.name or usual, min=form.least, max=form.most)
 
 
 def _readable(kind: Any) -> Any:
@@ -189,6 +192,8 @@ def _readable(kind: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
         return str
+    if origin is Mapping:
+        return list[str]
     if origin is tuple and inner[-1] is Ellipsis:
         return list[_readable(inner[0])]  # type: ignore[misc]
     if origin in (Union, UnionType):

@@ -16,9 +16,10 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.commands import TableGroup
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import command_of, from_settings
-from evenreel.cli.options import MOST, JsonOption
+from evenreel.cli.options import JsonOption
 from evenreel.errors import UsageError
 from evenreel.provenance import provenance_of
+from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.papers import Study, StudyInputs, StudySettings
@@ -30,15 +31,6 @@ REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
 NAME_ALL = (
     "Name a study, a corpus and a folder for the results: evenreel study ghost/t2 CORPUS --out DIR. "
     "`evenreel study --list` names every study and what it needs."
-)
-MATCHER_HELP = (
-    "A checkpoint that ranks the clips, or mean_pool, which needs no training; [NAME=]CHECKPOINT, may be given again. "
-    r"\[default: mean_pool]"
-)
-SCORES_HELP = "Scores of any other system on the split, [NAME=]FILE: npy, npz, parquet or a TREC run; again for more."
-OTHER_HELP = (
-    "A corpus that is searched and not learned from: NAME=CORPUS,FEATURES, and ,SPLIT where it is another than "
-    "--split; again for more."
 )
 SOURCE_OPTIONS = ("--matcher", "--scores", "--start", "--words")
 """Options that name what a study works on; the others say how it is made."""
@@ -78,7 +70,7 @@ class RecipeChoice:
     """
 
     recipe: str | None = None
-    changes: tuple[str, ...] = ()
+    changes: Annotated[tuple[str, ...], OptionForm("--set")] = ()
 
 
 @dataclass(frozen=True)
@@ -139,22 +131,7 @@ def _with_names(sources: StudySources) -> StudySources:
 
 DERIVED = ("graphs", "validation_split", "recipe", "runs", "adapt")
 """Fields that follow from a recipe, or are made of one."""
-DECLARED: Mapping[str, Any] = {
-    "matchers": Annotated[list[str] | None, typer.Option("--matcher", help=MATCHER_HELP)],
-    "scores": Annotated[list[str] | None, typer.Option("--scores", help=SCORES_HELP)],
-    "others": Annotated[list[str] | None, typer.Option("--other", help=OTHER_HELP)],
-    "audit": from_settings("evenreel.audits.settings:AuditSettings", leave_out=("band_bytes", "cluster")),
-    "seeds": Annotated[int, typer.Option("--seeds", min=1, max=1_000)],
-    "shares": Annotated[list[float] | None, typer.Option("--share", min=0, max=1)],
-    "frames": Annotated[int | None, typer.Option("--frames", min=1, max=MOST)],
-    "margin": Annotated[float, typer.Option("--margin", min=0, max=100)],
-    "action": Annotated[str | None, typer.Option("--class")],
-    "bases": Annotated[list[str] | None, typer.Option("--base")],
-    "queries": Annotated[list[str] | None, typer.Option("--query")],
-    "clips": Annotated[list[str] | None, typer.Option("--clip")],
-    "changes": Annotated[list[str] | None, typer.Option("--set")],
-}
-"""Options whose name, bounds or form do not follow from the field that they are made of."""
+AUDIT = from_settings("evenreel.audits.settings:AuditSettings", leave_out=("band_bytes", "cluster"))
 
 
 def _options(source: type[Any], *, none_of: bool = False) -> Any:
@@ -162,7 +139,7 @@ def _options(source: type[Any], *, none_of: bool = False) -> Any:
     names = [one.name for one in fields(source)]
     derived = () if issubclass(source, RecipeChoice) else DERIVED
     left_out = tuple(name for name in names if none_of or name in derived)
-    return from_settings(source, leave_out=left_out, **{name: DECLARED[name] for name in names if name in DECLARED})
+    return from_settings(source, leave_out=left_out, **({"audit": AUDIT} if "audit" in names else {}))
 
 
 @dataclass(frozen=True)
@@ -345,7 +322,7 @@ def _inputs(
     others = of("others").values()
     return {
         "corpus": [corpus, *(one.corpus for one in others)],
-        "features": [sources.features, *(one.features for one in others), of("seen") or None],
+        "features": [of("features") or None, *(one.features for one in others), of("seen") or None],
         "matcher": [*of("matchers").values(), of("start") or None],
         "scores": list(of("scores").values()),
         "recipe": [choice.recipe],

@@ -17,6 +17,7 @@ from .engine.inputs import (
 from .engine.material import Model as Model, CorpusPart as CorpusPart, part_of as part_of
 from .engine.on_screen import ClipText as ClipText, ScreenText as ScreenText, on_screen_of as on_screen_of
 from .engine.settings import (
+    SeededSettings as SeededSettings,
     StudySettings as StudySettings,
     TrainingSettings as TrainingSettings,
     study_recipe as study_recipe,

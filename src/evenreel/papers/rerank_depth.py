@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.figures import Line, Panel, sweep
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
+from evenreel.settings_checks import OptionForm
 from evenreel.similarity.states import Encoded, take_rows
 from evenreel.similarity.tiles import MatcherScores
 from evenreel.types import Corpus, ScoreBlocks
@@ -58,7 +59,7 @@ class DepthSettings(StudySettings):
         margin: points of R@1 that a shortlist may lose.
     """
 
-    margin: float = 1.0
+    margin: Annotated[float, OptionForm(least=0, most=100)] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from evenreel.errors import UsageError
 from evenreel.papers.bima.looks import HOTTEST, Attention, ElementLook, look
@@ -23,6 +23,7 @@ from evenreel.papers.engine.settings import QuerySettings
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.settings_checks import OptionForm
 from evenreel.types import ScoreBlocks
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class MapSettings(QuerySettings):
         clips: a clip that is shown instead of what is found first, by its id; again for more.
     """
 
-    clips: tuple[str, ...] = ()
+    clips: Annotated[tuple[str, ...], OptionForm("--clip")] = ()
 
 
 def maps(material: PictureInputs, settings: MapSettings, progress: Progress) -> Findings:

@@ -29,7 +29,15 @@ from evenreel.features.settings import Words
 from evenreel.matchers import Matcher
 from evenreel.papers.engine.material import CorpusPart, Looking, Model, part_of
 from evenreel.papers.engine.on_screen import on_screen_of
-from evenreel.papers.engine.sources import WORDS, ModelSources, OtherCorpus, StudySources, TextSources, TrainingSources
+from evenreel.papers.engine.sources import (
+    WORDS,
+    FeatureSources,
+    ModelSources,
+    OtherCorpus,
+    StudySources,
+    TextSources,
+    TrainingSources,
+)
 from evenreel.progress import Progress
 from evenreel.report.words import said_once
 from evenreel.types import Corpus, TextFeatures
@@ -47,7 +55,9 @@ class StudyCorpus:
     """
 
     def __init__(self, folder: Path, sources: StudySources) -> None:
-        self.folder, self.sources, self.whole = folder, sources, load_corpus(folder)
+        self.folder, self.split, self.whole = folder, sources.split, load_corpus(folder)
+        self._features = sources.features if isinstance(sources, FeatureSources) else None
+        self._device = sources.device if isinstance(sources, ModelSources) else "auto"
         self.test = select(self.whole, split=sources.split)
         self.set_aside: list[SetAside] = []
         self.notices: list[str] = []
@@ -70,24 +80,22 @@ class StudyCorpus:
         Raises:
             UsageError: none is named.
         """
-        if self.sources.features is None:
+        if self._features is None:
             raise UsageError(
                 "This study needs features of the corpus; name their folder with --features (`evenreel features` makes "
                 "it)."
             )
-        return self.sources.features
+        return self._features
 
-    def learned(self) -> Corpus | None:
-        """Return the training split of the corpus; None where there is none."""
-        name = self.sources.train_split
+    def learned(self, name: str) -> Corpus | None:
+        """Return the training split of the corpus, by its name; None where there is none."""
         return select(self.whole, split=name) if name in self.whole.clips["split"] else None
 
-    def facts(self, progress: Progress) -> ClipFacts:
+    def facts(self, videos: Path | None, progress: Progress) -> ClipFacts:
         """Read the headers of all video files; they are kept beside the corpus for the next time."""
-        videos = self.sources.videos or self.folder
-        return clip_facts(self.whole, FactSettings(videos, self.folder / FACTS), progress)
+        return clip_facts(self.whole, FactSettings(videos or self.folder, self.folder / FACTS), progress)
 
-    def looking(self) -> Looking:
+    def looking(self, videos: Path | None) -> Looking:
         """Open the encoder of the features, and the videos they were made of or that the user names."""
         manifest = read_manifest(self.features)
         if manifest.streams:
@@ -95,14 +103,14 @@ class StudyCorpus:
                 f"The features in {self.features} are of {manifest.title}, which others computed: there are "
                 "no towers to look at frames with. Compute features with `evenreel features --model`."
             )
-        videos = self.sources.videos or Path(manifest.videos)
-        return Looking(self.encoder, ClipPictures(self.test, videos, MediaLimits()).frames)
+        found = ClipPictures(self.test, videos or Path(manifest.videos), MediaLimits())
+        return Looking(self.encoder, found.frames)
 
     @cached_property
     def encoder(self) -> TowerEncoder:
         """Load the encoder of the features."""
         manifest = read_manifest(self.features)
-        encoder = load_encoder(manifest.encoder_id, device=self.sources.device, precision=manifest.precision)
+        encoder = load_encoder(manifest.encoder_id, device=self._device, precision=manifest.precision)
         if encoder.weights_hash != manifest.weights_hash:
             raise FeaturesError(
                 f"The features in {self.features} are of {manifest.title} with other weights than it has now; "
@@ -202,7 +210,7 @@ class StudyParts:
 
     def other(self, name: str, other: OtherCorpus) -> CorpusPart:
         """Read a split of another corpus, with features like those of the training split."""
-        corpus = select(load_corpus(other.corpus), split=other.split or self._opened.sources.split)
+        corpus = select(load_corpus(other.corpus), split=other.split or self._opened.split)
         if self.start is None:
             self._check_alike(name, other)
         return self.part(corpus, other.features)

@@ -30,17 +30,24 @@ from evenreel.papers.engine.inputs import (
 from evenreel.papers.engine.loading import StudyCorpus, StudyModels, StudyParts
 from evenreel.papers.engine.material import Model, groups_in
 from evenreel.papers.engine.sources import (
+    FileSources,
+    LearnedModelSources,
+    LearnedSources,
+    LengthRankingSources,
     ModelSources,
+    PairSources,
+    PictureSources,
     RankingSources,
     SelectingSources,
     StudySources,
-    TextModelSources,
+    TextPictureSources,
     TextSources,
     TextTrainingSources,
     TrainingSources,
     TransferSources,
 )
 from evenreel.progress import Progress
+from evenreel.types import Corpus
 
 Sources = TypeVar("Sources", bound=StudySources)
 Given = TypeVar("Given", bound=StudyInputs)
@@ -98,18 +105,18 @@ def load_study_inputs(
     return needs.read(opened, sources, progress)
 
 
-def _read_files(opened: StudyCorpus, sources: StudySources, progress: Progress) -> PairInputs:
+def _read_files(opened: StudyCorpus, sources: FileSources, progress: Progress) -> PairInputs:
     found = _read_pairs(opened, sources, progress) if sources.features else PairInputs(**opened.told)
-    return replace(found, facts=opened.facts(progress))
+    return replace(found, facts=opened.facts(sources.videos, progress))
 
 
-def _read_pairs(opened: StudyCorpus, sources: StudySources, progress: Progress) -> PairInputs:
+def _read_pairs(opened: StudyCorpus, sources: PairSources, progress: Progress) -> PairInputs:
     parts = StudyParts(opened)
     train, features = parts.split(sources.train_split), parts.part(opened.test)
     return PairInputs(**opened.told, train=train, features=features, rule=parts.rule)
 
 
-def _read_lengths(opened: StudyCorpus, sources: StudySources, progress: Progress) -> LengthInputs:
+def _read_lengths(opened: StudyCorpus, sources: LearnedSources, progress: Progress) -> LengthInputs:
     learned = select(opened.whole, split=sources.train_split)  # says which splits there are
     return LengthInputs(**opened.told, learned=learned)
 
@@ -139,9 +146,11 @@ def _with_scores(opened: StudyCorpus, sources: RankingSources, models: tuple[Mod
     return RankingInputs(**opened.told, models=models, scores=scores)
 
 
-def _read_length_rankings(opened: StudyCorpus, sources: RankingSources, progress: Progress) -> LengthRankingInputs:
-    found = _read_rankings(opened, sources, progress)
-    return LengthRankingInputs(**opened.told, models=found.models, scores=found.scores, learned=opened.learned())
+def _read_length_rankings(
+    opened: StudyCorpus, sources: LengthRankingSources, progress: Progress
+) -> LengthRankingInputs:
+    found, learned = _read_rankings(opened, sources, progress), opened.learned(sources.train_split)
+    return LengthRankingInputs(**opened.told, models=found.models, scores=found.scores, learned=learned)
 
 
 def _read_models(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> ModelInputs:
@@ -149,21 +158,21 @@ def _read_models(opened: StudyCorpus, sources: ModelSources, progress: Progress)
     return ModelInputs(**opened.told, models=models)
 
 
-def _read_directions(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> DirectionInputs:
+def _read_directions(opened: StudyCorpus, sources: LearnedModelSources, progress: Progress) -> DirectionInputs:
     train = StudyParts(opened).split(sources.train_split)
     models = StudyModels(opened, sources).load()
     return DirectionInputs(**opened.told, models=models, train=train)
 
 
-def _read_pictures(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> PictureInputs:
+def _read_pictures(opened: StudyCorpus, sources: PictureSources, progress: Progress) -> PictureInputs:
     models = StudyModels(opened, sources).load()
-    return PictureInputs(**opened.told, models=models, looking=opened.looking())
+    return PictureInputs(**opened.told, models=models, looking=opened.looking(sources.videos))
 
 
-def _read_text_pictures(opened: StudyCorpus, sources: TextModelSources, progress: Progress) -> TextPictureInputs:
+def _read_text_pictures(opened: StudyCorpus, sources: TextPictureSources, progress: Progress) -> TextPictureInputs:
     features = _read_text(opened, sources, progress).features
     models = StudyModels(opened, sources, says_words=True).load()
-    return TextPictureInputs(**opened.told, models=models, looking=opened.looking(), features=features)
+    return TextPictureInputs(**opened.told, models=models, looking=opened.looking(sources.videos), features=features)
 
 
 def _read_text(opened: StudyCorpus, sources: TextSources, progress: Progress) -> FeatureInputs:
@@ -173,15 +182,14 @@ def _read_text(opened: StudyCorpus, sources: TextSources, progress: Progress) ->
     return FeatureInputs(**opened.told, features=features)
 
 
-def _read_streams(opened: StudyCorpus, sources: ModelSources, progress: Progress) -> StreamInputs:
+def _read_streams(opened: StudyCorpus, sources: LearnedModelSources, progress: Progress) -> StreamInputs:
     models = StudyModels(opened, sources).load_adapting()
-    bank = _bank(opened, models)
+    bank = _bank(opened, opened.learned(sources.train_split), models)
     return StreamInputs(**opened.told, models=models, bank=bank)
 
 
-def _bank(opened: StudyCorpus, models: Sequence[Model]) -> CaptionBank | None:
+def _bank(opened: StudyCorpus, train: Corpus | None, models: Sequence[Model]) -> CaptionBank | None:
     """Captions of the training split, as the models take them; None where there are none with features."""
-    train = opened.learned()
     if train is None or read_manifest(opened.features).streams:
         return None
     graphs = any(model.matcher.limits.graphs for model in models)
@@ -230,18 +238,18 @@ def _trained_on(opened: StudyCorpus, sources: TrainingSources, parts: StudyParts
 
 
 _FEATURES, _TRAINING, _RANKINGS = "--features", "--features and a split to train on", "--features or --scores"
-FILES = Needs("the videos", StudySources, PairInputs, _read_files, features=False)
-PAIRS = Needs(_FEATURES, StudySources, PairInputs, _read_pairs)
-LENGTHS = Needs("a split to train on", StudySources, LengthInputs, _read_lengths, features=False)
+FILES = Needs("the videos", FileSources, PairInputs, _read_files, features=False)
+PAIRS = Needs(_FEATURES, PairSources, PairInputs, _read_pairs)
+LENGTHS = Needs("a split to train on", LearnedSources, LengthInputs, _read_lengths, features=False)
 RANKINGS = Needs(_RANKINGS, RankingSources, RankingInputs, _read_rankings, features=False)
-LENGTH_RANKINGS = Needs(_RANKINGS, RankingSources, LengthRankingInputs, _read_length_rankings, features=False)
+LENGTH_RANKINGS = Needs(_RANKINGS, LengthRankingSources, LengthRankingInputs, _read_length_rankings, features=False)
 STAGES = Needs(_FEATURES, RankingSources, RankingInputs, _read_stages)
 MODELS = Needs(_FEATURES, ModelSources, ModelInputs, _read_models)
-DIRECTIONS = Needs(_FEATURES, ModelSources, DirectionInputs, _read_directions)
-PICTURES = Needs(_FEATURES, ModelSources, PictureInputs, _read_pictures)
-STREAMS = Needs(_FEATURES, ModelSources, StreamInputs, _read_streams)
+DIRECTIONS = Needs(_FEATURES, LearnedModelSources, DirectionInputs, _read_directions)
+PICTURES = Needs(_FEATURES, PictureSources, PictureInputs, _read_pictures)
+STREAMS = Needs(_FEATURES, LearnedModelSources, StreamInputs, _read_streams)
 TEXT = Needs(_FEATURES, TextSources, FeatureInputs, _read_text)
-TEXT_PICTURES = Needs(_FEATURES, TextModelSources, TextPictureInputs, _read_text_pictures)
+TEXT_PICTURES = Needs(_FEATURES, TextPictureSources, TextPictureInputs, _read_text_pictures)
 FINE_TUNING = Needs(_TRAINING, TrainingSources, LearningInputs, _read_training)
 TRAINING = Needs(_TRAINING, SelectingSources, LearningInputs, _read_training)
 TEXT_TRAINING = Needs(_TRAINING, TextTrainingSources, LearningInputs, _read_training)

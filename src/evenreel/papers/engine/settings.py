@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 
 from evenreel.audits.settings import AuditSettings
 from evenreel.errors import UsageError
+from evenreel.settings_checks import OptionForm
 from evenreel.training.recipe.files import find_recipe, load_recipe
 from evenreel.training.recipe.recipe import Recipe
 
@@ -43,19 +45,32 @@ class StudySettings:
 
     Attributes:
         audit: samples and confidence of the intervals.
-        seeds: trainings, or draws, of each kind.
     """
 
     audit: AuditSettings = field(default_factory=AuditSettings)
-    seeds: int = 5
 
     def __post_init__(self) -> None:
+        """Check the settings; a class that inherits from several has the checks of them all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeededSettings(StudySettings):
+    """Settings of a study that trains or draws with several seeds.
+
+    Attributes:
+        seeds: trainings, or draws, of each kind.
+    """
+
+    seeds: Annotated[int, OptionForm(least=1, most=1_000)] = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.seeds < 1:
             raise UsageError(f"The number of seeds is {self.seeds}; it must be at least 1.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingSettings(StudySettings):
+class TrainingSettings(SeededSettings):
     """Settings of a study that trains.
 
     Attributes:
@@ -86,4 +101,4 @@ class QuerySettings(StudySettings):
         queries: a caption that is shown, by its id, again for more; empty for those that the study chooses.
     """
 
-    queries: tuple[str, ...] = ()
+    queries: Annotated[tuple[str, ...], OptionForm("--query")] = ()

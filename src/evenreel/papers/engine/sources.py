@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from evenreel.errors import UsageError
 from evenreel.features.settings import Words
+from evenreel.settings_checks import OptionForm
 
 WORDS: Mapping[Words, str] = {"ocr": "words read in the frames", "corpus": "words of the corpus"}
 """What on-screen text is."""
@@ -33,32 +35,69 @@ class StudySources:
     """Places on disk of what any study works on, beside the folder of the corpus.
 
     Attributes:
-        features: folder of the corpus's features, for studies that look at some.
         split: part of the corpus that is searched.
-        train_split: part of the corpus that is learned from.
-        videos: folder in which the paths of the clips begin, where that is not the corpus's.
-        device: where models run: auto, cpu, cuda, cuda:1, mps.
+    """
+
+    split: str = "test"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureSources(StudySources):
+    """Places of what a study of features works on.
+
+    Attributes:
+        features: folder of the corpus's features.
     """
 
     features: Path | None = None
-    split: str = "test"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedSources(StudySources):
+    """Places of what a study works on that looks at a training split.
+
+    Attributes:
+        train_split: part of the corpus that is learned from.
+    """
+
     train_split: str = "train"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSources(FeatureSources, LearnedSources):
+    """Places of what a study of clips and their mirrors works on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSources(PairSources):
+    """Places of what a study of video files works on.
+
+    Attributes:
+        videos: folder in which the paths of the clips begin; None for that of the corpus.
+    """
+
     videos: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSources(FeatureSources):
+    """Places of what a study of models works on.
+
+    Attributes:
+        matchers: checkpoints that rank the clips, or names of matchers that need no training, by the names they are
+            shown by ([NAME=]CHECKPOINT, again for more); empty for `mean_pool`.
+        seen: folder of features by the towers of checkpoints before their training, for those that require some.
+        device: where models run: auto, cpu, cuda, cuda:1, mps.
+    """
+
+    matchers: Annotated[Mapping[str, str], OptionForm("--matcher")] = field(default_factory=dict)
+    seen: Path | None = None
     device: str = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelSources(StudySources):
-    """Places of what a study of models works on.
-
-    Attributes:
-        matchers: checkpoints, or names of matchers that need no training, by the names they are shown by; empty for
-            `mean_pool`.
-        seen: folder of features by the towers of checkpoints before their training, for those that ask for some.
-    """
-
-    matchers: Mapping[str, str] = field(default_factory=dict)
-    seen: Path | None = None
+class LearnedModelSources(ModelSources, LearnedSources):
+    """Places of what a study of models works on that looks at a training split."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +105,31 @@ class RankingSources(ModelSources):
     """Places of what a study of rankings works on: models, and scores of other systems.
 
     Attributes:
-        scores: files of other systems' scores of the split that is searched, by the names they are shown by.
+        scores: scores of other systems on the split that is searched, as npy, npz, parquet or a TREC run, by the names
+            they are shown by ([NAME=]FILE, again for more).
     """
 
     scores: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextSources(StudySources):
+class LengthRankingSources(RankingSources, LearnedSources):
+    """Places of what a study of rankings works on that looks at lengths in a training split."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureSources(ModelSources):
+    """Places of what a study of models works on that shows frames of clips.
+
+    Attributes:
+        videos: folder in which the paths of the clips begin; None for that of the videos that features were made of.
+    """
+
+    videos: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSources(FeatureSources):
     """Places of what a study of on-screen words works on.
 
     Attributes:
@@ -88,22 +144,24 @@ class TextSources(StudySources):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextModelSources(TextSources, ModelSources):
-    """Places of what a study of models and on-screen words works on."""
+class TextPictureSources(TextSources, PictureSources):
+    """Places of what a study of models, frames of clips and on-screen words works on."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingSources(StudySources):
+class TrainingSources(FeatureSources, LearnedSources):
     """Places of what a study that trains works on.
 
     Attributes:
         start: a checkpoint that training begins with, whose matcher and adapter take the place of the recipe's.
-        seen: folder of features by the towers of that checkpoint before their training, where it asks for some.
+        seen: folder of features by the towers of that checkpoint before their training, where it requires some.
+        device: where models run: auto, cpu, cuda, cuda:1, mps.
         graphs: whether what is trained reads role graphs of captions.
     """
 
     start: str | None = None
     seen: Path | None = None
+    device: str = "auto"
     graphs: bool = False
 
 
@@ -128,7 +186,8 @@ class TransferSources(SelectingSources):
     """Places of what a study works on that searches other corpora than it learned from.
 
     Attributes:
-        others: their folders, by the names they are shown by.
+        others: corpora that are searched and not learned from, by the names they are shown by (NAME=CORPUS,FEATURES,
+            and ,SPLIT where it is another than --split; again for more).
     """
 
-    others: Mapping[str, OtherCorpus] = field(default_factory=dict)
+    others: Annotated[Mapping[str, OtherCorpus], OptionForm("--other")] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -32,6 +32,7 @@ from evenreel.papers.engine.words import paragraph
 from evenreel.papers.frame_length.variants import plain
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditTable
+from evenreel.settings_checks import OptionForm
 from evenreel.types import Corpus
 
 Pair = tuple[int, int]
@@ -85,7 +86,7 @@ class ClassSettings(StudySettings):
             captions the first system may miss the most for its length.
     """
 
-    action: str | None = None
+    action: Annotated[str | None, OptionForm("--class")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

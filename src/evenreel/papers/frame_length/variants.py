@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.variants import BASELINE, MemberOf, Variant, Variants, beside, with_room
+from evenreel.settings_checks import OptionForm
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import MatcherChoice, Members, Trim
 
@@ -82,7 +83,7 @@ class BaseSettings(TrainingSettings):
         bases: a matcher that is trained; again for more.
     """
 
-    bases: tuple[str, ...] = ("temporal", "wti", "x_clip")
+    bases: Annotated[tuple[str, ...], OptionForm("--base")] = ("temporal", "wti", "x_clip")
 
 
 def other_matchers(material: LearningInputs, settings: BaseSettings) -> Variants:

@@ -21,7 +21,7 @@ from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, furt
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
-from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.engine.settings import SeededSettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.figures import Line, Panel, share_sweep
@@ -54,7 +54,7 @@ class GalleryDraws:
     captions: NDArray[np.int64]
 
 
-def gallery_share(material: RankingInputs, settings: StudySettings, progress: Progress) -> Findings:
+def gallery_share(material: RankingInputs, settings: SeededSettings, progress: Progress) -> Findings:
     """Measure first places and R@1 in galleries with a growing share of generated clips."""
     groups, systems = list(groups_in(material.test)), material.systems()
     sweeps: dict[tuple[str, str], Sweep] = {}
@@ -79,7 +79,7 @@ def gallery_share(material: RankingInputs, settings: StudySettings, progress: Pr
     )
 
 
-def swept(paired: PairedScores, settings: StudySettings) -> Sweep:
+def swept(paired: PairedScores, settings: SeededSettings) -> Sweep:
     """Measure galleries of all shares, as means over seeds."""
     pairs = len(paired.real)
     replaced = np.stack([draw_replaced(pairs, share, seed) for share in SHARES for seed in range(settings.seeds)])

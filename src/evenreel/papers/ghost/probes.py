@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Annotated, cast
 
 from evenreel.corpus.counterparts import counterparts
 from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage, reordered, sees_order, single_frame
@@ -25,6 +25,7 @@ from evenreel.papers.ghost.changes import (
 from evenreel.papers.ghost.measures import MAIN, notices_of
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
+from evenreel.settings_checks import OptionForm
 from evenreel.types import ScoreBlocks, VideoFeatures
 
 SEEN_ROWS = 8
@@ -44,7 +45,7 @@ class FrameSettings(StudySettings):
     """
 
     stage: OrderStage = "sampled"
-    frames: int | None = None
+    frames: Annotated[int | None, OptionForm(least=1, most=1_000_000)] = None
 
 
 def frame_order(material: ModelInputs, settings: FrameSettings, progress: Progress) -> Findings:

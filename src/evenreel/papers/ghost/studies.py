@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evenreel.papers.engine.needs import DIRECTIONS, FILES, FINE_TUNING, MODELS, PAIRS, RANKINGS
-from evenreel.papers.engine.settings import GroupSettings, StudySettings
+from evenreel.papers.engine.settings import GroupSettings, SeededSettings, StudySettings
 from evenreel.papers.engine.study import Study
 from evenreel.papers.ghost.debiasing import debiased_training
 from evenreel.papers.ghost.direction import removed_direction
@@ -23,7 +23,7 @@ GHOST: tuple[Study[Any, Any], ...] = (
     Study("ghost/t2", from_text, RANKINGS, StudySettings, mirrors=True),
     Study("ghost/t3", from_pictures, RANKINGS, StudySettings, mirrors=True),
     Study("ghost/f3", training_share, FINE_TUNING, ShareSettings, mirrors=True),
-    Study("ghost/gallery", gallery_share, RANKINGS, StudySettings, mirrors=True),
+    Study("ghost/gallery", gallery_share, RANKINGS, SeededSettings, mirrors=True),
     Study("ghost/t4", frame_order, MODELS, FrameSettings, mirrors=True),
     Study("ghost/t5", one_frame, MODELS, StudySettings, mirrors=True),
     Study("ghost/t6", debiased_training, FINE_TUNING, GroupSettings, mirrors=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.errors import UsageError
@@ -18,6 +18,7 @@ from evenreel.papers.ghost.measures import MAIN, Figures, group_tables, notices_
 from evenreel.progress import Progress
 from evenreel.report.result.figures import Line, Panel, share_sweep
 from evenreel.report.result.record import AuditFigure
+from evenreel.settings_checks import OptionForm
 from evenreel.training.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ShareSettings(GroupSettings):
         shares: share of generated clips in training; give two or more, from the least to the most.
     """
 
-    shares: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8)
+    shares: Annotated[tuple[float, ...], OptionForm("--share", 0, 1)] = (0.0, 0.2, 0.4, 0.6, 0.8)
 
     def __post_init__(self) -> None:
         super().__post_init__()

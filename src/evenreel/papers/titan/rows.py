@@ -10,7 +10,7 @@ from evenreel.adaptation.settings import UNSAFE, AdaptSettings, Learns, SafetySe
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.titan.matching import Match
 from evenreel.errors import UsageError
-from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.engine.settings import SeededSettings, StudySettings
 
 SOURCE, NAIVE, TITAN = "source only", "naive pseudo-labels", "TITAN"
 SAFE, FIRST = "{} with safety", "{}, predicted first"
@@ -35,10 +35,15 @@ class AdaptationSettings(StudySettings):
     """Settings of a study whose models learn from a stream.
 
     Attributes:
-        adapt: settings of test-time training, whose seed the seeds go out from.
+        adapt: settings of test-time training.
     """
 
     adapt: AdaptSettings = field(default_factory=AdaptSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamSettings(AdaptationSettings, SeededSettings):
+    """Settings of a table of models that learn from a stream; the seeds go out from that of `adapt`."""
 
 
 class Norm(NamedTuple):

@@ -13,7 +13,7 @@ from evenreel.papers.titan.rows import (
     NEITHER,
     NO_WORDS,
     SOURCE,
-    AdaptationSettings,
+    StreamSettings,
     offline,
     online,
     parts,
@@ -27,7 +27,7 @@ ROWS_1 = "Rows of tables 1 and 3"
 
 def _streams(name: str, comparison: StreamComparison, recipe: str = ONLINE) -> Study[Any, Any]:
     """A table of ways to answer a stream."""
-    return Study(name, partial(compared_streams, comparison), STREAMS, AdaptationSettings, recipe=recipe)
+    return Study(name, partial(compared_streams, comparison), STREAMS, StreamSettings, recipe=recipe)
 
 
 TITAN: tuple[Study[Any, Any], ...] = (

@@ -27,7 +27,7 @@ from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.runs import each_seed
 from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.words import paragraph, paragraphs
-from evenreel.papers.titan.rows import SOURCE, AdaptationSettings, Row, Rows, RowsOf, name_of_whole
+from evenreel.papers.titan.rows import SOURCE, Row, Rows, RowsOf, StreamSettings, name_of_whole
 from evenreel.papers.titan.streams import METRICS, Diagnosis, StreamOutcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
 from evenreel.progress import Progress, part_of
@@ -112,7 +112,7 @@ class ComparedStreams:
 
 
 def compared_streams(
-    comparison: StreamComparison, material: StreamInputs, settings: AdaptationSettings, progress: Progress
+    comparison: StreamComparison, material: StreamInputs, settings: StreamSettings, progress: Progress
 ) -> Findings:
     """Make a table of streams: answer the test split in the way of each row, with each model and seed.
 
@@ -153,7 +153,7 @@ def compared_streams(
     )
 
 
-def settings_told(settings: AdaptationSettings) -> str:
+def settings_told(settings: StreamSettings) -> str:
     """Say how models learn, which all rows have in common."""
     own = settings.adapt
     step = f"{own.steps} step{'s' if own.steps > 1 else ''} a batch"
@@ -170,7 +170,7 @@ def settings_told(settings: AdaptationSettings) -> str:
 
 
 def _compared(
-    target: Target, rows: Rows, against: str, settings: AdaptationSettings, progress: Progress
+    target: Target, rows: Rows, against: str, settings: StreamSettings, progress: Progress
 ) -> ComparedStreams:
     reasons: dict[str, list[str]] = {}
     able: Rows = {}
@@ -237,7 +237,7 @@ def _changes(
     return AuditTable("What each changes", CHANGED, rows, "Intervals over captions.")
 
 
-def _over_seeds(found: Sequence[ComparedStreams], settings: AdaptationSettings) -> AuditTable:
+def _over_seeds(found: Sequence[ComparedStreams], settings: StreamSettings) -> AuditTable:
     rows = _change_rows((one, one.seed_changes()) for one in found)
     note = f"Student's t over {settings.seeds} seeds, so of the order of the queries and not of which they are."
     return AuditTable("What each changes, seed by seed", CHANGED, rows, note)
@@ -280,7 +280,7 @@ def _left_out(found: Sequence[ComparedStreams]) -> Iterator[str]:
             yield f"{one.target.name}, left out: {', '.join(rows)}. {reason}"
 
 
-def _one_seed(settings: AdaptationSettings) -> tuple[str, ...]:
+def _one_seed(settings: StreamSettings) -> tuple[str, ...]:
     if settings.seeds > 1:
         return ()
     return ("One seed: intervals do not count the order of the queries; give --seeds 3 or more.",)
@@ -290,7 +290,7 @@ def _figures(
     comparison: StreamComparison,
     found: Sequence[ComparedStreams],
     changes: Mapping[str, Mapping[str, Mapping[str, Interval]]],
-    settings: AdaptationSettings,
+    settings: StreamSettings,
 ) -> Iterator[AuditFigure]:
     for one in found:
         name = one.target.name
