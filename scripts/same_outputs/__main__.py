@@ -205,9 +205,10 @@ def untyped(commands: dict[str, Any], lines: list[Line]) -> tuple[list[str], lis
         if "--json" not in about["options"]:
             continue
         words = name.split()
-        typed = [line.words[0] for line in lines if line.words[0][: len(words)] == words and not line.refused]
-        if not typed:
+        named = [line for line in lines if line.words[0][: len(words)] == words]
+        if not named:
             missing.append(name)
+        typed = [line.words[0] for line in named if not line.refused]
         rest = [one for one in about["options"] if one.startswith("-") and not any(one in each for each in typed)]
         options += [f"{name} {one}" for one in rest]
     return missing, options

@@ -93,8 +93,7 @@ def _told(one: str, two: str) -> str:
 def _text(one: Path, two: Path) -> list[str]:
     texts = []
     for path in (one, two):
-        root = next(parent for parent in path.parents if parent.name == "work")
-        texts.append(path.read_text(encoding="utf-8").replace(str(root), "<folder>"))
+        texts.append(path.read_text(encoding="utf-8").replace(_work(path), "<folder>"))
     return differing_text(*texts)
 
 
@@ -174,7 +173,13 @@ def _parquet(path: Path) -> dict[str, Any]:
     import polars as pl
 
     table = pl.read_parquet(path)
-    return {name: np.asarray(table[name].to_list(), dtype=object).astype(str) for name in table.columns}
+    columns = {name: np.asarray(table[name].to_list(), dtype=object).astype(str) for name in table.columns}
+    return {name: np.char.replace(values, _work(path), "<folder>") for name, values in columns.items()}
+
+
+def _work(path: Path) -> str:
+    """The folder that a checkout's commands run in, which a file of theirs may name."""
+    return str(next(parent for parent in path.parents if parent.name == "work"))
 
 
 def _sqlite(one: Path, two: Path) -> list[str]:
@@ -186,7 +191,7 @@ def _sqlite(one: Path, two: Path) -> list[str]:
 
 
 def _rows(path: Path) -> dict[str, list[str]]:
-    root = str(next(parent for parent in path.parents if parent.name == "work"))
+    root = _work(path)
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as base:
         names = [name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         found = {}
