@@ -47,11 +47,15 @@ CORPUS = {"evenreel.corpus"}
 PRODUCT = {"evenreel.library", "evenreel.server", "fastapi", "uvicorn"}
 MEASURING = {"evenreel.evaluation", "evenreel.report"}
 STUDIES = {"evenreel.papers", "evenreel.corpus.formats", "evenreel.planted"}
+NAMES_OF_STUDIES = MODELS | TABLES | READERS | WORDS | CORPUS | PRODUCT | {"evenreel.training", "evenreel.adaptation"}
 LEAN = MODELS | TABLES | READERS | WORDS | RESEARCH | CORPUS | MEASURING | STUDIES
 
 NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
     "help": (["--help"], 0, LEAN | PRODUCT | {"numpy", "pydantic", "yaml", "sqlite3", "evenreel.matchers"}),
     "help of search": (["search", "--help"], 0, LEAN | PRODUCT | {"numpy"}),
+    "help of study": (["study", "--help"], 0, NAMES_OF_STUDIES),
+    "help of one study": (["study", "titan/t1", "--help"], 0, NAMES_OF_STUDIES),
+    "list of studies": (["study", "--list"], 0, NAMES_OF_STUDIES),
     "info": (["info", "-l", "library"], 0, LEAN),
     "search without vision": (["search", "tram", "--no-vision", "-l", "library"], 0, LEAN),
     "search": (["search", "a tram", "-l", "library"], 0, LEAN - {"torch", "tokenizers"} | {"sympy"}),

@@ -25,7 +25,7 @@ from evenreel.features.scene_elements import clip_means, embed, save_embedded
 from evenreel.language.scene_dictionary import given
 from evenreel.matchers import build_matcher
 from evenreel.papers import STUDIES
-from evenreel.papers.engine.needs import load_study_inputs
+from evenreel.papers.engine.reading import load_study_inputs
 from evenreel.papers.engine.sources import OtherCorpus, PictureSources, TrainingSources, TransferSources
 from evenreel.planted import write_clip
 from evenreel.types import Scores

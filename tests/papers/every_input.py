@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 from evenreel.papers import (
     DirectionInputs,
@@ -14,15 +13,11 @@ from evenreel.papers import (
     TextPictureInputs,
     TransferInputs,
 )
-from evenreel.papers.bima.maps import MapSettings
-from evenreel.papers.frame_length.classes import ClassTrainingSettings
-from evenreel.papers.frame_length.samples import SampleSettings
-from evenreel.papers.frame_length.variants import BaseSettings
-from evenreel.papers.ghost.sweeps import ShareSettings
-from evenreel.papers.ghost.vectors import VectorSettings
-from evenreel.papers.rerank_depth import DepthSettings
-from evenreel.papers.titan.phrases import PhraseSettings
-from evenreel.papers.titan.rows import StreamSettings
+from evenreel.papers.bima.settings import MapSettings
+from evenreel.papers.engine.settings import DepthSettings
+from evenreel.papers.frame_length.settings import BaseSettings, ClassTrainingSettings, SampleSettings
+from evenreel.papers.ghost.settings import ShareSettings, VectorSettings
+from evenreel.papers.titan.settings import PhraseSettings, StreamSettings
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -45,6 +40,6 @@ class EverySetting(
     """How any study is made."""
 
 
-def options_of(study: Study[Any, Any]) -> set[str]:
+def options_of(study: Study) -> set[str]:
     """The names of a study's settings."""
     return {one.name for one in fields(study.settings)}

@@ -146,7 +146,7 @@ def _options(source: type[Any], *, none_of: bool = False) -> Any:
 class _One:
     """A study as a command, for `evenreel.cli.commands.TableGroup`."""
 
-    study: Study[Any, Any]
+    study: Study
     panel: None = None
 
     def help(self) -> str:
@@ -238,7 +238,7 @@ class _Call:
     """A study, what it is made on, and where its results go."""
 
     name: str
-    study: Study[Any, Any]
+    study: Study
     corpus: Path
     out: Path
 
@@ -248,7 +248,7 @@ def _make(call: _Call, sources: StudySources, settings: StudySettings, choice: R
     from evenreel.cli.progress import share_bar
     from evenreel.files import write_durably
     from evenreel.papers import run_study
-    from evenreel.papers.engine.needs import load_study_inputs
+    from evenreel.papers.engine.reading import load_study_inputs
     from evenreel.report import write_page
     from evenreel.report.result.page import audit_page
 
@@ -275,7 +275,7 @@ def _with_recipe(
     from evenreel.adaptation.settings_files import load_settings
     from evenreel.papers import TrainingSettings, study_recipe
     from evenreel.papers.engine.sources import SelectingSources, TrainingSources
-    from evenreel.papers.titan.rows import AdaptationSettings
+    from evenreel.papers.titan.settings import AdaptationSettings
 
     if isinstance(settings, AdaptationSettings):
         return sources, replace(settings, adapt=load_settings(choice.recipe or call.study.recipe, choice.changes))

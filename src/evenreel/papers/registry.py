@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evenreel.errors import UsageError
 from evenreel.papers.bima.studies import BIMA
-from evenreel.papers.engine.fine_tuning import begun
-from evenreel.papers.engine.inputs import LearningInputs, StudyInputs
-from evenreel.papers.engine.settings import StudySettings, TrainingSettings
+from evenreel.papers.engine.needs import STAGES
+from evenreel.papers.engine.settings import DepthSettings, StudySettings, TrainingSettings
 from evenreel.papers.engine.study import Study
 from evenreel.papers.frame_length.studies import LENGTH
 from evenreel.papers.ghost.studies import GHOST
-from evenreel.papers.rerank_depth import RERANK
 from evenreel.papers.tcd.studies import TCD
 from evenreel.papers.titan.studies import TITAN
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditResult
 
+if TYPE_CHECKING:
+    from evenreel.papers.engine.inputs import StudyInputs
+    from evenreel.report.result.record import AuditResult
+
+RERANK = Study("rerank/depth", "rerank_depth:rerank_depth", STAGES, DepthSettings)
 STUDIES = {one.name: one for one in (*GHOST, *LENGTH, *BIMA, *TCD, *TITAN, RERANK)}
 
 
@@ -37,6 +39,10 @@ def run_study(
         UsageError: there is no such study, or the material lacks what it needs.
         CorpusError: the test split has no generated clips that mirror real ones, or not those of the study.
     """
+    from evenreel.papers.engine.fine_tuning import begun
+    from evenreel.papers.engine.inputs import LearningInputs
+    from evenreel.report.result.record import AuditResult
+
     study = find_study(name)
     if not isinstance(material, study.needs.inputs) or not isinstance(settings, study.settings):
         raise UsageError(
@@ -59,7 +65,7 @@ def run_study(
     )
 
 
-def find_study(name: str) -> Study[Any, Any]:
+def find_study(name: str) -> Study:
     """Return a study by its name.
 
     Raises:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,14 +29,11 @@ from evenreel.matchers.shortlists import coarse_scorer, score_shortlists
 from evenreel.papers.engine.findings import Findings, few_clips, interval_cells, shown
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import Model
-from evenreel.papers.engine.needs import STAGES
-from evenreel.papers.engine.settings import StudySettings
-from evenreel.papers.engine.study import Study
+from evenreel.papers.engine.settings import DepthSettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.figures import Line, Panel, sweep
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
-from evenreel.settings_checks import OptionForm
 from evenreel.similarity.states import Encoded, take_rows
 from evenreel.similarity.tiles import MatcherScores
 from evenreel.types import Corpus, ScoreBlocks
@@ -49,22 +46,6 @@ METRICS = parse_metrics(["R@1", "R@5", "R@10"])
 OWN, ZERO_SHOT = "its own cheap score", "mean_pool"
 TIMED = 20
 """Captions whose shortlists are scored to see how long one takes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DepthSettings(StudySettings):
-    """Settings of the study of how long a shortlist has to be.
-
-    Attributes:
-        margin: points of R@1 that a shortlist may lose.
-    """
-
-    margin: Annotated[float, OptionForm(least=0, most=100)] = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.margin > 0:
-            raise UsageError(f"The margin is {self.margin} points; it must be above 0.")
 
 
 class Stage(NamedTuple):
@@ -304,6 +285,3 @@ def _drawn(found: Mapping[Stage, Depths]) -> go.Figure:
     figure = sweep(parts, "clips re-ranked for a caption")
     figure.update_xaxes(type="log")
     return figure
-
-
-RERANK = Study("rerank/depth", rerank_depth, STAGES, DepthSettings)

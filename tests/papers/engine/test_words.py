@@ -6,6 +6,7 @@ import ast
 import re
 from importlib.resources import files
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -49,6 +50,13 @@ def test_notes_of_tables_are_there() -> None:
         (comparison, *_) = getattr(study.function, "args", (None,))
         page = study.name.partition("/")[0]
         assert all(paragraph(page, heading) for heading in getattr(comparison, "notes", ()))
+
+
+def test_every_study_names_a_function_and_a_reader_of_its_inputs() -> None:
+    for study in STUDIES.values():
+        assert callable(study.function)
+        returned = get_type_hints(study.needs.read)["return"]
+        assert issubclass(returned, study.needs.inputs), study.name
 
 
 def test_what_is_not_there_is_an_error() -> None:

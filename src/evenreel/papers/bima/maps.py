@@ -11,19 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evenreel.errors import UsageError
 from evenreel.papers.bima.looks import HOTTEST, Attention, ElementLook, look
+from evenreel.papers.bima.settings import MapSettings
 from evenreel.papers.engine.answers import alike, answer, asked, chosen, notices_of_shown, shares_first
 from evenreel.papers.engine.findings import Findings
 from evenreel.papers.engine.inputs import PictureInputs
 from evenreel.papers.engine.material import Model
-from evenreel.papers.engine.settings import QuerySettings
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
-from evenreel.settings_checks import OptionForm
 from evenreel.types import ScoreBlocks
 
 if TYPE_CHECKING:
@@ -61,17 +60,6 @@ class Seen:
     right: bool
     rank: int
     look: ElementLook
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapSettings(QuerySettings):
-    """What is shown under heat.
-
-    Attributes:
-        clips: a clip that is shown instead of what is found first, by its id; again for more.
-    """
-
-    clips: Annotated[tuple[str, ...], OptionForm("--clip")] = ()
 
 
 def maps(material: PictureInputs, settings: MapSettings, progress: Progress) -> Findings:

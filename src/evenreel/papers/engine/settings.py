@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from evenreel.audits.settings import AuditSettings
 from evenreel.errors import UsageError
 from evenreel.settings_checks import OptionForm
-from evenreel.training.recipe.files import find_recipe, load_recipe
-from evenreel.training.recipe.recipe import Recipe
+
+if TYPE_CHECKING:
+    from evenreel.training.recipe.recipe import Recipe
 
 
 def study_recipe(
@@ -29,6 +30,8 @@ def study_recipe(
         RecipeError: it cannot be read or followed.
         UsageError: it trains towers.
     """
+    from evenreel.training.recipe.files import find_recipe, load_recipe
+
     path = Path(str(files("evenreel.papers"))) / default if name is None else find_recipe(name)
     recipe = load_recipe(path, changes)
     if recipe.backbone is not None:
@@ -102,3 +105,19 @@ class QuerySettings(StudySettings):
     """
 
     queries: Annotated[tuple[str, ...], OptionForm("--query")] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthSettings(StudySettings):
+    """Settings of the study of how long a shortlist has to be.
+
+    Attributes:
+        margin: points of R@1 that a shortlist may lose.
+    """
+
+    margin: Annotated[float, OptionForm(least=0, most=100)] = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.margin > 0:
+            raise UsageError(f"The margin is {self.margin} points; it must be above 0.")

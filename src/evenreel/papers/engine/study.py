@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, cast
 
-from evenreel.papers.engine.findings import Findings
-from evenreel.papers.engine.inputs import StudyInputs
 from evenreel.papers.engine.needs import Needs
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.words import study_words
-from evenreel.progress import Progress
 
-Given = TypeVar("Given", bound=StudyInputs)
-Settings = TypeVar("Settings", bound=StudySettings)
+if TYPE_CHECKING:
+    from evenreel.papers.engine.findings import Findings
+    from evenreel.progress import Progress
 
 
 @dataclass(frozen=True)
-class Study(Generic[Given, Settings]):
+class Study:
     """One table or figure of a paper; what it is called stands in `papers/words`.
 
     Attributes:
         name: name of the study, such as `ghost/t1`.
-        function: function that makes it.
+        place: `module:name` of the function that makes it, below `evenreel.papers`.
         needs: what it works on.
         settings: class of its options beside those of what it works on; their fields are options of the command line.
         mirrors: whether it is about generated clips that mirror real ones.
@@ -32,11 +31,16 @@ class Study(Generic[Given, Settings]):
     """
 
     name: str
-    function: Callable[[Given, Settings, Progress], Findings]
-    needs: Needs[Any, Given]
-    settings: type[Settings]
+    place: str
+    needs: Needs
+    settings: type[StudySettings]
     mirrors: bool = False
     recipe: str = "ghost/adapter.yaml"
+
+    @property
+    def function(self) -> Callable[[Any, Any, Progress], Findings]:
+        """Import the function that makes the study of inputs, settings and a progress."""
+        return cast("Callable[[Any, Any, Progress], Findings]", resolve_name(f"evenreel.papers.{self.place}"))
 
     @property
     def title(self) -> str:

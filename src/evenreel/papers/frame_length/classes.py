@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -24,15 +24,14 @@ from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import SeededRuns
-from evenreel.papers.engine.settings import StudySettings, TrainingSettings
 from evenreel.papers.engine.training_tables import measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variant, Variants
 from evenreel.papers.engine.words import paragraph
+from evenreel.papers.frame_length.settings import ClassTrainingSettings
 from evenreel.papers.frame_length.variants import plain
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditTable
-from evenreel.settings_checks import OptionForm
 from evenreel.types import Corpus
 
 Pair = tuple[int, int]
@@ -75,23 +74,6 @@ class OneClass:
     def towards(self) -> End:
         """Return which training clips have to go for training to be as long as test."""
         return "shortest" if self.test_mean >= self.train_mean else "longest"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassSettings(StudySettings):
-    """Settings of a study that looks at one class.
-
-    Attributes:
-        action: the class, VERB,NOUN or what captions call it; None for the one most longer in test, or of whose
-            captions the first system may miss the most for its length.
-    """
-
-    action: Annotated[str | None, OptionForm("--class")] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassTrainingSettings(ClassSettings, TrainingSettings):
-    """Settings of a study that leaves out training clips of one class."""
 
 
 def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progress: Progress) -> Findings:

@@ -36,7 +36,8 @@ from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LengthInputs, LengthRankingInputs
 from evenreel.papers.engine.settings import QuerySettings, StudySettings
 from evenreel.papers.engine.words import paragraph, paragraphs
-from evenreel.papers.frame_length.classes import ClassSettings, picked_class
+from evenreel.papers.frame_length.classes import picked_class
+from evenreel.papers.frame_length.settings import ClassSettings
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
 from evenreel.types import Corpus, ScoreBlocks, Scores

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +14,11 @@ from evenreel.audits.length.tail import TailClasses, read_tail_classes
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.training_tables import measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.variants import BASELINE, Variant
 from evenreel.papers.engine.words import paragraph
+from evenreel.papers.frame_length.settings import SampleSettings
 from evenreel.papers.frame_length.variants import RMV_ALL, RMV_RAND, plain, trimmed
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditTable
@@ -56,18 +55,6 @@ class Moved(NamedTuple):
     def share(self) -> float:
         """Return the share of captions ranked better less that of captions ranked worse, in percent."""
         return 100 * (self.better - self.worse) / self.drawn
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampleSettings(TrainingSettings):
-    """Settings of a study that leaves rare classes out.
-
-    Attributes:
-        tail_classes: a csv of verbs or nouns with few training clips; again for both kinds; empty for those that are
-            rare in training.
-    """
-
-    tail_classes: tuple[Path, ...] = ()
 
 
 def samples(material: LearningInputs, settings: SampleSettings, progress: Progress) -> Findings:

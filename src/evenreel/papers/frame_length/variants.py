@@ -7,15 +7,15 @@ adjustment are done in the rows that do them; the baseline has neither.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Literal
+from dataclasses import fields, replace
+from typing import Literal
 
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.variants import BASELINE, MemberOf, Variant, Variants, beside, with_room
-from evenreel.settings_checks import OptionForm
+from evenreel.papers.frame_length.settings import BaseSettings
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import MatcherChoice, Members, Trim
 
@@ -73,17 +73,6 @@ def without_streams(material: LearningInputs, settings: TrainingSettings) -> Var
         for one in streams
     }
     return beside(plain(recipe), rows)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BaseSettings(TrainingSettings):
-    """Settings of a study that trains several base models.
-
-    Attributes:
-        bases: a matcher that is trained; again for more.
-    """
-
-    bases: Annotated[tuple[str, ...], OptionForm("--base")] = ("temporal", "wti", "x_clip")
 
 
 def other_matchers(material: LearningInputs, settings: BaseSettings) -> Variants:

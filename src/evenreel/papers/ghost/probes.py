@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, cast
+from typing import cast
 
 from evenreel.corpus.counterparts import counterparts
-from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage, reordered, sees_order, single_frame
+from evenreel.edits.frame_order import FrameOrder, OneFrame, reordered, sees_order, single_frame
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import ModelInputs
 from evenreel.papers.engine.material import Model, groups_in
@@ -23,9 +22,9 @@ from evenreel.papers.ghost.changes import (
     variant_tables,
 )
 from evenreel.papers.ghost.measures import MAIN, notices_of
+from evenreel.papers.ghost.settings import FrameSettings
 from evenreel.progress import Progress
 from evenreel.report.result.record import AuditFigure
-from evenreel.settings_checks import OptionForm
 from evenreel.types import ScoreBlocks, VideoFeatures
 
 SEEN_ROWS = 8
@@ -33,19 +32,6 @@ SEEN_ROWS = 8
 
 View = Callable[[VideoFeatures, Collection[str]], VideoFeatures]
 """Videos and the ids of the generated ones -> videos as they are shown to a model."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FrameSettings(StudySettings):
-    """Settings of a study that moves frames.
-
-    Attributes:
-        stage: move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video).
-        frames: frames taken of each clip where order counts; None for all.
-    """
-
-    stage: OrderStage = "sampled"
-    frames: Annotated[int | None, OptionForm(least=1, most=1_000_000)] = None
 
 
 def frame_order(material: ModelInputs, settings: FrameSettings, progress: Progress) -> Findings:

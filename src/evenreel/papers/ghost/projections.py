@@ -16,13 +16,13 @@ from evenreel.papers.engine.findings import Findings, few_pairs
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.projection import draw_points, project, separation
 from evenreel.papers.engine.words import paragraphs
+from evenreel.papers.ghost.settings import VectorSettings
 from evenreel.papers.ghost.vectors import (
     CONTROL,
     DEBIASED,
     ORIGINAL,
     SIDES,
     Paired,
-    VectorSettings,
     encoded,
     moves,
     paired_clips,

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from evenreel.audits.statistics.deltas import MIX_R
-from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.settings import GroupSettings
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means
 from evenreel.papers.ghost.measures import MAIN, Figures, group_tables, notices_of, preference_table, seeded
+from evenreel.papers.ghost.settings import ShareSettings
 from evenreel.progress import Progress
 from evenreel.report.result.figures import Line, Panel, share_sweep
 from evenreel.report.result.record import AuditFigure
-from evenreel.settings_checks import OptionForm
 from evenreel.training.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -35,22 +33,6 @@ PANELS = {
     "normalized": ("Normalized Δ", DELTAS, "Normalized Δ, %"),
 }
 """The six panels of the figure: title, metrics and unit, by row."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShareSettings(GroupSettings):
-    """Settings of a study that replaces a share of the training clips by their mirrors.
-
-    Attributes:
-        shares: share of generated clips in training; give two or more, from the least to the most.
-    """
-
-    shares: Annotated[tuple[float, ...], OptionForm("--share", 0, 1)] = (0.0, 0.2, 0.4, 0.6, 0.8)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.shares) < 2 or list(self.shares) != sorted(set(self.shares)):
-            raise UsageError(f"The shares are {self.shares}; give two or more, the smaller one first.")
 
 
 def training_share(material: LearningInputs, settings: ShareSettings, progress: Progress) -> Findings:

@@ -45,7 +45,6 @@ from evenreel.papers.engine.findings import (
 from evenreel.papers.engine.fine_tuning import before_training, each_trained
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, one_group
-from evenreel.papers.engine.settings import GroupSettings
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.ghost.changes import AS_IT_IS
 from evenreel.papers.ghost.comparing import kind_means
@@ -58,7 +57,7 @@ from evenreel.papers.ghost.measures import (
     paper_table,
     seeded,
 )
-from evenreel.papers.ghost.probes import FrameSettings
+from evenreel.papers.ghost.settings import VectorSettings
 from evenreel.progress import Progress
 from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import AuditFigure, AuditTable, Row
@@ -104,11 +103,6 @@ class Paired:
     def of(self, source: Source) -> tuple[str, ...]:
         """Return the clip ids of one side, `real` or `generated`."""
         return self.real if source == "real" else self.generated
-
-
-@dataclass(frozen=True, kw_only=True)
-class VectorSettings(GroupSettings, FrameSettings):
-    """Settings of a study that compares vectors of trained models, and the order in which these see frames."""
 
 
 def p_vector(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:

@@ -29,9 +29,9 @@ from evenreel.papers.engine.answers import CAPTIONS
 from evenreel.papers.engine.findings import Findings, beside, effect_of, few_clips
 from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.material import texts_of
-from evenreel.papers.engine.settings import QuerySettings
 from evenreel.papers.engine.words import paragraphs
-from evenreel.papers.titan.rows import AdaptationSettings, Row, by_labels
+from evenreel.papers.titan.rows import Row, by_labels
+from evenreel.papers.titan.settings import PhraseSettings
 from evenreel.papers.titan.streams import Target
 from evenreel.progress import Progress
 from evenreel.report.result.figures import deltas_by_group
@@ -43,11 +43,6 @@ if TYPE_CHECKING:
 
 WHOLE = "the whole caption"
 JUDGES = ("source model", "correction, from the source", "correction, on the target")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhraseSettings(QuerySettings, AdaptationSettings):
-    """Settings of a study that shows phrases of captions by models that learn from a stream."""
 
 
 class Judged(NamedTuple):

@@ -10,7 +10,6 @@ from evenreel.adaptation.settings import UNSAFE, AdaptSettings, Learns, SafetySe
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.titan.matching import Match
 from evenreel.errors import UsageError
-from evenreel.papers.engine.settings import SeededSettings, StudySettings
 
 SOURCE, NAIVE, TITAN = "source only", "naive pseudo-labels", "TITAN"
 SAFE, FIRST = "{} with safety", "{}, predicted first"
@@ -28,22 +27,6 @@ MATCHES: tuple[Match, ...] = ("one_way", "mutual_nn", "hungarian", "sinkhorn")
 """Ways to match beside the paper's."""
 LEARNERS: tuple[Learns, ...] = ("heads", "norms", "text")
 TRAINING_CAPTIONS = "training captions"
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdaptationSettings(StudySettings):
-    """Settings of a study whose models learn from a stream.
-
-    Attributes:
-        adapt: settings of test-time training.
-    """
-
-    adapt: AdaptSettings = field(default_factory=AdaptSettings)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StreamSettings(AdaptationSettings, SeededSettings):
-    """Settings of a table of models that learn from a stream; the seeds go out from that of `adapt`."""
 
 
 class Norm(NamedTuple):

@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from evenreel.papers.engine.needs import STREAMS
 from evenreel.papers.engine.study import Study
-from evenreel.papers.titan.phrases import PhraseSettings, corrected_phrases
-from evenreel.papers.titan.rows import (
-    BOTH,
-    NEITHER,
-    NO_WORDS,
-    SOURCE,
-    StreamSettings,
-    offline,
-    online,
-    parts,
-    thresholds,
-)
-from evenreel.papers.titan.tables import StreamComparison, compared_streams
+from evenreel.papers.titan.settings import PhraseSettings, StreamSettings
 
 ONLINE, OFFLINE = "titan/online", "titan/offline"
-ROWS_1 = "Rows of tables 1 and 3"
 
-
-def _streams(name: str, comparison: StreamComparison, recipe: str = ONLINE) -> Study[Any, Any]:
-    """A table of ways to answer a stream."""
-    return Study(name, partial(compared_streams, comparison), STREAMS, StreamSettings, recipe=recipe)
-
-
-TITAN: tuple[Study[Any, Any], ...] = (
-    _streams("titan/t1", StreamComparison(online, SOURCE, notes=(ROWS_1, "Table 1 in the paper"))),
-    _streams("titan/t2", StreamComparison(parts, NEITHER, BOTH, ("Rows of table 2", "Table 2 in the paper"))),
-    _streams("titan/t3", StreamComparison(offline, SOURCE, notes=(ROWS_1, "Table 3 in the paper")), OFFLINE),
-    _streams("titan/f4", StreamComparison(thresholds, NO_WORDS, "beta 30", ("Rows of figure 4",), sweeps=True)),
-    Study("titan/f5", corrected_phrases, STREAMS, PhraseSettings, recipe=OFFLINE),
+TITAN: tuple[Study, ...] = (
+    Study("titan/t1", "titan.comparisons:T1", STREAMS, StreamSettings, recipe=ONLINE),
+    Study("titan/t2", "titan.comparisons:T2", STREAMS, StreamSettings, recipe=ONLINE),
+    Study("titan/t3", "titan.comparisons:T3", STREAMS, StreamSettings, recipe=OFFLINE),
+    Study("titan/f4", "titan.comparisons:F4", STREAMS, StreamSettings, recipe=ONLINE),
+    Study("titan/f5", "titan.phrases:corrected_phrases", STREAMS, PhraseSettings, recipe=OFFLINE),
 )

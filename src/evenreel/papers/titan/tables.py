@@ -27,7 +27,8 @@ from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.runs import each_seed
 from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.words import paragraph, paragraphs
-from evenreel.papers.titan.rows import SOURCE, Row, Rows, RowsOf, StreamSettings, name_of_whole
+from evenreel.papers.titan.rows import SOURCE, Row, Rows, RowsOf, name_of_whole
+from evenreel.papers.titan.settings import StreamSettings
 from evenreel.papers.titan.streams import METRICS, Diagnosis, StreamOutcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
 from evenreel.progress import Progress, part_of

@@ -1,0 +1,20 @@
+"""Settings of the studies of BiMa that have options of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from evenreel.papers.engine.settings import QuerySettings
+from evenreel.settings_checks import OptionForm
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapSettings(QuerySettings):
+    """What is shown under heat.
+
+    Attributes:
+        clips: a clip that is shown instead of what is found first, by its id; again for more.
+    """
+
+    clips: Annotated[tuple[str, ...], OptionForm("--clip")] = ()
