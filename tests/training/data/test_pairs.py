@@ -161,6 +161,26 @@ def test_the_order_depends_on_seed_and_epoch_alone() -> None:
     assert not np.array_equal(Order(50, 50, 3).rows(0), Order(50, 50, 4).rows(0))
 
 
+@given(
+    weights=st.lists(st.floats(0.05, 4), min_size=2, max_size=40), seed=st.integers(0, 2**32), epoch=st.integers(0, 3)
+)
+def test_an_epoch_has_a_pair_as_often_as_its_weight(weights: list[float], seed: int, epoch: int) -> None:
+    """All pairs of an epoch in one batch: each is there its weight (of a mean of 1), rounded down or up."""
+    scaled = np.array(weights) / np.mean(weights)
+    rows = Order(len(weights), len(weights), seed, scaled).rows(epoch)
+    counts = np.bincount(rows, minlength=len(weights))
+    assert counts.sum() == len(weights)
+    assert (np.abs(counts - scaled) < 1 + 1e-9).all()
+
+
+def test_weights_hold_on_average_and_mix_the_order() -> None:
+    weights = np.array([0.25, 0.5, 0.75, 2.5])
+    order = Order(4, 4, 0, weights)
+    drawn = np.stack([order.rows(epoch) for epoch in range(2000)])
+    assert np.bincount(drawn.ravel(), minlength=4) / 2000 == pytest.approx(weights, abs=0.05)
+    assert [(drawn[:, place] == 3).mean() for place in range(4)] == pytest.approx([2.5 / 4] * 4, abs=0.05)
+
+
 def test_batches_have_different_seeds_that_torch_takes() -> None:
     seeds = {batch_seed(seed, batch) for seed in range(20) for batch in range(50)}
     assert len(seeds) == 1000

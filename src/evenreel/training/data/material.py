@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any, cast
 
 from evenreel.checkpoint.architecture import kept_weights, reads_graphs, uses_in
 from evenreel.checkpoint.loading import load_matcher
@@ -19,7 +20,8 @@ from evenreel.features.graphs import with_graphs
 from evenreel.features.load import find_clips, load_text_features
 from evenreel.features.progress import SetAside
 from evenreel.progress import Progress
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
+from evenreel.training.data.balance import Balanced, balanced
+from evenreel.training.data.examples import FeatureExamples, TrainingExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.data.pixels import load_pixels
 from evenreel.training.data.splits import CorpusSplits, EncoderUsed, LoadedSplits, corpus_splits, digest, usable_part
@@ -40,6 +42,7 @@ class LoadedData:
         encoder: encoder of the features.
         set_aside: clips that take no part, nor do their captions, nor, with `debias`, their pairs.
         trimmed: clips left out for their length; None without `trim`.
+        balanced: effect of the weights of clips; None without `balance`.
         uses: labels of what training uses of other splits, by `trim`, the matcher's files or the checkpoint it begins
             with.
     """
@@ -49,6 +52,7 @@ class LoadedData:
     encoder: EncoderUsed
     set_aside: tuple[SetAside, ...]
     trimmed: Trimmed | None = None
+    balanced: Balanced | None = None
     uses: tuple[str, ...] = ()
 
 
@@ -87,22 +91,31 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     source = {"caption_texts": digest(text for part in splits.both for text in part.captions["text"]), **read.source}
     if (words := recipe.changed_words) is not None:
         source["words_changed"] = json.dumps(asdict(words))
+    learned, balance = _balanced(recipe, read.learned, splits.learned)
     by_length = recipe.members is not None and recipe.members.by == "length"
     start = None if recipe.start is None else load_start(recipe.start, read.encoder, recipe.data.streams)
     known = () if start is None else start.about.uses
     material = TrainingInputs(
-        read.learned,
+        learned,
         read.dimension,
         read.selected,
         read.towers,
         start={} if start is None else kept_weights(start.matcher),
         start_spec=None if start is None else start.spec,
         source=source,
-        lengths=lengths_of(splits.learned, read.learned.pairs.clip_ids) if by_length else None,
+        lengths=lengths_of(splits.learned, learned.pairs.clip_ids) if by_length else None,
         weights_hash=read.encoder.weights_hash,
     )
     uses = dict.fromkeys((*known, *(uses_of(recipe) if recipe.trim else ()), *uses_in(spec_of(recipe))))
-    return LoadedData(material, read.validation, read.encoder, read.set_aside, splits.trimmed, tuple(uses))
+    return LoadedData(material, read.validation, read.encoder, read.set_aside, splits.trimmed, balance, tuple(uses))
+
+
+def _balanced(recipe: Recipe, learned: TrainingExamples, corpus: Corpus) -> tuple[TrainingExamples, Balanced | None]:
+    """The examples with weights where the recipe balances them."""
+    if recipe.balance is None:
+        return learned, None
+    pairs, found = balanced(learned.pairs, corpus, recipe.balance)
+    return replace(cast("Any", learned), pairs=pairs), found  # features, or pixels
 
 
 def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pretrained:

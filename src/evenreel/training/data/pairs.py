@@ -36,6 +36,7 @@ class Pairs:
             them, see `needs_relevance`.
         strata: number of the stratum of length of each clip of the table, from 0; None without strata.
         sentences: P captions as they are written; empty where they are not known.
+        weights: (P,) how often each pair is drawn in an epoch on average; None for once each.
     """
 
     caption_ids: tuple[str, ...]
@@ -47,6 +48,7 @@ class Pairs:
     classes: ClassRelevance | None = None
     strata: Indices | None = None
     sentences: tuple[str, ...] = ()
+    weights: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -55,8 +57,8 @@ class Pairs:
         """Hex digest over the pairs of captions and clips, in their order."""
         total = hashlib.sha256("\0".join((*self.caption_ids, "", *self.clip_ids)).encode("utf-8", "surrogatepass"))
         mirrors = () if self.mirrors is None else (self.mirrors.other, self.mirrors.generated)
-        strata = () if self.strata is None else (self.strata,)
-        for rows in (self.captions, self.clips, self.texts, *mirrors, *strata, *_class_rows(self.classes)):
+        optional = [rows for rows in (self.strata, self.weights) if rows is not None]
+        for rows in (self.captions, self.clips, self.texts, *mirrors, *optional, *_class_rows(self.classes)):
             total.update(rows.tobytes())
         return total.hexdigest()
 
@@ -145,7 +147,7 @@ def _class_rows(classes: ClassRelevance | None) -> Iterator[NDArray[np.integer]]
             yield from (table.indptr, table.indices)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Order:
     """Order of pairs in batches: each epoch is a permutation; what does not fill a batch is left out of it.
 
@@ -153,11 +155,14 @@ class Order:
         pairs: number of pairs.
         batch_size: pairs per batch.
         seed: seed of the permutations.
+        weights: (P,) with a mean of 1, how often each pair is in an epoch on average, so that an epoch has as many
+            pairs as without; None for once each.
     """
 
     pairs: int
     batch_size: int
     seed: int
+    weights: NDArray[np.float64] | None = None
 
     @property
     def batches_per_epoch(self) -> int:
@@ -167,12 +172,20 @@ class Order:
     def rows(self, batch: int) -> Indices:
         """Return the pairs of a batch, counted from the start of the run."""
         epoch, place = divmod(batch, self.batches_per_epoch)
-        return _permutation(self.pairs, self.seed, epoch)[place * self.batch_size : (place + 1) * self.batch_size]
+        return _epoch(self, epoch)[place * self.batch_size : (place + 1) * self.batch_size]
 
 
 @lru_cache(maxsize=2)
-def _permutation(count: int, seed: int, epoch: int) -> Indices:
-    return np.random.default_rng([seed, epoch]).permutation(count)
+def _epoch(order: Order, epoch: int) -> Indices:
+    """The pairs of an epoch; with weights drawn systematically: each is there as often as its weight, rounded."""
+    generator = np.random.default_rng([order.seed, epoch])
+    permutation = generator.permutation(order.pairs)
+    if order.weights is None:
+        return permutation
+    ends = np.cumsum(order.weights[permutation])
+    at = (generator.random() + np.arange(order.pairs)) * ends[-1] / order.pairs
+    drawn = permutation[np.searchsorted(ends, at, side="right").clip(max=order.pairs - 1)]
+    return generator.permutation(drawn)
 
 
 def batch_seed(seed: int, batch: int) -> int:

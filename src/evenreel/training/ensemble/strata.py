@@ -115,9 +115,13 @@ def sizes(pairs: Pairs) -> list[int]:
 
 def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
     """Keep the pairs that a mask (P,) selects; rows of the two tables keep their numbers."""
-    sentences = tuple(compress(pairs.sentences, kept))
     return replace(
-        pairs, captions=pairs.captions[kept], clips=pairs.clips[kept], texts=pairs.texts[kept], sentences=sentences
+        pairs,
+        captions=pairs.captions[kept],
+        clips=pairs.clips[kept],
+        texts=pairs.texts[kept],
+        sentences=tuple(compress(pairs.sentences, kept)),
+        weights=None if pairs.weights is None else pairs.weights[kept],
     )
 
 

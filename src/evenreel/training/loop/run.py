@@ -178,7 +178,7 @@ def _order(recipe: Recipe, examples: TrainingExamples) -> Order:
             f"The training split has {len(examples.pairs):,} captions, fewer than loop.batch_size={loop.batch_size}; "
             "make the batch smaller."
         )
-    return Order(len(examples.pairs), loop.batch_size, loop.seed)
+    return Order(len(examples.pairs), loop.batch_size, loop.seed, examples.pairs.weights)
 
 
 def _begin_with(matcher: Matcher, start: Mapping[str, Tensor]) -> None:

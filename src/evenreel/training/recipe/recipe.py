@@ -14,6 +14,7 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.media.sampling import parse_rule
 from evenreel.training.recipe.sections import (
     Backbone,
+    Balance,
     Data,
     Loop,
     MatcherChoice,
@@ -54,6 +55,7 @@ class Recipe:
             it; null for none.
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
+        balance: clips drawn so that their class says nothing of their length; null for each once in an epoch.
         members: several trainings that become one matcher; null for one training.
         optimiser: AdamW.
         schedule: of the rates.
@@ -72,6 +74,7 @@ class Recipe:
     start: str | None = None
     debias: SourceDebias | None = None
     trim: Trim | None = None
+    balance: Balance | None = None
     members: Members | None = None
     optimiser: Optimiser = field(default_factory=Optimiser)
     schedule: Schedule = field(default_factory=Schedule)
@@ -185,6 +188,8 @@ def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
             "members.fusion=learned and members.standardise look at the scores of a validation split, and there is "
             "none: give data.validation or data.held_out."
         )
+    if recipe.balance is not None and members.by == "length":
+        yield "balance undoes what members.by=length divides by: set balance to null, or members.by to seed."
     yield from _wrong_division(members)
     if members.form == "heads":
         yield from _wrong_heads(members)
@@ -276,6 +281,8 @@ def _out_of_range(recipe: Recipe) -> Iterator[str]:
         "backbone.max_words": (recipe.backbone.max_words if recipe.backbone else None, 3, 2**16),
         "trim.margin": (recipe.trim.margin if recipe.trim else None, low, 1e9),
         "trim.least": (recipe.trim.least if recipe.trim else None, 1, high),
+        "balance.strata": (recipe.balance.strata if recipe.balance else None, 2, 1024),
+        "balance.most": (recipe.balance.most if recipe.balance else None, 1, 1e9),
         "members.count": (recipe.members.count if recipe.members else None, 2, 1024),
         "members.only": (recipe.members.only if recipe.members else None, 1, 1024),
         "members.at_once": (recipe.members.at_once if recipe.members else None, 1, 1024),

@@ -146,6 +146,19 @@ class Members:
 
 
 @dataclass(frozen=True)
+class Balance:
+    """Clips drawn so that their class says nothing of their length: ours, see `evenreel.debias.balance`.
+
+    Attributes:
+        strata: how many strata of length, of as many clips each.
+        most: largest weight of a clip: how many times as often as others it may be drawn.
+    """
+
+    strata: int = 2
+    most: float = 10.0
+
+
+@dataclass(frozen=True)
 class Optimiser:
     """Settings of AdamW (decoupled weight decay, arXiv 1711.05101).
 
