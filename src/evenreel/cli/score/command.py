@@ -14,6 +14,7 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, CorpusArgument, DeviceOption, JsonOption, SeenOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.probes import Probe
+from evenreel.cli.score.reading import CaptionReading
 from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
 from evenreel.cli.score.word_probe import WordProbe
 from evenreel.cli.score.words import WordOptions, asks_bm25, score_words
@@ -54,6 +55,7 @@ def score(
         one=Annotated[str | None, typer.Option("--single-frame")],
     ),
     word_probe: WordProbe = from_settings(WordProbe, panel=PROBES),
+    reading: CaptionReading = from_settings(CaptionReading, panel=PROBES),
     as_json: JsonOption = False,
 ) -> None:
     """Score every caption with every clip by a matcher, or by words. Exit status 3 if clips had been set aside."""
@@ -65,6 +67,9 @@ def score(
     options.check(checkpoint, change, seen, device)
     if not asks_bm25(checkpoint):
         change.check(out)
+        reading.check(out)
+    elif reading != CaptionReading():
+        raise UsageError("bm25 reads the words of captions as they are; leave --reading, --alpha and --draws out.")
     check_place(out)
     whole = load_corpus(corpus)
     part = whole if split is None else select(whole, split=split)
@@ -81,8 +86,10 @@ def score(
         asked = word_probe.asking(pretrained, out)
         with share_bar("reading the captions") as progress:
             loaded = change.load(asked, features, part, progress, seen=seen)
-        uses = (*pretrained.about.uses, *change.uses, *loaded.uses)
-        scored = _score_by_matcher(pretrained, loaded, uses, word_probe.notices(pretrained), out)
+        uses = (*pretrained.about.uses, *change.uses, *reading.uses, *loaded.uses)
+        notices = (*word_probe.notices(pretrained), *(f"scored with {use}" for use in reading.uses))
+        with reading.read(pretrained):
+            scored = _score_by_matcher(pretrained, loaded, uses, notices, out)
     if len(splits) > 1:
         together = f"the splits {', '.join(splits)} are scored as one gallery; --split scores one alone"
         scored = replace(scored, notices=(*scored.notices, together))
