@@ -133,11 +133,13 @@ def test_by_hand() -> None:
 
 
 def test_hgr_takes_all_pairs_but_the_diagonal_for_negatives() -> None:
-    """Caption 0 describes video 1 too: only with zeros as `same` does it have it as a negative."""
+    """Caption 0 describes video 1 too: only with `diagonal_only` does it have it as a negative."""
     scores = torch.tensor([[0.0, 1.0], [-1.0, 1.0]])
     same = torch.tensor([[True, True], [False, True]])
     assert ranking_hinge(scores, same)["text_to_video"] == 0
-    assert ranking_hinge(scores, torch.zeros_like(same))["text_to_video"].item() == pytest.approx((0.2 + 1.0) / 2)
+    published = ranking_hinge(scores, same, RankingSettings(diagonal_only=True))
+    assert published["text_to_video"].item() == pytest.approx((0.2 + 1.0) / 2)
+    assert published["video_to_text"].item() == pytest.approx((0 + 0.2) / 2)  # caption 0 is level
 
 
 def test_all_negatives_are_the_published_sum_where_no_pair_is_left_out() -> None:

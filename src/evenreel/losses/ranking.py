@@ -33,6 +33,9 @@ class RankingSettings:
         tau_neg: of `ran` and `ranp`: from this relevance on a pair is no negative.
         tau_pos: of `ranp`: from this relevance on a pair is one that has to lead.
         margin_pos: of `ranp`: by how much.
+        diagonal_only: spare the own pair of each row and column alone, as the published code of HGR and of RAN does, so
+            that a clip which a caption describes as well (its text is equal, or the clip the same) is a negative; false
+            spares that too.
     """
 
     margin: float = 0.2
@@ -40,6 +43,7 @@ class RankingSettings:
     tau_neg: float = 0.75
     tau_pos: float = 0.20
     margin_pos: float = 0.2
+    diagonal_only: bool = False
 
     def __post_init__(self) -> None:
         if self.mining not in get_args(Mining):
@@ -78,8 +82,7 @@ def ranking_hinge(
 ) -> dict[str, Tensor]:
     """Compute the ranking loss of a batch, in float32 whatever the scores are in.
 
-    A caption that also describes another video of the batch does not have it as a negative. The published code of HGR
-    and of RAN has all pairs but those of the diagonal as negatives; for that reading give zeros as `same`.
+    A caption that also describes another video of the batch does not have it as a negative, but with `diagonal_only`.
 
     A row without a negative costs nothing, and one without another relevant pair has no positive; both still count as
     rows. Pairs with equal scores share the gradient.
@@ -105,7 +108,7 @@ def ranking_hinge(
     {'text_to_video': 0.4, 'video_to_text': 0.5}
     """
     own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
-    values, negatives, positives = scores.float(), ~(same | own), None
+    values, negatives, positives = scores.float(), ~own if settings.diagonal_only else ~(same | own), None
     if settings.mining in BY_RELEVANCE:
         if relevance is None:
             raise UsageError(
