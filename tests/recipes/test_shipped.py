@@ -6,6 +6,7 @@ import re
 import shlex
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -16,11 +17,12 @@ from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.training.recipe.files import find_recipe, load_recipe, recipe_from, shipped_recipes
 from evenreel.training.recipe.recipe import Recipe
-from tests.each import of_each
+from tests.each import check_each, of_each
 
 from .conftest import Miniatures
 from .tiny_benchmarks import BENCHMARKS, MIRRORED
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 RECIPES = list(shipped_recipes())
 TOWERS = [name for name in RECIPES if not name.startswith(("length/", "video2gif/"))]
 """Recipes that train towers on a benchmark; the others are of frame-length bias, on features that others computed
@@ -223,6 +225,23 @@ def test_those_about_generated_clips_have_the_published_numbers(name: str) -> No
     preset = name.partition("debias-")[2]
     assert shipped.debias == (PRESETS[preset] if preset else None)
     assert shipped.data.generated_share == (0 if preset else 0.2)
+
+
+def test_every_training_that_the_pages_name_is_a_recipe() -> None:
+    """`evenreel train NAME --set ...` in docs and README: the settings are there, and each changes something."""
+    pages = [*(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "README.md"]
+    text = "\n".join(page.read_text(encoding="utf-8").replace("\\\n", " ") for page in pages)
+    commands = set(re.findall(r"evenreel train ([a-z0-9-]+/[a-z0-9_/-]+[^`\n|#]*)", text))
+    assert len(commands) > 30
+
+    def check(command: str) -> None:
+        name, *words = shlex.split(command)
+        changes = [word for option, word in pairwise(words) if option == "--set" and "=" in word]
+        if name in shipped_recipes():
+            plain, changed = load_recipe(find_recipe(name)), load_recipe(find_recipe(name), changes)
+            assert plain != changed or all(word.startswith("data.") for word in changes)  # folders may be those there
+
+    check_each(sorted(commands), check)
 
 
 def test_a_recipe_reads_the_same_as_plain_values() -> None:

@@ -159,6 +159,12 @@ def test_rows_differ_in_what_their_names_say(
     assert {kind.recipe.data.words for kind in kinds.values()} == {None}
 
 
+def test_weights_of_calibration_that_reach_nothing_are_refused(material: EveryInput, settings: EverySetting) -> None:
+    bare = replace(settings, recipe=replace(settings.recipe, adapter=None))
+    with pytest.raises(UsageError, match="Calibration moves features, and these stay as they are without an adapter"):
+        calibration_weights(material, bare)
+
+
 def test_other_matchers_stand_with_and_without_windows(material: EveryInput, settings: EverySetting) -> None:
     kinds = with_windows(material, settings)
     assert list(kinds) == [name for base in BASES for name in (base, f"{base} + windows")] + ["tcd"]

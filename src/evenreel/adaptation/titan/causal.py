@@ -126,7 +126,7 @@ class CausalCorrection(nn.Module):
         self.tell_video, self.tell_query = (_Teller(dimension) for _ in range(2))
 
     def attended(self, q: Tensor, v: Tensor) -> Tensor:
-        """Compute `E[g] = softmax((w1 q + w2 v) c_s^T) (w3 c_s)` of pairs (equation 11).
+        """Compute the source confounder of pairs (eq. 11): `E[g] = softmax((w1 q + w2 v) c_s^T) (w3 c_s)`.
 
         Args:
             q: (B, D) unit vectors of queries.
@@ -163,7 +163,7 @@ class CausalCorrection(nn.Module):
         return logits.squeeze(-1)
 
     def target_confounder(self, q: Tensor, v: Tensor, confounders: Tensor) -> Tensor:
-        """Compute `c^c = sigmoid((w4 v + w5 q) c_t^T) c_t` of pairs, `v` with `E[g]` (equation 13).
+        """Compute the target confounder of pairs (eq. 13): `c^c = sigmoid((w4 v + w5 q) c_t^T) c_t`, `v` as of `clips`.
 
         Args:
             q: (B, D) unit vectors of queries.

@@ -125,8 +125,17 @@ def match_subsets(material: LearningInputs, settings: TrainingSettings) -> Varia
 
 
 def calibration_weights(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 9: the weight of calibration, with the paper's in the middle."""
+    """Return the rows of table 9: the weight of calibration, with the paper's in the middle.
+
+    Raises:
+        UsageError: the recipe has no adapter, so that calibration would reach nothing but its temperature.
+    """
     recipe = changed(tcd_of(material, settings), {"lambda_hsc": 0.1})
+    if recipe.adapter is None:
+        raise UsageError(
+            "Calibration moves features, and these stay as they are without an adapter: all weights of it would give "
+            "one matcher; leave --set adapter=null out."
+        )
     return beside(recipe, {weight_row(weight): changed(recipe, {"lambda_hsc": weight}) for weight in LAMBDAS}, TCD)
 
 
