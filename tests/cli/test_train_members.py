@@ -103,6 +103,23 @@ def test_a_run_of_members_is_resumed_with_another_fusion(recipe_file: Path, tmp_
     assert "members.count was 2 and is 3" in str(other.exception)
 
 
+def test_a_balanced_run_says_what_it_did_and_is_resumed_by_the_same_weights(recipe_file: Path, tmp_path: Path) -> None:
+    """All clips have one class, which holds nothing of their length: no clip weighs more than another."""
+    plain = ("--set", "trim=null", "--set", "members=null")
+    words = ("train", recipe_file, *plain, "--set", "balance.strata=2", "--out", tmp_path / "run")
+    sentence = (
+        "Clips are drawn up to 1.0 times as often as on average, so that classes hold 0.0 % of the information on 2 "
+        "strata of length instead of 0.0 %."
+    )
+    done = here(*words)
+    assert sentence in " ".join(done.stdout.split()), done.output
+    assert sentence in " ".join((tmp_path / "run" / "checkpoint" / "README.md").read_text().split())
+    other = here(*words, "--resume", "--set", "balance=null")
+    assert "balance" in str(other.exception)
+    both = here("train", recipe_file, "--set", "balance.strata=2", "--out", tmp_path / "both")
+    assert "balance undoes what members.by=length divides by" in str(both.exception)
+
+
 def test_one_stratum_alone_and_heads(recipe_file: Path, tmp_path: Path) -> None:
     alone = here("train", recipe_file, "--set", "members.only=2", "--out", tmp_path / "alone")
     assert "It learned from stratum 2 alone: 2 clips of 80 to 90 frames, 4 captions." in " ".join(alone.stdout.split())
