@@ -62,7 +62,7 @@ BAD: dict[str, tuple[Any, ...]] = {
         ("text_condition", "preserve_mean", "confidence", "co_attention", "attention_norm", "co_residual"),
         (1, "true", None),
     ),
-    **dict.fromkeys(("both_ways", "normalise_index"), (1, "true", None)),
+    **dict.fromkeys(("both_ways", "normalise_index", "diagonal_only"), (1, "true", None)),
     **dict.fromkeys(("tau", "cycle_tau"), (0, -1.0, *NO_NUMBERS)),
     "lambda_hsc": (-0.1, *NO_NUMBERS),
     "variance_weight": (-0.1, math.nan, math.inf, "0.01", True),
