@@ -13,7 +13,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.training.data.balance import balanced
 from evenreel.training.data.pairs import Pairs, pairs_of
 from evenreel.training.recipe.recipe import RecipeError
-from evenreel.training.recipe.sections import Balance, Members
+from evenreel.training.recipe.sections import LengthBalance, Members
 from evenreel.types import Corpus
 from tests.training.small_material import small_recipe
 
@@ -40,7 +40,7 @@ def pairs_in(corpus: Corpus) -> Pairs:
 def test_rare_lengths_of_a_class_weigh_more() -> None:
     """P(short) is a half; of class 0 three quarters are short: 2/3 each, and 2 for the long one. Rows are turned."""
     corpus = corpus_of(list(FRAMES), [[one] for one in CLASS], captions_each=2)
-    found, said = balanced(pairs_in(corpus), corpus, Balance(2, 10))
+    found, said = balanced(pairs_in(corpus), corpus, LengthBalance(2, 10))
     expected = np.repeat([2 / 3, 2 / 3, 2 / 3, 2, 2, 2 / 3, 2 / 3, 2 / 3], 2)
     assert found.weights == pytest.approx(expected)
     assert (said.strata, said.heaviest) == (2, pytest.approx(2))
@@ -57,19 +57,19 @@ def test_rare_lengths_of_a_class_weigh_more() -> None:
 def test_what_cannot_be_balanced_is_refused_in_a_sentence() -> None:
     unknown = corpus_of([10, None, 30], [[0], [0], [1]])
     with pytest.raises(UsageError, match="The length of 3 of 3 training clips is not known, and balance needs all"):
-        balanced(pairs_in(unknown), unknown, Balance())
+        balanced(pairs_in(unknown), unknown, LengthBalance())
     even = corpus_of([10, 10], [[0], [1]])
     with pytest.raises(UsageError, match="All 2 training clips are 10 frames long, so there is nothing to balance"):
-        balanced(pairs_in(even), even, Balance())
+        balanced(pairs_in(even), even, LengthBalance())
     unnamed = corpus_of([10, 20], [[], []])
     with pytest.raises(CorpusError, match="No clip has a verb class"):
-        balanced(pairs_in(unnamed), unnamed, Balance())
+        balanced(pairs_in(unnamed), unnamed, LengthBalance())
 
 
 def test_a_recipe_does_not_balance_what_it_divides() -> None:
-    recipe = replace(small_recipe(), balance=Balance())
-    assert replace(recipe, members=Members(by="seed")).balance == Balance()
+    recipe = replace(small_recipe(), balance=LengthBalance())
+    assert replace(recipe, members=Members(by="seed")).balance == LengthBalance()
     with pytest.raises(RecipeError, match="balance undoes what members.by=length divides by"):
         replace(recipe, members=Members())
     with pytest.raises(RecipeError, match=r"balance.most is 0.5; it must be 1 to 1,000,000,000"):
-        replace(recipe, balance=Balance(most=0.5))
+        replace(recipe, balance=LengthBalance(most=0.5))

@@ -13,7 +13,7 @@ from evenreel.debias.balance import balanced_weights, shared_information
 from evenreel.debias.strata import equal_strata
 from evenreel.errors import UsageError
 from evenreel.training.data.pairs import Pairs
-from evenreel.training.recipe.sections import Balance
+from evenreel.training.recipe.sections import LengthBalance
 from evenreel.types import Corpus
 
 NO_CLASS = -1
@@ -45,7 +45,7 @@ class Balanced:
         )
 
 
-def balanced(pairs: Pairs, corpus: Corpus, balance: Balance) -> tuple[Pairs, Balanced]:
+def balanced(pairs: Pairs, corpus: Corpus, balance: LengthBalance) -> tuple[Pairs, Balanced]:
     """Weigh pairs by the class and the length of their clips; a clip of several actions counts with its first.
 
     Args:

@@ -14,8 +14,8 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.media.sampling import parse_rule
 from evenreel.training.recipe.sections import (
     Backbone,
-    Balance,
     Data,
+    LengthBalance,
     Loop,
     MatcherChoice,
     Members,
@@ -74,7 +74,7 @@ class Recipe:
     start: str | None = None
     debias: SourceDebias | None = None
     trim: Trim | None = None
-    balance: Balance | None = None
+    balance: LengthBalance | None = None
     members: Members | None = None
     optimiser: Optimiser = field(default_factory=Optimiser)
     schedule: Schedule = field(default_factory=Schedule)

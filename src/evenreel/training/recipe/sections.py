@@ -146,7 +146,7 @@ class Members:
 
 
 @dataclass(frozen=True)
-class Balance:
+class LengthBalance:
     """Clips drawn so that their class says nothing of their length: ours, see `evenreel.debias.balance`.
 
     Attributes:
