@@ -9,12 +9,14 @@ from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
+import pytest
 from typer.testing import CliRunner, Result
 
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus
 from evenreel.errors import CorpusError, UsageError
-from evenreel.planted import plan_corpus
+from evenreel.planted import admission, plan_corpus
+from evenreel.planted.admission import world_of
 
 
 def planted(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -61,6 +63,27 @@ def test_json_says_what_was_planted(tmp_path: Path) -> None:
     assert (found["bias"], found["strength"], found["rendered"]) == ("visual", 1.0, 10)
     train, _, _ = found["statistics"]
     assert (train["split"], train["count"], train["planted_share"]) == ("train", 6, 1.0)
+
+
+def test_it_says_whether_the_bias_was_admitted_as_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped, broken = tmp_path / "admission.json", ["the bias costs"]
+    monkeypatch.setattr(admission, "SHIPPED", shipped)
+    entry = {"bias": "visual", "strength": 1.0, "world": world_of("visual", 1.0), "clips": 1_500, "steps": 500}
+    figures = {"means": {"oracle": 90.0}, "rules": {"the bias costs": "3.0 [1.0, 5.0]"}, "broken": broken}
+    shipped.write_text(json.dumps([{**entry, "seeds": [10, 11], **figures}]), encoding="utf-8")
+    asked = ("visual", "--clips", 10, "--workers", 1, "--out")
+    said = here(*asked, tmp_path / "one", "--strength", 1).stdout.replace("\n", " ")
+    assert "Admitted as a benchmark: no (at strength 1, seeds 10, 11)" in said
+    assert said.rstrip().endswith("the bias costs (3.0 [1.0, 5.0]).")
+    assert "benchmark: not measured" in here(*asked, tmp_path / "two", "--strength", 0.9).stdout
+    found = [
+        json.loads(here(*asked, tmp_path / name, "--strength", s, "--json").stdout)
+        for name, s in (("one", 1), ("two", 0.9))
+    ]
+    assert [(one["admitted"], one["admission"] and one["admission"]["broken"]) for one in found] == [
+        (False, broken),
+        (None, None),
+    ]
 
 
 def test_signs_follow_each_other(tmp_path: Path) -> None:

@@ -48,6 +48,16 @@ def pairs(bias: str, edit: str) -> list[tuple[PlantedClip, PlantedClip]]:
     return list(zip(clean.split("test"), edited(clean, edit).clips, strict=True))
 
 
+def test_any_split_can_be_edited_but_only_the_test_split_is_misled() -> None:
+    clean = plan()
+    after = edited(clean, "background-swapped", "train")
+    assert [clip.clip_id for clip in after.clips] == [clip.clip_id for clip in clean.split("train")]
+    places = zip(clean.split("train"), after.clips, strict=True)
+    assert all(before.scene.background != clip.scene.background for before, clip in places)
+    with pytest.raises(UsageError, match="of the test split"):
+        edited(plan("scene_text"), "overlay", "train")
+
+
 @pytest.mark.parametrize("edit", CLIP_EDITS)
 def test_an_edit_of_clips_changes_one_thing(edit: str) -> None:
     what, _, how = edit.partition("-")

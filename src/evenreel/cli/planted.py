@@ -52,19 +52,23 @@ def planted(
     as_json: JsonOption = False,
 ) -> None:
     """Render a corpus of videos with one known bias; a broken-off run goes on."""
-    from dataclasses import replace
+    from dataclasses import asdict, replace
 
-    from evenreel.planted import described, page_of, plan_corpus, write_corpus
+    from evenreel.planted import admission_line, admission_of, described, page_of, plan_corpus, write_corpus
 
     settings = replace(_settings(bias, short, long, signs), mirrors=mirrors)
     plan = plan_corpus(cast("BiasName", bias), strength, clips, seed, settings)
     told = described(plan, edit) if edit else plan
     with share_bar(f"rendering {len(told.clips):,} clips") as report:
         rendered = write_corpus(plan, out, workers, lambda there, total: report(there / total), edit)
+    found = admission_of(plan)
     if as_json:
-        print_json({"corpus": out, "rendered": rendered, **page_of(told, edit)})
+        admitted = None if found is None else found.admitted
+        admission = {"admitted": admitted, "admission": None if found is None else asdict(found)}
+        print_json({"corpus": out, "rendered": rendered, **page_of(told, edit), **admission})
     else:
         _show(told, out, rendered)
+        console().print(safe(admission_line(found)))
 
 
 def _settings(

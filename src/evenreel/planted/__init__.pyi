@@ -1,3 +1,4 @@
+from .admission import Admission as Admission, admission_line as admission_line, admission_of as admission_of
 from .biases import BIASES as BIASES, BiasName as BiasName
 from .captions import ATTRIBUTES as ATTRIBUTES, caption as caption
 from .draw import Renderer as Renderer, draw_clip as draw_clip, draw_frame as draw_frame

@@ -18,7 +18,7 @@ from evenreel.errors import UsageError
 from evenreel.language.style import SOMETHING
 from evenreel.planted.captions import any_of
 from evenreel.planted.overlay import marked, overlaid
-from evenreel.planted.plan import PlantedClip, PlantedCorpus
+from evenreel.planted.plan import PlantedClip, PlantedCorpus, Split
 from evenreel.planted.scenes import Part, Scene
 from evenreel.planted.shots import Sentence
 from evenreel.planted.vocabulary import activities, annotators, backgrounds, colours, shapes
@@ -26,21 +26,24 @@ from evenreel.planted.vocabulary import activities, annotators, backgrounds, col
 _SEEDS = 2**32
 
 
-def edited(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
-    """Return the test split of a plan after an edit; ids stay, so that scores before and after are comparable.
+def edited(plan: PlantedCorpus, edit: str, split: Split = "test") -> PlantedCorpus:
+    """Return one split of a plan after an edit; ids stay, so that scores before and after are comparable.
 
     Args:
         plan: of any bias for edits of clips (`CLIP_EDITS`), of `textual` for those of captions (`CAPTION_EDITS`), which
             change what annotators wrote; of `scene_text` for signs that mislead (`OVERLAYS`).
         edit: its name. `control` draws a clip's scene once more: things stand elsewhere in the background, and the
             camera trembles otherwise. `caption-control` puts a caption into another habit of its own annotator.
+        split: split that is edited, which alone is returned; signs that mislead are for the test split.
 
     Raises:
         CorpusError: clips are too much alike to lend words for signs.
-        UsageError: there is no such edit, or the captions have no annotators, or name no word.
+        UsageError: there is no such edit of that split, or the captions have no annotators, or name no word.
     """
-    clips = plan.split("test")
+    clips = plan.split(split)
     if edit in OVERLAYS:
+        if split != "test":
+            raise UsageError(f"The edit {edit!r} gives the clips of the test split misleading signs, not of {split!r}.")
         return replace(plan, clips=overlaid(plan, edit))
     if edit in CLIP_EDITS:
         return replace(plan, clips=tuple(_with_scene(clip, edit, plan.seed) for clip in clips))

@@ -1,0 +1,94 @@
+"""Whether a planted bias was admitted: what `benchmarks/admission.py` measured of it, as it is shipped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from evenreel.files import write_durably
+from evenreel.planted.biases import BiasName
+from evenreel.planted.folder import RENDERER, page_of
+from evenreel.planted.plan import PlantedCorpus, plan_corpus
+from evenreel.planted.shots import PlantSettings
+
+SHIPPED = Path(str(files("evenreel.planted").joinpath("admission.json")))
+"""File in the package that the benchmark writes."""
+FEW_CLIPS = 40
+"""Clips of a plan that stands for its world."""
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What was measured of a bias at a strength.
+
+    Attributes:
+        bias: name of the bias.
+        strength: strength in training.
+        world: renderer and digest of what was rendered, see `world_of`.
+        seeds: seeds of the corpora and trainings.
+        clips: clips of all splits of each corpus.
+        steps: steps of each training.
+        means: mean R@1 of each training, in percent.
+        rules: the figure of each rule, by its name.
+        broken: names of the rules that do not hold.
+    """
+
+    bias: BiasName
+    strength: float
+    world: str
+    seeds: tuple[int, ...]
+    clips: int
+    steps: int
+    means: dict[str, float]
+    rules: dict[str, str]
+    broken: tuple[str, ...]
+
+    @property
+    def admitted(self) -> bool:
+        """Whether every rule holds."""
+        return not self.broken
+
+
+def admission_of(plan: PlantedCorpus) -> Admission | None:
+    """Return what was measured of the bias of a plan at its strength; None where nothing was.
+
+    That is also so where the plan has settings of its own, or the world has changed since.
+    """
+    if plan.settings != PlantSettings():
+        return None
+    world = world_of(plan.bias, plan.strength)
+    same = (one for one in read_admissions() if (one.bias, one.strength) == (plan.bias, plan.strength))
+    return next((one for one in same if one.world == world), None)
+
+
+def admission_line(found: Admission | None) -> str:
+    """Say in a line whether a bias was admitted."""
+    if found is None:
+        return "Admitted as a benchmark: not measured for this bias, strength and settings."
+    measured = f"at strength {found.strength:g}, seeds {', '.join(map(str, found.seeds))}"
+    if found.admitted:
+        return f"Admitted as a benchmark: yes ({measured})."
+    failed = "; ".join(f"{rule} ({found.rules[rule]})" for rule in found.broken)
+    return f"Admitted as a benchmark: no ({measured}); does not hold: {failed}."
+
+
+def world_of(bias: BiasName, strength: float) -> str:
+    """Return the renderer's version and a digest of what is planned with the standard settings."""
+    return f"{RENDERER} {page_of(plan_corpus(bias, strength, FEW_CLIPS))['digest']}"
+
+
+def read_admissions() -> list[Admission]:
+    """Read what was measured of all biases and strengths."""
+    entries: list[dict[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    return [Admission(**{**one, "seeds": tuple(one["seeds"]), "broken": tuple(one["broken"])}) for one in entries]
+
+
+def save_admission(found: Admission) -> None:
+    """Write what was measured in place of any earlier figures of the same bias and strength."""
+    key = (found.bias, found.strength)
+    kept = [one for one in read_admissions() if (one.bias, one.strength) != key]
+    entries = sorted([*kept, found], key=lambda one: (one.bias, one.strength))
+    write_durably(SHIPPED, (json.dumps([asdict(one) for one in entries], indent=2) + "\n").encode())
