@@ -1,6 +1,7 @@
 """What the p-vector of a debiased model does to a ranking, and what of that is only fine-tuning.
 
-    python benchmarks/source_vectors.py [--seeds 5] [--clips 2400] [--steps 500] [--processes 2] [--out FILE]
+    python benchmarks/source_vectors.py [--seeds 5] [--clips 2400] [--steps 500] [--tint 0] [--processes 2] [--out FILE]
+    python benchmarks/source_vectors.py --tint 0.1 --only-offset
 
 On the corpora of `benchmarks/source.py`: a matcher with one vector a clip (`temporal`) is trained at planted strength
 0.9 and so favours generated clips. From its weights two models are fine-tuned on real clips: one with the published
@@ -12,6 +13,11 @@ training.
 
 Intervals are 95 % over the seeds (Student's t), changes are taken seed by seed. Nothing is claimed beforehand: the last
 lines say whether the debiased model's p does more than the control's, and whether the direction helps.
+
+`--tint` is the cast that all mirrors have in common (`evenreel.planted.Harder.mirror_tint`). What it moves in the space
+of the encoder stands below the tables, and alone with `--only-offset`: the mean over mirrors of their mean frame less
+that of the mirror without the tint, all of length 1. Its own length, how much every single offset goes that way, and
+the lead that it gives mirrors with any caption.
 """
 
 from __future__ import annotations
@@ -29,9 +35,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.over_seeds import Gap, gap_of, words
+from benchmarks.over_seeds import Gap, checked, gap_of, words
 from benchmarks.planted import Sizes
-from benchmarks.source import BIASED, arguments, part
+from benchmarks.source import BIASED, RULE, parser_of, part
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import measure_source
 from evenreel.checkpoint.architecture import module
@@ -55,10 +61,10 @@ from evenreel.papers.engine.fine_tuning import fine_tuned, zero_shot
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.settings import study_recipe
 from evenreel.papers.ghost.direction import source_directions
-from evenreel.planted import PlantSettings, plan_corpus
+from evenreel.planted import Harder, PlantedCorpus, PlantSettings, plan_corpus, text_features, video_features
 from evenreel.planted.source import GENERATOR
 from evenreel.training.recipe.recipe import Recipe
-from evenreel.types import ScoreBlocks
+from evenreel.types import ScoreBlocks, VideoFeatures
 
 AS_IT_IS, WITHOUT = "as it is", "without the source direction"
 ORDERS: Mapping[FrameOrder, str] = {"original": "p", "random": "p-random"}
@@ -67,6 +73,8 @@ PREFERENCE, WIN_RATE, REAL_R1 = "Normalized MixR", "win rate", "REAL R@1"
 TOGETHER, ALIKE = "cosine of p real and p generated", "cosine of two p of real clips"
 LEAD, SHARED = "lead of a caption's mirror", "lead of all mirrors"
 """Mean over captions: the score of its own mirror less that of its own real clip; of any mirror less any real clip."""
+LENGTH, ALONG = "length of the mirrors' common offset", "cosine of one mirror's offset with it"
+OFFSET_CLIPS = 600
 
 Figures = dict[str, dict[str, float]]
 """By row, then by name."""
@@ -83,37 +91,46 @@ class Models:
 
 def main() -> int:
     """The tables and what they say."""
-    asked = arguments(__doc__)
-    sizes = Sizes(asked.clips, asked.steps)
-    found = known_figures(asked.out, sizes) if asked.out else {}
-    for seed, figures in measured([one for one in range(asked.seeds) if one not in found], sizes, asked.processes):
+    parser = parser_of(__doc__)
+    parser.add_argument("--tint", type=float, default=0.0, help="of all mirrors, 0 to 1")
+    parser.add_argument("--only-offset", action="store_true", help="train nothing")
+    asked = checked(parser)
+    if asked.only_offset:
+        print(offset_table([look_offset(seed, asked.tint) for seed in range(asked.seeds)]))
+        return 0
+    sizes, tint = Sizes(asked.clips, asked.steps), asked.tint
+    found = known_figures(asked.out, sizes, tint) if asked.out else {}
+    missing = [one for one in range(asked.seeds) if one not in found]
+    for seed, figures in measured(missing, sizes, tint, asked.processes):
         found[seed] = figures
         if asked.out:
             with asked.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"seed": seed, "sizes": asdict(sizes), "figures": figures}) + "\n")
+                file.write(json.dumps({"seed": seed, "sizes": asdict(sizes), "tint": tint, "figures": figures}) + "\n")
     runs = [found[seed] for seed in range(asked.seeds)]
-    print("\n".join([table(runs), "", *findings(runs)]))
+    offsets = offset_table([look_offset(seed, tint) for seed in range(asked.seeds)])
+    print("\n".join([table(runs), "", offsets, "", *findings(runs)]))
     return 0
 
 
-def known_figures(path: Path, sizes: Sizes) -> dict[int, Figures]:
-    """What was measured before, by the same sizes."""
+def known_figures(path: Path, sizes: Sizes, tint: float) -> dict[int, Figures]:
+    """What was measured before, by the same sizes and with the same tint."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    return {one["seed"]: one["figures"] for one in lines if one["sizes"] == asdict(sizes)}
+    alike = (one for one in lines if one["sizes"] == asdict(sizes) and one.get("tint", 0.0) == tint)
+    return {one["seed"]: one["figures"] for one in alike}
 
 
-def measured(seeds: Sequence[int], sizes: Sizes, processes: int) -> Iterator[tuple[int, Figures]]:
+def measured(seeds: Sequence[int], sizes: Sizes, tint: float, processes: int) -> Iterator[tuple[int, Figures]]:
     """The figures of each seed as they come, on one thread each."""
     with ProcessPoolExecutor(processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        jobs = {pool.submit(of_seed, seed, sizes): seed for seed in seeds}
+        jobs = {pool.submit(of_seed, seed, sizes, tint): seed for seed in seeds}
         for job in as_completed(jobs):
             yield jobs[job], job.result()
 
 
-def of_seed(seed: int, sizes: Sizes) -> Figures:
+def of_seed(seed: int, sizes: Sizes, tint: float = 0.0) -> Figures:
     """Everything on one planted corpus."""
     begun_s, encoder = time.perf_counter(), load_encoder("builtin")
-    plan = plan_corpus("source", 0.0, sizes.clips, seed, PlantSettings(mirrors=True))
+    plan = plan_of(sizes.clips, seed, tint)
     learnt, test = part(plan, "train", encoder), part(plan, "test", encoder)
     models = trained(learnt, seed, sizes)
     found = {name: ranked(scores, test) for name, scores in variants(models, test)} | dict(likeness(models, test))
@@ -122,6 +139,43 @@ def of_seed(seed: int, sizes: Sizes) -> Figures:
     shown = "  ".join(f"{name} {one[PREFERENCE]:.1f}" for name, one in found.items() if PREFERENCE in one)
     print(f"seed {seed}: {shown}  ({time.perf_counter() - begun_s:.0f} s)", file=sys.stderr, flush=True)
     return found
+
+
+def plan_of(clips: int, seed: int, tint: float) -> PlantedCorpus:
+    """Every real clip beside its mirror."""
+    return plan_corpus("source", 0.0, clips, seed, PlantSettings(mirrors=True, harder=Harder(mirror_tint=tint)))
+
+
+def look_offset(seed: int, tint: float) -> dict[str, float]:
+    """What a tint does to the features of mirrors, as far as it is the same for all of them."""
+    encoder, plan = load_encoder("builtin"), plan_of(OFFSET_CLIPS, seed, tint)
+    clips = {
+        each: [clip for clip in plan_of(OFFSET_CLIPS, seed, each).split("test") if clip.shot.source == GENERATOR]
+        for each in (tint, 0.0)
+    }
+    means = {each: mean_frames(video_features(some, encoder, RULE)) for each, some in clips.items()}
+    moved = means[tint] - means[0.0]
+    common = moved.mean(axis=0)
+    length = float(np.linalg.norm(common))
+    apart = np.linalg.norm(moved, axis=1) * length
+    texts = text_features([clip for clip in plan.split("test") if clip.caption_ids], encoder)
+    return {
+        LENGTH: length,
+        ALONG: float((moved @ common / np.maximum(apart, 1e-12)).mean()),
+        SHARED: float((texts.sentence @ common).mean()),
+    }
+
+
+def mean_frames(videos: VideoFeatures) -> np.ndarray:
+    """(V, D) mean of the frames of each clip, of length 1."""
+    means = (videos.frames.astype(np.float64) * videos.frame_mask[..., None]).sum(axis=1)
+    return means / np.linalg.norm(means, axis=1, keepdims=True)
+
+
+def offset_table(offsets: Sequence[Mapping[str, float]]) -> str:
+    """A line for each figure of the offset, over the seeds."""
+    gaps = {name: gap_of(np.array([one[name] for one in offsets])) for name in (LENGTH, ALONG, SHARED)}
+    return "\n".join(f"{name:40}{g.mean:8.3f} [{g.low:.3f}, {g.high:.3f}]" for name, g in gaps.items())
 
 
 def trained(learnt: CorpusPart, seed: int, sizes: Sizes) -> Models:

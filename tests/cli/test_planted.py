@@ -96,6 +96,29 @@ def test_signs_follow_each_other(tmp_path: Path) -> None:
     assert texts.filter(pl.col("text") == pl.col("clip_id").replace_strict(named)).height == clips.height
 
 
+def test_hard_is_a_difficulty_of_1(tmp_path: Path) -> None:
+    pages = [
+        json.loads(here("visual", "--clips", 10, "--workers", 1, "--out", tmp_path / given, *asked, "--json").stdout)
+        for given in ("hard", "1.0")
+        for asked in [("--difficulty", given)]
+    ]
+    assert [page["settings"]["difficulty"] for page in pages] == [1, 1]
+    assert pages[0]["digest"] == pages[1]["digest"]
+
+
+def test_settings_of_a_harder_world_are_on_the_page(tmp_path: Path) -> None:
+    asked = ("--signs", 3, "--misread", 0.3, "--traced-signs", "--clips", 40, "--workers", 1, "--json")
+    page = json.loads(here("scene_text", *asked, "--out", tmp_path / "signs").stdout)
+    assert (page["settings"]["misread"], page["settings"]["traced_signs"]) == (0.3, True)
+    assert pl.read_parquet(tmp_path / "signs" / "texts.parquet")["text"].n_unique() > 20
+    for asked, name in (
+        (("textual", "--new-annotators"), "new_annotators"),
+        (("source", "--mirror-tint", 1), "mirror_tint"),
+    ):
+        page = json.loads(here(*asked, "--clips", 10, "--workers", 1, "--out", tmp_path / name, "--json").stdout)
+        assert page["settings"][name] == 1
+
+
 def test_wrong_arguments_get_a_sentence(tmp_path: Path) -> None:
     out = tmp_path / "corpus"
     for arguments, sentence in {
@@ -104,6 +127,9 @@ def test_wrong_arguments_get_a_sentence(tmp_path: Path) -> None:
         ("visual", "--clips", 3): "ask for more clips",
         ("visual", "--short", 1, 2): "--short and --long are lengths of the bias 'length'",
         ("length", "--signs", 2): "--signs is of the bias 'scene_text', not of 'length'",
+        ("visual", "--difficulty", "soft"): "--difficulty is hard or a number from 0 to 1; it was 'soft'",
+        ("visual", "--difficulty", 2): "difficulty is between 0",
+        ("textual", "--difficulty", "hard"): "difficulty is a setting of the bias 'visual', not of 'textual'",
         ("scene_text", "--signs", 9): "at most 5 signs",
         ("length", "--short", 3, 1): "--short is 3 1; give the shortest and the longest clip, in that order",
         ("length", "--long", 5, 31): "between 0.5 and 30 seconds",

@@ -21,7 +21,8 @@ from evenreel.planted import (
     video_features,
     write_scene,
 )
-from evenreel.planted.features import frame_times, words_shown
+from evenreel.planted.features import frame_times
+from evenreel.planted.readings import words_read
 from evenreel.types import Encoder
 
 SETTINGS = PlantSettings(SceneRanges(duration_s=(0.5, 1.5), sign_share=0.0, width=64, height=64))
@@ -77,7 +78,8 @@ def test_windows_hold_the_words_of_their_moment(encoder: Encoder) -> None:
     scene = replace(
         clip.scene, duration_s=2.0, signs=(SignBoard("TAXI", end_s=1.0), SignBoard("HOTEL", y=0.2, start_s=0.5))
     )
-    assert [words_shown(scene, t) for t in (0.0, 0.5, 1.0)] == [("TAXI",), ("TAXI", "HOTEL"), ("HOTEL",)]
+    both = replace(clip, shot=replace(clip.shot, scene=scene))
+    assert [words_read(both, t) for t in (0.0, 0.5, 1.0)] == [("TAXI",), ("TAXI", "HOTEL"), ("HOTEL",)]
     scene = replace(scene, signs=(SignBoard("TAXI", end_s=1.0),))
     found = video_features([replace(clip, shot=replace(clip.shot, scene=scene))], encoder, "4 midpoints")
     assert found.on_screen is not None

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from evenreel.corpus import class_relevance, select
 from evenreel.planted import PlantSettings, corpus_of, page_of, plan_corpus
-from evenreel.planted.features import frame_times, words_shown
+from evenreel.planted.features import frame_times
 from evenreel.planted.folder import _texts
+from evenreel.planted.readings import words_read
 
 
 def test_one_sign_is_the_default_and_its_plan_is_that_of_before_there_were_more() -> None:
@@ -94,7 +95,7 @@ def test_every_word_is_seen_by_sparse_frames_and_in_the_table_of_texts() -> None
     texts = _texts(plan)
     assert texts is not None and texts.height == 3 * len(plan.clips)
     for row, clip in enumerate(plan.clips):
-        seen = [words_shown(clip.scene, float(time_s)) for time_s in frame_times(clip.scene, "6 midpoints")]
+        seen = [words_read(clip, float(time_s)) for time_s in frame_times(clip.scene, "6 midpoints")]
         words = [sign.text for sign in clip.scene.signs]
         assert seen == [(word,) for word in words for _ in range(2)]
         said = texts[3 * row : 3 * row + 3]

@@ -47,6 +47,28 @@ def planted(
     signs: Annotated[
         int, typer.Option(help="Signs of a clip of 'scene_text', one after the other; captions name the word on one.")
     ] = 1,
+    difficulty: Annotated[
+        str, typer.Option(help="Of 'visual', 0 to 1 or hard, which is 1: smaller subjects among others like them.")
+    ] = "0",
+    new_annotators: Annotated[
+        bool,
+        typer.Option(
+            "--new-annotators", help="Of 'textual': habits tell nothing of a clip, and test captions have new ones."
+        ),
+    ] = False,
+    misread: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Of 'scene_text': share of the characters misread, in each twelfth of a clip anew."
+        ),
+    ] = 0.0,
+    traced_signs: Annotated[
+        bool, typer.Option("--traced-signs", help="Of 'scene_text': the colour of a sign's board tells its word.")
+    ] = False,
+    mirror_tint: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Of 'source': a magenta cast of all generated clips, as a share of the range."),
+    ] = 0.0,
     edit: Annotated[str | None, typer.Option(help=EDIT_HELP)] = None,
     workers: Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Processes; 0: one a core.")] = 0,
     as_json: JsonOption = False,
@@ -54,9 +76,18 @@ def planted(
     """Render a corpus of videos with one known bias; a broken-off run goes on."""
     from dataclasses import asdict, replace
 
-    from evenreel.planted import admission_line, admission_of, described, page_of, plan_corpus, write_corpus
+    from evenreel.planted import (
+        Harder,
+        admission_line,
+        admission_of,
+        described,
+        page_of,
+        plan_corpus,
+        write_corpus,
+    )
 
-    settings = replace(_settings(bias, short, long, signs), mirrors=mirrors)
+    harder = Harder(_difficulty(difficulty), new_annotators, misread, traced_signs, mirror_tint)
+    settings = replace(_settings(bias, short, long, signs), mirrors=mirrors, harder=harder)
     plan = plan_corpus(cast("BiasName", bias), strength, clips, seed, settings)
     told = described(plan, edit) if edit else plan
     with share_bar(f"rendering {len(told.clips):,} clips") as report:
@@ -90,6 +121,15 @@ def _settings(
             )
     settings = PlantSettings(signs=signs)
     return replace(settings, short_s=short or settings.short_s, long_s=long or settings.long_s)
+
+
+def _difficulty(given: str) -> float:
+    from evenreel.planted.harder import HARD
+
+    try:
+        return HARD if given == "hard" else float(given)
+    except ValueError:
+        raise UsageError(f"--difficulty is hard or a number from 0 to 1; it was {given!r}.") from None
 
 
 def _show(plan: PlantedCorpus, out: Path, rendered: int) -> None:

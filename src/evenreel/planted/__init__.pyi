@@ -5,6 +5,7 @@ from .draw import Renderer as Renderer, draw_clip as draw_clip, draw_frame as dr
 from .edits import CAPTION_EDITS as CAPTION_EDITS, CLIP_EDITS as CLIP_EDITS, described as described, edited as edited
 from .features import text_features as text_features, video_features as video_features
 from .folder import page_of as page_of, write_corpus as write_corpus
+from .harder import Harder as Harder
 from .look import Look as Look
 from .plan import PlantedClip as PlantedClip, PlantedCorpus as PlantedCorpus, plan_corpus as plan_corpus
 from .scenes import (

@@ -16,18 +16,20 @@ from evenreel.planted.things import PAINTERS
 from evenreel.planted.vocabulary import (
     Background,
     Colour,
+    SignStyle,
     ThingRule,
     backgrounds,
     colours,
     distractors,
     sign_styles,
-    sizes,
+    trace_colours,
 )
 from evenreel.planted.vocabulary import shapes as shape_names
 from evenreel.types import Pixels
 
 OVERSAMPLING = 3
 """Shapes are filled this much larger and reduced, which makes their edges smooth."""
+TRACE_INK: Colour = (20, 20, 24)
 GREY: Colour = (128, 128, 128)
 """What a background is replaced with that is left out."""
 RIM: Colour = (252, 252, 252)
@@ -127,9 +129,8 @@ def _paste_distractor(picture: Image.Image, height: int, rng: np.random.Generato
 
 
 def _resting_pose(entity: Entity) -> Pose:
-    radius = sizes()[entity.size]
-    room = 0.5 - radius
-    return Pose(entity.x * room, entity.y * room, radius, entity.turns)
+    room = 0.5 - entity.radius
+    return Pose(entity.x * room, entity.y * room, entity.radius, entity.turns)
 
 
 def _paste_entity(
@@ -173,14 +174,20 @@ def _mask(points: list[list[tuple[float, ...]]], half: int, rim_px: float) -> Im
 
 
 @lru_cache(maxsize=256)
-def _board(text: str, line_px: int, style: int, face: Face) -> Image.Image:
+def _board(text: str, line_px: int, colours_of: SignStyle, face: Face) -> Image.Image:
     """The sign as a picture of its own."""
-    colours_of = sign_styles()[style % len(sign_styles())]
     letters = _letters(text, line_px, face)
     pad = line_px // 3
     board = Image.new("RGB", (letters.width + 2 * pad, letters.height + 2 * pad), colours_of.paper)
     board.paste(colours_of.ink, (pad, pad), letters)
     return board
+
+
+def _style(sign: SignBoard) -> SignStyle:
+    """Colours of board and letters; those of a traced sign with a word that has none are its style's."""
+    if sign.traced and sign.text in trace_colours():
+        return SignStyle(trace_colours()[sign.text], TRACE_INK)
+    return sign_styles()[sign.style % len(sign_styles())]
 
 
 def _letters(text: str, line_px: int, face: Face) -> Image.Image:
@@ -199,7 +206,7 @@ def _letters(text: str, line_px: int, face: Face) -> Image.Image:
 
 
 def _paste_sign(picture: Image.Image, sign: SignBoard, offset: tuple[int, int]) -> None:
-    board = _board(sign.text, max(8, round(sign.height * picture.height)), sign.style, sign.face)
+    board = _board(sign.text, max(8, round(sign.height * picture.height)), _style(sign), sign.face)
     x = (picture.width - board.width) // 2 + offset[0]
     y = round(sign.y * picture.height - board.height / 2) + offset[1]
     picture.paste(board, (x, min(max(y, 0), picture.height - board.height)))

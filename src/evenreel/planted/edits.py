@@ -21,7 +21,7 @@ from evenreel.planted.overlay import marked, overlaid
 from evenreel.planted.plan import PlantedClip, PlantedCorpus, Split
 from evenreel.planted.scenes import Part, Scene
 from evenreel.planted.shots import Sentence
-from evenreel.planted.vocabulary import activities, annotators, backgrounds, colours, shapes
+from evenreel.planted.vocabulary import activities, backgrounds, colours, habits_beside, shapes
 
 _SEEDS = 2**32
 
@@ -119,7 +119,7 @@ def _take_again(scene: Scene, random: np.random.Generator) -> Scene:
 
 def _parts(caption: Sentence) -> tuple[str, str, str]:
     """What stands before the content, the content, and what stands after it."""
-    for habit in annotators()[_annotator(caption)]:
+    for habit in habits_beside(_annotator(caption)).get(_annotator(caption), ()):
         before, after = habit.split("{caption}")
         if caption.text.startswith(before) and caption.text.endswith(after):
             return before, caption.text[len(before) : len(caption.text) - len(after)], after
@@ -138,7 +138,7 @@ def _replace_content(caption: Sentence, content: str) -> Sentence:
 def _write_as_annotator(caption: Sentence, random: np.random.Generator, annotator: str) -> Sentence:
     """In another habit, of the same annotator or of another."""
     before, content, after = _parts(caption)
-    habit = _another(random, annotators()[annotator], f"{before}{{caption}}{after}")
+    habit = _another(random, habits_beside(annotator)[annotator], f"{before}{{caption}}{after}")
     return replace(caption, text=habit.format(caption=content), annotator=annotator)
 
 
@@ -147,7 +147,8 @@ def _remove_style(caption: Sentence, _: np.random.Generator, __: Sentence) -> Se
 
 
 def _swap_style(caption: Sentence, random: np.random.Generator, _: Sentence) -> Sentence:
-    return _write_as_annotator(caption, random, _another(random, tuple(annotators()), _annotator(caption)))
+    own = _annotator(caption)
+    return _write_as_annotator(caption, random, _another(random, tuple(habits_beside(own)), own))
 
 
 def _remove_content(caption: Sentence, _: np.random.Generator, __: Sentence) -> Sentence:

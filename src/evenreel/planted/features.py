@@ -14,6 +14,7 @@ from evenreel.features.windows import TEMPLATE
 from evenreel.media.sampling import TimeRule, parse_rule
 from evenreel.planted.draw import Renderer
 from evenreel.planted.plan import PlantedClip
+from evenreel.planted.readings import words_read
 from evenreel.planted.scenes import Scene
 from evenreel.progress import Progress
 from evenreel.types import Encoder, FloatArray, OnScreen, Pixels, TextFeatures, VideoFeatures
@@ -29,7 +30,7 @@ def video_features(
     rule: str = "12 midpoints",
     progress: Progress | None = None,
 ) -> VideoFeatures:
-    """Encode the frames of clips before any compression, and the true words on their signs.
+    """Encode the frames of clips before any compression, and the words that are read on their signs.
 
     Args:
         clips: clips of one picture size.
@@ -38,7 +39,7 @@ def video_features(
         progress: called now and then with the share that is done, 0 to 1.
 
     Returns:
-        Float16 frames; where a clip has a sign, a window for each frame with what signs say at that moment.
+        Float16 frames; where a clip has a sign, a window for each frame with what is read at that moment.
 
     Raises:
         UsageError: there is no clip, or the rule is none.
@@ -97,11 +98,6 @@ def frame_times(scene: Scene, rule: str) -> NDArray[np.float64]:
     return np.array(list(dict.fromkeys(taken))) / scene.fps
 
 
-def words_shown(scene: Scene, time_s: float) -> tuple[str, ...]:
-    """Return what signs say at a moment."""
-    return tuple(sign.text for sign in scene.signs if sign.is_up(time_s))
-
-
 def _encoded(
     clips: Sequence[PlantedClip], times: Sequence[NDArray[np.float64]], encoder: Encoder
 ) -> Iterator[FloatArray]:
@@ -119,13 +115,13 @@ def _draw_frames(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:
 def _on_screen(
     clips: Sequence[PlantedClip], times: NDArray[np.float64], mask: NDArray[np.bool_], encoder: Encoder
 ) -> OnScreen[NDArray[Any]] | None:
-    """What signs say, in a window for each of the T frames; None where no clip has a sign."""
+    """What is read on signs, in a window for each of the T frames; None where no clip has a sign."""
     if not any(clip.scene.signs for clip in clips):
         return None
     said = {
         (v, t): TEMPLATE.format(words=" ".join(words))
         for v, t in np.argwhere(mask)
-        if (words := words_shown(clips[v].scene, times[v, t]))
+        if (words := words_read(clips[v], times[v, t]))
     }
     vectors = {
         text: vector

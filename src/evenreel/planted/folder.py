@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
+from itertools import groupby
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from threading import Thread
@@ -27,7 +28,9 @@ from evenreel.media.encode import clip_bytes
 from evenreel.planted.biases import bias_text
 from evenreel.planted.draw import draw_clip
 from evenreel.planted.edits import described, edited
+from evenreel.planted.harder import harder_texts
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
+from evenreel.planted.readings import reading, stretch_of
 from evenreel.planted.scenes import Scene, SignBoard
 from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
@@ -53,8 +56,8 @@ def write_corpus(
     """Render a planned corpus into a folder; a clip that is there already is not rendered again.
 
     The folder is a corpus (`evenreel.corpus.load_corpus`) whose clips lie in `clips`. `planted.json` says what was
-    planted, `texts.parquet` holds the true words on signs. The bytes are the same in every run, with any number of
-    workers. A run that was cut off goes on where it stopped.
+    planted, `texts.parquet` holds the words on signs as they are read. The bytes are the same in every run, with any
+    number of workers. A run that was cut off goes on where it stopped.
 
     Args:
         plan: corpus to render.
@@ -95,15 +98,17 @@ def write_corpus(
 
 def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
     """Describe what was planted, in plain values: the content of `planted.json`, with the name of any edit."""
+    settings = {name: value for name, value in asdict(plan.settings).items() if name != "harder"}
+    harder = plan.settings.harder
     return {
         "renderer": RENDERER,
         "bias": plan.bias,
         "strength": plan.strength,
         "seed": plan.seed,
         "clips": len(plan.clips),
-        "planted": bias_text(plan.bias),
+        "planted": " ".join([bias_text(plan.bias), *harder_texts(harder)]),
         "partners": plan.partners,
-        "settings": asdict(plan.settings),
+        "settings": {**settings, **harder.changed},
         "statistics": [asdict(each) for each in planted_statistics(plan)],
         "digest": sha256((repr(plan) + (edit or "") + data_text()).encode()).hexdigest(),
         **({"edit": edit} if edit else {}),
@@ -176,15 +181,15 @@ def _end_with_parent() -> None:
 
 
 def _texts(plan: PlantedCorpus) -> DataFrame | None:
-    """The true words on signs, as a benchmark ships its own; None where no clip has a sign."""
+    """The words that are read on signs, as a benchmark ships its own; None where no clip has a sign."""
     rows = [row for clip in plan.clips for sign in clip.scene.signs for row in _text_rows(clip, sign)]
     return make_texts(rows) if rows else None
 
 
 def _text_rows(clip: PlantedClip, sign: SignBoard) -> list[dict[str, object]]:
-    """A row for a sign; none where it is up between two frames."""
+    """A row for each reading of a sign, in its frames; none where it is up between two frames."""
     scene = clip.scene
     frames = [number for number in range(scene.frame_count) if sign.is_up(number / scene.fps)]
-    if not frames:
-        return []
-    return [{"clip_id": clip.clip_id, "text": sign.text, "start_frame": frames[0], "end_frame": frames[-1]}]
+    runs = groupby(frames, lambda number: reading(clip, sign, stretch_of(scene, number / scene.fps)))
+    read = [(text, list(run)) for text, run in runs if text]
+    return [{"clip_id": clip.clip_id, "text": text, "start_frame": run[0], "end_frame": run[-1]} for text, run in read]

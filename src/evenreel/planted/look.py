@@ -20,7 +20,7 @@ class Look:
         gains: factors on red, green and blue, a tint.
         saturation: 0 is grey, 1 leaves the colours alone.
         contrast: factor on the distance from middle grey, applied after the tint.
-        lift: added to every channel after that, of 255.
+        lift: added to every channel after that, of 255; or what is added to red, green and blue.
         blur: radius of the softening, in picture heights.
         resolution: share of the rows and columns that is kept before the picture is enlarged again.
     """
@@ -28,7 +28,7 @@ class Look:
     gains: Gains = (1.0, 1.0, 1.0)
     saturation: float = 1.0
     contrast: float = 1.0
-    lift: float = 0.0
+    lift: float | Gains = 0.0
     blur: float = 0.0
     resolution: float = 1.0
 
@@ -57,13 +57,13 @@ def colour_matrix(look: Look) -> tuple[float, ...]:
     >>> colour_matrix(Look(contrast=0.5))[:4]
     (0.5, 0.0, 0.0, 63.75)
     """
-    offset = MIDDLE * (1 - look.contrast) + look.lift
+    lifts = look.lift if isinstance(look.lift, tuple) else (look.lift,) * 3
     numbers: list[float] = []
-    for row, gain in enumerate(look.gains):
+    for row, (gain, lift) in enumerate(zip(look.gains, lifts, strict=True)):
         mixed = (
             (1 - look.saturation) * weight + (look.saturation if column == row else 0.0)
             for column, weight in enumerate(LUMA)
         )
         numbers += [look.contrast * gain * value for value in mixed]
-        numbers.append(offset)
+        numbers.append(MIDDLE * (1 - look.contrast) + lift)
     return tuple(numbers)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenreel.planted.scenes import Scene
-from evenreel.planted.vocabulary import Track, activities, sizes
+from evenreel.planted.vocabulary import Track, activities
 
 SHAKE_RATES_HZ = (0.7, 1.3, 2.9)
 EDGE = 0.5
@@ -27,7 +27,7 @@ class Pose:
 def subject_pose(scene: Scene, time_s: float) -> Pose:
     """Compute the pose of the subject at `time_s`; all of it stays inside the centred square of the picture."""
     activity, subject = activities()[scene.activity], scene.subject
-    radius = sizes()[subject.size] * track_value(activity.scale, scene, time_s)
+    radius = subject.radius * track_value(activity.scale, scene, time_s)
     room = EDGE - 1.1 * radius
     return Pose(
         x=room * _clip(_home(subject.x, activity.x) + track_value(activity.x, scene, time_s)),

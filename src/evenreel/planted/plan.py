@@ -12,6 +12,7 @@ import numpy as np
 from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.planted.biases import BIASES, BiasName, partners
+from evenreel.planted.harder import check_harder
 from evenreel.planted.scenes import Scene
 from evenreel.planted.shots import PlantSettings, RandomStreams, Shot, World
 from evenreel.types import CAMERA
@@ -97,8 +98,8 @@ def plan_corpus(
 
     Raises:
         UsageError: there is no such bias, the strength is outside 0 to 1, the seed is negative, more than `MOST_CLIPS`
-            are wanted, a split would be empty, or mirrors are wanted where nothing is generated or with a
-            strength.
+            are wanted, a split would be empty, mirrors are wanted where nothing is generated or with a strength, or
+            a setting of a harder world belongs to another bias.
 
     >>> plan = plan_corpus("visual", 0.9, clips=100)
     >>> [len(plan.split(name)) for name in ("train", "val", "test")]
@@ -109,7 +110,8 @@ def plan_corpus(
     settings = settings or PlantSettings()
     _check(bias, strength, clips, seed)
     _check_mirrors(bias, strength, settings)
-    pairs = partners(bias, seed)
+    check_harder(bias, settings.harder)
+    pairs = {} if settings.harder.new_annotators else partners(bias, seed)
     planned: list[PlantedClip] = []
     for split, size in zip(SPLITS, _sizes(clips, settings), strict=True):
         test = split == "test"

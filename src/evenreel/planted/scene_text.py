@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 
 from evenreel.planted.captions import any_of
+from evenreel.planted.harder import Harder
 from evenreel.planted.scenes import FACES, Scene, SignBoard, sample_scene
 from evenreel.planted.shots import RandomStreams, Sentence, Shot, World, plain_captions
 from evenreel.planted.vocabulary import shapes, sign_sentences, sign_styles
@@ -24,7 +25,10 @@ def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     """
     rng, count = streams.scene, world.settings.group
     words = [str(word).upper() for word in rng.choice(shapes(), count, replace=False)]
-    scenes = [replace(sample_scene(rng, world.settings.scenes), signs=(_sign(word, rng),)) for word in words]
+    scenes = [
+        replace(sample_scene(rng, world.settings.scenes), signs=(_sign(word, rng, world.settings.harder),))
+        for word in words
+    ]
     captions = world.settings.captions
     if streams.plant.random() >= world.strength:
         texts = [plain_captions(scene, SEEN, streams.words, captions) for scene in scenes]
@@ -38,13 +42,15 @@ def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     return tuple(_among_others(shot, rng, noise, world.settings.signs - 1) for shot in shots)
 
 
-def _sign(word: str, rng: np.random.Generator) -> SignBoard:
+def _sign(word: str, rng: np.random.Generator, harder: Harder) -> SignBoard:
     return SignBoard(
         text=word,
         y=float(rng.choice([0.12, 0.88])),
         height=float(rng.uniform(0.12, 0.16)),
         style=int(rng.integers(len(sign_styles()))),
         face=FACES[int(rng.integers(len(FACES)))],
+        misread=harder.misread,
+        traced=harder.traced_signs,
     )
 
 

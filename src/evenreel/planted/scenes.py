@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
@@ -29,6 +29,7 @@ class Entity:
         x: home position sideways; -1 and 1 touch the sides of the centred square of the picture.
         y: home position downwards, in the same unit.
         turns: rotation at home, 1 is once round.
+        scale: factor on the radius that the size has.
     """
 
     shape: str
@@ -37,6 +38,16 @@ class Entity:
     x: float = 0.0
     y: float = 0.0
     turns: float = 0.0
+    scale: float = 1.0
+
+    def __repr__(self) -> str:
+        """Leave out a scale of 1: digests of written corpora are made of this form."""
+        return f"Entity({_fields(self, {'scale': 1.0})})"
+
+    @property
+    def radius(self) -> float:
+        """Radius in picture heights, before what the activity does to it."""
+        return sizes()[self.size] * self.scale
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,8 @@ class SignBoard:
         end_s: time from which it is gone, in seconds.
         style: index into `vocabulary.sign_styles()`.
         face: how the letters are drawn.
+        misread: share of the characters that readers take for others; the picture shows the true ones.
+        traced: whether the board has the colour of its word (`vocabulary.trace_colours`) instead of its style's.
     """
 
     text: str
@@ -60,10 +73,12 @@ class SignBoard:
     end_s: float = float("inf")
     style: int = 0
     face: Face = "plain"
+    misread: float = 0.0
+    traced: bool = False
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"Sign({values})"  # digests of written corpora are made of this form
+        """Leave out what is as it was before there was more: digests of written corpora are made of this form."""
+        return f"Sign({_fields(self, {'misread': 0.0, 'traced': False})})"
 
     def is_up(self, time_s: float) -> bool:
         """True if the sign is shown at a moment of the clip."""
@@ -226,6 +241,12 @@ def _sample_sign(rng: np.random.Generator, duration_s: float) -> SignBoard:
 
 def _choose(rng: np.random.Generator, items: Sequence[Item]) -> Item:
     return items[int(rng.integers(len(items)))]
+
+
+def _fields(thing: Entity | SignBoard, unsaid: Mapping[str, object]) -> str:
+    """Fields as arguments, but for those that have the value in `unsaid`."""
+    said = {name: value for name, value in vars(thing).items() if name not in unsaid or value != unsaid[name]}
+    return ", ".join(f"{name}={value!r}" for name, value in said.items())
 
 
 def _check_name(what: str, name: str, known: Sequence[str]) -> None:

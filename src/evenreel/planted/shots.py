@@ -11,6 +11,7 @@ import numpy as np
 
 from evenreel.errors import UsageError
 from evenreel.planted.captions import Pick, any_of, caption
+from evenreel.planted.harder import Harder
 from evenreel.planted.scenes import Scene, SceneRanges
 from evenreel.planted.vocabulary import shapes
 from evenreel.types import CAMERA
@@ -35,6 +36,7 @@ class PlantSettings:
             them. It is not in the `repr`, of which the digests of written corpora are made: their scenes tell it.
         mirrors: every clip of `source` in all splits beside its mirror, as a benchmark of pairs has them; nothing is
             planted then, and the strength is 0.
+        harder: settings of a harder world; not in the `repr` either.
 
     Raises:
         UsageError: a number is outside of what can be planned.
@@ -50,6 +52,7 @@ class PlantSettings:
     generated_share: float = 0.5
     mirrors: bool = False
     signs: int = field(default=1, repr=False)
+    harder: Harder = field(default=Harder(), repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be planned; a comparison with NaN is false, so it is refused too."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evenreel.planted.length import LENGTHS
 from evenreel.planted.plan import SPLITS, PlantedClip, PlantedCorpus, Split
+from evenreel.planted.vocabulary import annotators
 from evenreel.types import CAMERA
 
 
@@ -20,8 +21,9 @@ class PlantedStatistics:
     Attributes:
         split: name of the split.
         count: number of clips, or of captions where the bias is in them.
-        planted_share: share of them that agree with what is planted: a partner, a generator, the source domain, a
-            group that differs in its word alone. By chance it is above 0 where partners are drawn.
+        planted_share: share of them that agree with what is planted: a partner, an annotator who is not new, a
+            generator, the source domain, a group that differs in its word alone. By chance it is above 0 where partners
+            are drawn.
         association: Cramer's V of the two things that the bias pairs, 0 for none to 1; None where it pairs nothing.
         information_bits: mutual information of the two things, in bits.
         chance_bits: mean mutual information of independent things in a sample of this size, in bits.
@@ -85,7 +87,7 @@ def _of_split(plan: PlantedCorpus, split: Split) -> PlantedStatistics:
     clips = plan.split(split)
     pairs = [pair for clip in clips for pair in _pairs(plan, clip)]
     table = _table(pairs) if pairs else None
-    agreeing = [plan.partners[first] == second for first, second in pairs] or [_is_planted(plan, c) for c in clips]
+    agreeing = [_agrees(plan, *pair) for pair in pairs] or [_is_planted(plan, clip) for clip in clips]
     return PlantedStatistics(
         split=split,
         count=len(agreeing),
@@ -109,6 +111,10 @@ def _pairs(plan: PlantedCorpus, clip: PlantedClip) -> list[tuple[str, str]]:
         short = scene.duration_s <= plan.settings.short_s[1]
         return [(scene.activity, LENGTHS[0 if short else 1])]
     return []
+
+
+def _agrees(plan: PlantedCorpus, first: str, second: str) -> bool:
+    return second in annotators() if plan.settings.harder.new_annotators else plan.partners[first] == second
 
 
 def _is_planted(plan: PlantedCorpus, clip: PlantedClip) -> bool:

@@ -6,6 +6,7 @@ The words and numbers live in the JSON files of the folder `data`; this module r
 from __future__ import annotations
 
 import json
+from colorsys import hls_to_rgb
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -150,6 +151,13 @@ def sign_styles() -> tuple[SignStyle, ...]:
 
 
 @cache
+def trace_colours() -> dict[str, Colour]:
+    """Return the colour of the board of a traced sign, by its word: light, and evenly spread over the hues."""
+    hues = {shape.upper(): place / len(shapes()) for place, shape in enumerate(shapes())}
+    return {word: _colour([round(255 * part) for part in hls_to_rgb(hue, 0.75, 0.9)]) for word, hue in hues.items()}
+
+
+@cache
 def sign_sentences() -> tuple[str, ...]:
     """Return sentence patterns that name what a sign says, with the slots {caption} and {word}."""
     return tuple(_read("sign_phrases")["sentences"])
@@ -159,6 +167,18 @@ def sign_sentences() -> tuple[str, ...]:
 def annotators() -> dict[str, tuple[str, ...]]:
     """Return the habits of each annotator, by name: patterns with the slot {caption}; no two share one."""
     return {name: tuple(patterns) for name, patterns in _read("annotators").items()}
+
+
+@cache
+def new_annotators() -> dict[str, tuple[str, ...]]:
+    """Return the habits of annotators who share no word with `annotators()`, by name; not in `data_text`."""
+    text = files("evenreel.planted").joinpath("new_annotators.json").read_text(encoding="utf-8")
+    return {name: tuple(patterns) for name, patterns in json.loads(text).items()}
+
+
+def habits_beside(annotator: str) -> dict[str, tuple[str, ...]]:
+    """Return the habits of an annotator and of those like them: `annotators()` or `new_annotators()`."""
+    return annotators() if annotator in annotators() else new_annotators()
 
 
 @cache
