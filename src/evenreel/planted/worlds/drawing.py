@@ -1,0 +1,157 @@
+"""A world of features for an annotation table, with a bias of lengths of known strength."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from evenreel.arrays import Column, Indices
+from evenreel.corpus import make_corpus, select
+from evenreel.errors import CorpusError, UsageError
+from evenreel.planted.worlds.lengths import noun_strata, planted_lengths
+from evenreel.planted.worlds.settings import WorldSettings
+from evenreel.planted.worlds.vectors import Contents, Stream, frames_of, middles, stream, words_of
+from evenreel.types import Corpus, TextFeatures, VideoFeatures
+
+FPS = 60.0
+"""Rate of the frame numbers of a drawn corpus."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureWorld:
+    """Clips of an annotation table with one caption each, and the features that were drawn for them.
+
+    Attributes:
+        corpus: tables; clips have the columns `stratum`, that of length which their noun keeps to, from 0 for the
+            shortest, and `follows`, whether their length is of that stratum among the clips of their split.
+        texts: features of the captions, in the order of the corpus.
+        videos: features of the clips, in the order of the corpus.
+    """
+
+    corpus: Corpus
+    texts: TextFeatures
+    videos: VideoFeatures
+
+    def split(self, name: str) -> FeatureWorld:
+        """Select the clips and captions of a split."""
+        rows = np.flatnonzero((self.corpus.clips["split"] == name).to_numpy())
+        texts = self.texts
+        taken = TextFeatures(
+            tuple(texts.ids[row] for row in rows), texts.words[rows], texts.word_mask[rows], texts.sentence[rows]
+        )
+        return FeatureWorld(select(self.corpus, split=name), taken, self.videos.taken(rows))
+
+
+def annotated_clips(corpus: Corpus, counts: dict[str, int], seed: int) -> pl.DataFrame:
+    """Draw clips of an annotation table whose verb, noun, length and video are known.
+
+    Args:
+        corpus: tables of an annotated dataset, such as EPIC-KITCHENS-100.
+        counts: clips of each split that are drawn at random, all where there are fewer.
+        seed: seed of the draw.
+
+    Returns:
+        Columns `clip_id, path, split, verb, noun, length_s, annotator`, in the order of the table; the classes are the
+        first of each clip. The annotator is the participant, where the table has one, else the video.
+
+    Raises:
+        CorpusError: a split has no such clip.
+    """
+    person = "participant" if "participant" in corpus.clips.columns else "path"
+    known = corpus.clips.select(
+        "clip_id",
+        "path",
+        "split",
+        pl.col("verb_classes").list.first().alias("verb"),
+        pl.col("noun_classes").list.first().alias("noun"),
+        (pl.col("end_s") - pl.col("start_s")).alias("length_s"),
+        pl.col(person).alias("annotator"),
+    ).drop_nulls()
+    parts = []
+    for number, (split, count) in enumerate(counts.items()):
+        own = known.filter(pl.col("split") == split)
+        if own.is_empty():
+            raise CorpusError(f"No clip of the split {split} has a verb, a noun, a length and a path.")
+        rows = stream(seed, Stream.CLIPS, number).permutation(own.height)[:count]
+        parts.append(own[np.sort(rows)])
+    return pl.concat(parts)
+
+
+def draw_world(
+    clips: pl.DataFrame, strength: float, seed: int = 0, settings: WorldSettings | None = None
+) -> FeatureWorld:
+    """Draw a world of features in which the length of a training clip stands in for its action.
+
+    Args:
+        clips: clips of an annotation table, see `annotated_clips`; those of the split `train` are biased, all others
+            are the same at every strength.
+        strength: probability that a training clip has a length of its noun's stratum; at 0 lengths and actions are
+            independent.
+        seed: seed of all draws; the same arguments give the same bytes.
+        settings: shares and sizes; None for the defaults.
+
+    Raises:
+        UsageError: the strength is not between 0 and 1, or no clip is a training clip.
+    """
+    chosen = settings or WorldSettings()
+    if not 0 <= strength <= 1:
+        raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
+    learned = (clips["split"] == "train").to_numpy()
+    if not learned.any():
+        raise UsageError("A world needs clips of the split train.")
+    verbs, nouns = clips["verb"].to_numpy().astype(np.int64), clips["noun"].to_numpy().astype(np.int64)
+    places = stream(seed, Stream.STRATA).random(int(nouns.max()) + 1)
+    strata = noun_strata(places, nouns[learned], chosen.strata)[nouns]
+    lengths = clips["length_s"].to_numpy().copy()
+    kept = np.empty(len(strata), np.bool_)
+    for number, (part, own) in enumerate(((learned, strength), (~learned, 0.0))):
+        given = planted_lengths(lengths[part], strata[part], own, stream(seed, Stream.LENGTHS, number))
+        lengths[part], kept[part] = given.lengths, given.strata == strata[part]
+    ranks = length_ranks(lengths, lengths[learned])
+    contents = Contents(verbs, nouns, _numbers(clips["path"]), _numbers(clips["annotator"]), ranks)
+    corpus = _corpus(clips.with_columns(stratum=strata, follows=kept), lengths)
+    ids = tuple(clips["clip_id"])
+    words = words_of(contents, chosen, seed)
+    texts = TextFeatures(ids, words.words, np.ones(words.words.shape[:2], np.bool_), words.sentence)
+    times_s = lengths[:, None] * middles(chosen.frames)
+    videos = VideoFeatures(ids, frames_of(contents, chosen, seed), np.ones(times_s.shape, np.bool_), times_s)
+    return FeatureWorld(corpus, texts, videos)
+
+
+def length_ranks(lengths: Column, learned: Column) -> Column:
+    """Compute the share of the training clips that are shorter than each clip, ties counted half.
+
+    >>> length_ranks(np.array([1.0, 2.0, 9.0]), np.array([1.0, 2.0])).tolist()
+    [0.25, 0.75, 1.0]
+    """
+    ordered = np.sort(learned)
+    below, up_to = (np.searchsorted(ordered, lengths, side=side) for side in ("left", "right"))
+    return (below + up_to) / (2 * len(ordered))
+
+
+def _numbers(names: pl.Series) -> Indices:
+    """A number from 0 for each name, in alphabetical order."""
+    return (names.rank("dense").to_numpy() - 1).astype(np.int64)
+
+
+def _corpus(clips: pl.DataFrame, lengths: Column) -> Corpus:
+    classes = {
+        "verb_classes": pl.concat_list(pl.col("verb").cast(pl.Int32)),
+        "noun_classes": pl.concat_list(pl.col("noun").cast(pl.Int32)),
+    }
+    table = clips.with_columns(
+        pl.Series("end_s", lengths),
+        pl.Series("frame_count", np.maximum(1, np.rint(FPS * lengths)).astype(np.int64)),
+        start_s=pl.lit(0.0),
+        fps=pl.lit(FPS),
+        **classes,
+    )
+    captions = clips.select(
+        pl.col("clip_id").alias("caption_id"),
+        "clip_id",
+        pl.format("verb {} noun {}", "verb", "noun").alias("text"),
+        **classes,
+    )
+    return make_corpus(table.drop("verb", "noun", "length_s"), captions)

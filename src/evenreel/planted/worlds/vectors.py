@@ -1,0 +1,177 @@
+"""The generative model of a world of features.
+
+Every vector below is drawn once from N(0, I / D), so that it has about unit length, and s with a name is the root of
+the share of that name in `FrameShares` or `WordShares`. With verb v, noun n, video b, length rank r in 0 to 1, and
+moment t of T at the time tau = (t + 1/2) / T, the own vector of a frame of clip i is
+
+    x = s_action (c_v + c_n) / sqrt 2 + s_instance e_i + s_background g_b + s_length (cos(pi r) p + sin(pi r) q)
+        + s_time sqrt 3 (2 tau - 1) r d_i + s_noise z_it
+
+where p and q are orthonormal: lengths lie on a half circle, the shortest opposite to the longest. The frame is
+sqrt(1 - cone) x + sqrt(cone) m on the unit sphere, m the unit mean of all frames. A word of c in {c_v, c_n} has the
+meaning w = sqrt(alignment) c + sqrt(1 - alignment) R c with one random rotation R for all words, and the own vector
+
+    y = s_meaning w + s_annotator h_a + s_noise z
+
+with annotator a, brought to the unit sphere likewise, beside a mean of its own. A caption is its verb and its noun; its
+sentence is the mean of both on the unit sphere.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import Column, Indices, slices
+from evenreel.planted.worlds.settings import WorldSettings
+from evenreel.types import FloatArray
+
+BLOCK_CLIPS = 1_024
+"""Clips whose frames are drawn at a time, in float32."""
+
+
+class Stream(IntEnum):
+    """Numbers of the separate streams of random numbers of a world, so that no part shifts another's draws."""
+
+    CLIPS = 0
+    VERBS = 1
+    NOUNS = 2
+    STRATA = 3
+    LENGTHS = 4
+    VIDEOS = 5
+    ANNOTATORS = 6
+    MEANS = 7
+    ARC = 8
+    ROTATION = 9
+    INSTANCES = 10
+    DRIFTS = 11
+    FRAME_NOISE = 12
+    WORD_NOISE = 13
+
+
+class Contents(NamedTuple):
+    """What V clips show, as numbers from 0.
+
+    Attributes:
+        verbs: (V,) verb class.
+        nouns: (V,) noun class.
+        videos: (V,) video that the clip is from.
+        annotators: (V,) annotator of its caption.
+        lengths: (V,) rank of its length among the training clips, 0 to 1.
+    """
+
+    verbs: Indices
+    nouns: Indices
+    videos: Indices
+    annotators: Indices
+    lengths: Column
+
+    def taken(self, rows: slice) -> Contents:
+        """Select some clips."""
+        return Contents(*(part[rows] for part in self))
+
+
+class Words(NamedTuple):
+    """Features of V captions: `words` (V, 2, D), verb and noun, and `sentence` (V, D)."""
+
+    words: NDArray[np.float16]
+    sentence: FloatArray
+
+
+def stream(seed: int, part: Stream, block: int = 0) -> np.random.Generator:
+    """Return the random generator of one part of a world."""
+    return np.random.default_rng([seed, int(part), block])
+
+
+def normals(seed: int, part: Stream, shape: tuple[int, ...], block: int = 0) -> FloatArray:
+    """Draw vectors from N(0, I / D), D the last of the shape."""
+    drawn = stream(seed, part, block).standard_normal(shape, dtype=np.float32)
+    return drawn / sqrt(shape[-1])
+
+
+def frames_of(contents: Contents, settings: WorldSettings, seed: int) -> NDArray[np.float16]:
+    """Draw the frames (V, T, D) of clips, block by block."""
+    shape = (len(contents.verbs), settings.frames, settings.dimension)
+    frames = np.empty(shape, np.float16)
+    shared = sqrt(settings.frame_shares.background) * _table(seed, Stream.VIDEOS, contents.videos, settings)
+    for block, rows in enumerate(slices(len(frames), BLOCK_CLIPS)):
+        own = contents.taken(rows)
+        frames[rows] = _frames(own, shared[own.videos], settings, seed, block)
+    return frames
+
+
+def words_of(contents: Contents, settings: WorldSettings, seed: int) -> Words:
+    """Draw the words and the sentence of one caption for each clip, block by block."""
+    shares, size = settings.word_shares, settings.dimension
+    turned = rotation(size, seed)
+    meanings = []
+    for part, classes in ((Stream.VERBS, contents.verbs), (Stream.NOUNS, contents.nouns)):
+        shown = _table(seed, part, classes, settings)
+        meanings.append(sqrt(shares.alignment) * shown + sqrt(1 - shares.alignment) * shown @ turned)
+    habits = sqrt(shares.annotator) * _table(seed, Stream.ANNOTATORS, contents.annotators, settings)
+    mean = _unit(normals(seed, Stream.MEANS, (2, size)))[1]
+    words = np.empty((len(contents.verbs), 2, size), np.float16)
+    sentence = np.empty((len(words), size), np.float32)
+    for block, rows in enumerate(slices(len(words), BLOCK_CLIPS)):
+        own = contents.taken(rows)
+        meant = np.stack([meanings[0][own.verbs], meanings[1][own.nouns]], axis=1)
+        noise = normals(seed, Stream.WORD_NOISE, meant.shape, block)
+        drawn = sqrt(shares.meaning) * meant + habits[own.annotators][:, None] + sqrt(shares.noise) * noise
+        unit = in_cone(drawn, mean, shares.cone)
+        words[rows], sentence[rows] = unit, _unit(unit.mean(1))
+    return Words(words, sentence)
+
+
+def rotation(size: int, seed: int) -> FloatArray:
+    """Draw the rotation R (D, D) between what frames show and what words mean, for rows: c R."""
+    upper, _ = np.linalg.qr(stream(seed, Stream.ROTATION).standard_normal((size, size)))
+    return upper.astype(np.float32)
+
+
+def arc(ranks: Column, size: int, seed: int) -> FloatArray:
+    """Place ranks of length (V,), 0 to 1, on a half circle of unit vectors (V, D)."""
+    ends, _ = np.linalg.qr(stream(seed, Stream.ARC).standard_normal((size, 2)))
+    angles = np.pi * ranks
+    return (np.stack([np.cos(angles), np.sin(angles)], axis=1) @ ends.T).astype(np.float32)
+
+
+def in_cone(own: FloatArray, mean: FloatArray, cone: float) -> FloatArray:
+    """Bring own vectors (..., D) to the unit sphere, around a common mean (D,) of the share `cone`."""
+    return _unit(sqrt(1 - cone) * own + sqrt(cone) * mean)
+
+
+def _frames(own: Contents, shared: FloatArray, settings: WorldSettings, seed: int, block: int) -> FloatArray:
+    """Frames of one block of clips."""
+    shares, size, count = settings.frame_shares, settings.dimension, settings.frames
+    verbs, nouns = _table(seed, Stream.VERBS, own.verbs, settings), _table(seed, Stream.NOUNS, own.nouns, settings)
+    whole = sqrt(shares.action / 2) * (verbs[own.verbs] + nouns[own.nouns]) + shared
+    whole += sqrt(shares.instance) * normals(seed, Stream.INSTANCES, (len(shared), size), block)
+    whole += sqrt(shares.length) * arc(own.lengths, size, seed)
+    ranks = own.lengths[:, None].astype(np.float32)
+    drift = sqrt(3 * shares.time) * ranks * normals(seed, Stream.DRIFTS, (len(shared), size), block)
+    drawn = sqrt(shares.noise) * normals(seed, Stream.FRAME_NOISE, (len(shared), count, size), block)
+    drawn += whole[:, None] + drift[:, None] * (2 * middles(count) - 1).astype(np.float32)[:, None]
+    mean = _unit(normals(seed, Stream.MEANS, (2, size)))[0]
+    return in_cone(drawn, mean, shares.cone)
+
+
+def middles(count: int) -> Column:
+    """Return the middles of equal parts of the time from 0 to 1.
+
+    >>> middles(2).tolist()
+    [0.25, 0.75]
+    """
+    return (np.arange(count) + 0.5) / count
+
+
+def _table(seed: int, part: Stream, numbers: Indices, settings: WorldSettings) -> FloatArray:
+    """A vector for each number up to the largest; those of the first numbers do not depend on how many there are."""
+    return normals(seed, part, (int(numbers.max()) + 1, settings.dimension))
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
