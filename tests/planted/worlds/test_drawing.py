@@ -104,6 +104,16 @@ def test_clips_without_a_class_or_a_length_are_left_out() -> None:
     assert kept["clip_id"].to_list()[:3] == ["clip 2", "clip 3", "clip 4"] and kept.height == 4
 
 
+def test_a_split_can_have_one_clip_of_each_action() -> None:
+    table = made_up_table()
+    clips = annotated_clips(table, {"train": 400, "test": 100}, 0, ("test",))
+    test = clips.filter(pl.col("split") == "test")
+    shown = table.clips.filter(pl.col("split") == "test")
+    actions = {(verbs[0], nouns[0]) for verbs, nouns in shown.select("verb_classes", "noun_classes").iter_rows()}
+    assert sorted(test.select("verb", "noun").iter_rows()) == sorted(actions)
+    assert clips.height - test.height == 400
+
+
 def test_ranks_of_length_count_shorter_training_clips() -> None:
     rng = np.random.default_rng(0)
     learned, asked = rng.integers(0, 9, 30).astype(float), np.arange(-1.0, 11.0)
@@ -132,7 +142,7 @@ def test_kitchens(epic_kitchens: Imported) -> None:
     world = draw_world(clips, 0.9, 0, SMALL)
     assert world.videos.frames.shape == (500, 3, 16)
     learned = world.split("train").corpus.clips
-    assert learned["follows"].mean() == pytest.approx(0.9 + 0.1 / 4, abs=0.05)
+    assert learned["follows"].mean() == pytest.approx(0.9 + 0.1 / 16, abs=0.05)
     train = annotated_clips(epic_kitchens.corpus, {"train": 10**6}, 0)
     assert train.height == 67_217 and train["verb"].n_unique() == 97 and train["noun"].n_unique() == 289
     most = {kind: train[kind].value_counts().sort("count")["count"][-2:].sum() for kind in ("verb", "noun")}

@@ -19,7 +19,9 @@ from tests.planted.worlds.tables import made_up_table
 
 
 def test_a_matcher_learns_what_the_words_mean(tmp_path: Path) -> None:
-    settings = WorldSettings(16, 2, frame_shares=FrameShares(action=0.4, instance=0.1, background=0.1, length=0.1))
+    settings = WorldSettings(
+        48, 2, frame_shares=FrameShares(action=0.4, instance=0.1, background=0.1, length=0.1, cone=0.2)
+    )
     clips = annotated_clips(made_up_table(), {"train": 400, "test": 60}, 0)
     world = draw_world(clips, 0.0, 0, settings)
     learned, test = world.split("train"), world.split("test")
@@ -28,13 +30,13 @@ def test_a_matcher_learns_what_the_words_mean(tmp_path: Path) -> None:
         data=Data(corpus="world", features="world", validation=None),
         matcher=MatcherChoice("wti", {"temporal_layers": 0}),
         adapter=AdapterSettings(kind="mlp"),
-        optimiser=Optimiser(lr=3e-3),
-        loop=Loop(batch_size=32, epochs=None, steps=60, seed=0, device="cpu"),
-        records=Records(every_steps=60, tensorboard=False),
+        optimiser=Optimiser(lr=5e-3),
+        loop=Loop(batch_size=32, epochs=None, steps=100, seed=0, device="cpu"),
+        records=Records(every_steps=100, tensorboard=False),
     )
     pairs = pairs_of(learned.corpus, learned.texts.ids, learned.videos.ids)
     examples = FeatureExamples(pairs, learned.texts, learned.videos)
-    matcher = train(recipe, TrainingInputs(examples, 16), tmp_path).matcher
+    matcher = train(recipe, TrainingInputs(examples, 48), tmp_path).matcher
     values = matcher_scores(matcher, test.texts, test.videos).block(slice(0, 60), slice(0, 60))
     pooled = test.videos.frames.astype(np.float32).mean(1)
     untrained = test.texts.sentence @ (pooled / np.linalg.norm(pooled, axis=1, keepdims=True)).T

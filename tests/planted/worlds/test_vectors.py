@@ -27,7 +27,7 @@ NONE = {"action": 0.0, "instance": 0.0, "background": 0.0, "length": 0.0, "time"
 def contents(count: int, seed: int = 0) -> Contents:
     rng = np.random.default_rng(seed)
     numbers = [rng.integers(most, size=count) for most in (5, 7, 6, 3)]
-    return Contents(*numbers, lengths=rng.random(count))
+    return Contents(*numbers, lengths=rng.random(count), lasting=rng.random(count))
 
 
 def unit(vector: list[float]) -> list[float]:
@@ -63,9 +63,10 @@ def test_a_frame_is_the_sum_of_the_formula() -> None:
 def test_a_word_is_the_sum_of_the_formula() -> None:
     count, size, seed = 4, 8, 5
     shown = contents(count)
-    words = words_of(shown, WorldSettings(size, word_shares=WordShares(0.3, 0.2, 0.1, 0.4)), seed)
+    words = words_of(shown, WorldSettings(size, word_shares=WordShares(0.3, 0.15, 0.2, 0.1, 0.4)), seed)
     tables = normals(seed, Stream.VERBS, (5, size)), normals(seed, Stream.NOUNS, (7, size))
     people, noise = normals(seed, Stream.ANNOTATORS, (3, size)), normals(seed, Stream.WORD_NOISE, (count, 2, size))
+    short, middle = arc(np.array([0.0, 0.5]), size, seed, 1)
     mean, turned = unit(normals(seed, Stream.MEANS, (2, size))[1].tolist()), rotation(size, seed)
     for clip in range(count):
         total = [0.0] * size
@@ -73,7 +74,11 @@ def test_a_word_is_the_sum_of_the_formula() -> None:
             c, vector = tables[place][number], []
             for d in range(size):
                 meaning = math.sqrt(0.3) * c[d] + math.sqrt(0.7) * sum(c[e] * turned[e, d] for e in range(size))
-                own = math.sqrt(0.7) * meaning + math.sqrt(0.2) * people[shown.annotators[clip], d]
+                own = math.sqrt(0.55) * meaning + math.sqrt(0.2) * people[shown.annotators[clip], d]
+                if place == 1:
+                    rank = float(shown.lasting[clip])
+                    lasting = math.cos(math.pi * rank) * short[d] + math.sin(math.pi * rank) * middle[d]
+                    own += math.sqrt(0.15) * lasting
                 own += math.sqrt(0.1) * noise[clip, place, d]
                 vector.append(math.sqrt(0.6) * own + math.sqrt(0.4) * mean[d])
             assert words.words[clip, place].tolist() == pytest.approx(unit(vector), abs=1e-3)
@@ -101,7 +106,7 @@ def test_lengths_lie_on_a_half_circle() -> None:
     settings = WorldSettings(64, 1, frame_shares=FrameShares(**(NONE | {"length": 0.99})))
     ranks = np.array([0.0, 0.25, 0.5, 1.0])
     zero = np.zeros(4, np.int64)
-    frames = frames_of(Contents(zero, zero, zero, zero, ranks), settings, 0)[:, 0].astype(np.float64)
+    frames = frames_of(Contents(zero, zero, zero, zero, ranks, ranks), settings, 0)[:, 0].astype(np.float64)
     for first in range(4):
         for second in range(4):
             angle = math.pi * abs(ranks[first] - ranks[second])
@@ -117,7 +122,8 @@ def test_a_longer_clip_drifts_further() -> None:
 
 
 def test_the_cone_is_the_cosine_of_unrelated_vectors_and_texts_have_another() -> None:
-    settings = WorldSettings(256, 1, frame_shares=FrameShares(cone=0.5, length=0.0), word_shares=WordShares(cone=0.6))
+    shares = FrameShares(cone=0.5, length=0.0), WordShares(lasting=0.0, cone=0.6)
+    settings = WorldSettings(256, 1, frame_shares=shares[0], word_shares=shares[1])
     shown = contents(300)
     frames, words = frames_of(shown, settings, 0)[:, 0].astype(float), words_of(shown, settings, 0).words[:, 0]
     apart = shown.videos[:, None] != shown.videos
@@ -128,7 +134,9 @@ def test_the_cone_is_the_cosine_of_unrelated_vectors_and_texts_have_another() ->
 
 
 def test_the_alignment_is_the_squared_cosine_of_word_and_picture() -> None:
-    settings = WorldSettings(512, word_shares=WordShares(alignment=0.3, annotator=0.0, noise=0.0, cone=0.0))
+    settings = WorldSettings(
+        512, word_shares=WordShares(alignment=0.3, lasting=0.0, annotator=0.0, noise=0.0, cone=0.0)
+    )
     shown = contents(50)
     words = words_of(shown, settings, 0).words[:, 1].astype(float)
     nouns = normals(0, Stream.NOUNS, (7, 512))[shown.nouns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,13 +45,15 @@ class FeatureWorld:
         return FeatureWorld(select(self.corpus, split=name), taken, self.videos.taken(rows))
 
 
-def annotated_clips(corpus: Corpus, counts: dict[str, int], seed: int) -> pl.DataFrame:
+def annotated_clips(corpus: Corpus, counts: dict[str, int], seed: int, distinct: Collection[str] = ()) -> pl.DataFrame:
     """Draw clips of an annotation table whose verb, noun, length and video are known.
 
     Args:
         corpus: tables of an annotated dataset, such as EPIC-KITCHENS-100.
         counts: clips of each split that are drawn at random, all where there are fewer.
         seed: seed of the draw.
+        distinct: splits of which one clip of each action is drawn, so that a caption has one answer there; else a
+            model that looks for clips of a certain length finds such clips of frequent actions.
 
     Returns:
         Columns `clip_id, path, split, verb, noun, length_s, annotator`, in the order of the table; the classes are the
@@ -74,8 +77,11 @@ def annotated_clips(corpus: Corpus, counts: dict[str, int], seed: int) -> pl.Dat
         own = known.filter(pl.col("split") == split)
         if own.is_empty():
             raise CorpusError(f"No clip of the split {split} has a verb, a noun, a length and a path.")
-        rows = stream(seed, Stream.CLIPS, number).permutation(own.height)[:count]
-        parts.append(own[np.sort(rows)])
+        rows = stream(seed, Stream.CLIPS, number).permutation(own.height)
+        if split in distinct:
+            first = own[rows].select(pl.struct("verb", "noun").is_first_distinct()).to_series()
+            rows = rows[first.to_numpy()]
+        parts.append(own[np.sort(rows[:count])])
     return pl.concat(parts)
 
 
@@ -110,7 +116,8 @@ def draw_world(
         given = planted_lengths(lengths[part], strata[part], own, stream(seed, Stream.LENGTHS, number))
         lengths[part], kept[part] = given.lengths, given.strata == strata[part]
     ranks = length_ranks(lengths, lengths[learned])
-    contents = Contents(verbs, nouns, _numbers(clips["path"]), _numbers(clips["annotator"]), ranks)
+    lasting = length_ranks(places[nouns], places[nouns[learned]])
+    contents = Contents(verbs, nouns, _numbers(clips["path"]), _numbers(clips["annotator"]), ranks, lasting)
     corpus = _corpus(clips.with_columns(stratum=strata, follows=kept), lengths)
     ids = tuple(clips["clip_id"])
     words = words_of(contents, chosen, seed)

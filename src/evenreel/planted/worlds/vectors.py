@@ -11,10 +11,11 @@ where p and q are orthonormal: lengths lie on a half circle, the shortest opposi
 sqrt(1 - cone) x + sqrt(cone) m on the unit sphere, m the unit mean of all frames. A word of c in {c_v, c_n} has the
 meaning w = sqrt(alignment) c + sqrt(1 - alignment) R c with one random rotation R for all words, and the own vector
 
-    y = s_meaning w + s_annotator h_a + s_noise z
+    y = s_meaning w + s_lasting (cos(pi l) p' + sin(pi l) q') + s_annotator h_a + s_noise z
 
-with annotator a, brought to the unit sphere likewise, beside a mean of its own. A caption is its verb and its noun; its
-sentence is the mean of both on the unit sphere.
+with annotator a and, for nouns alone, the rank l of the noun among all by how long its clips are where lengths are
+biased (`evenreel.planted.worlds.lengths`); it is brought to the unit sphere likewise, beside a mean of its own. A
+caption is its verb and its noun; its sentence is the mean of both on the unit sphere.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Contents(NamedTuple):
         videos: (V,) video that the clip is from.
         annotators: (V,) annotator of its caption.
         lengths: (V,) rank of its length among the training clips, 0 to 1.
+        lasting: (V,) rank of its noun in the order in which nouns are dealt to strata of length, 0 to 1.
     """
 
     verbs: Indices
@@ -69,13 +71,15 @@ class Contents(NamedTuple):
     videos: Indices
     annotators: Indices
     lengths: Column
+    lasting: Column
 
     def taken(self, rows: slice) -> Contents:
         """Select some clips."""
-        return Contents(*(part[rows] for part in self))
+        classes = (self.verbs[rows], self.nouns[rows], self.videos[rows], self.annotators[rows])
+        return Contents(*classes, self.lengths[rows], self.lasting[rows])
 
 
-class Words(NamedTuple):
+class DrawnWords(NamedTuple):
     """Features of V captions: `words` (V, 2, D), verb and noun, and `sentence` (V, D)."""
 
     words: NDArray[np.float16]
@@ -104,7 +108,7 @@ def frames_of(contents: Contents, settings: WorldSettings, seed: int) -> NDArray
     return frames
 
 
-def words_of(contents: Contents, settings: WorldSettings, seed: int) -> Words:
+def words_of(contents: Contents, settings: WorldSettings, seed: int) -> DrawnWords:
     """Draw the words and the sentence of one caption for each clip, block by block."""
     shares, size = settings.word_shares, settings.dimension
     turned = rotation(size, seed)
@@ -120,10 +124,11 @@ def words_of(contents: Contents, settings: WorldSettings, seed: int) -> Words:
         own = contents.taken(rows)
         meant = np.stack([meanings[0][own.verbs], meanings[1][own.nouns]], axis=1)
         noise = normals(seed, Stream.WORD_NOISE, meant.shape, block)
+        meant[:, 1] += sqrt(shares.lasting / shares.meaning) * arc(own.lasting, size, seed, 1)
         drawn = sqrt(shares.meaning) * meant + habits[own.annotators][:, None] + sqrt(shares.noise) * noise
         unit = in_cone(drawn, mean, shares.cone)
         words[rows], sentence[rows] = unit, _unit(unit.mean(1))
-    return Words(words, sentence)
+    return DrawnWords(words, sentence)
 
 
 def rotation(size: int, seed: int) -> FloatArray:
@@ -132,11 +137,12 @@ def rotation(size: int, seed: int) -> FloatArray:
     return upper.astype(np.float32)
 
 
-def arc(ranks: Column, size: int, seed: int) -> FloatArray:
-    """Place ranks of length (V,), 0 to 1, on a half circle of unit vectors (V, D)."""
-    ends, _ = np.linalg.qr(stream(seed, Stream.ARC).standard_normal((size, 2)))
+def arc(ranks: Column, size: int, seed: int, circle: int = 0) -> FloatArray:
+    """Place ranks (V,), 0 to 1, on a half circle of unit vectors (V, D): circle 0 of frames, 1 of words."""
+    ends, _ = np.linalg.qr(stream(seed, Stream.ARC, circle).standard_normal((size, 2)))
     angles = np.pi * ranks
-    return (np.stack([np.cos(angles), np.sin(angles)], axis=1) @ ends.T).astype(np.float32)
+    placed: FloatArray = (np.stack([np.cos(angles), np.sin(angles)], axis=1) @ ends.T).astype(np.float32)
+    return placed
 
 
 def in_cone(own: FloatArray, mean: FloatArray, cone: float) -> FloatArray:
@@ -174,4 +180,5 @@ def _table(seed: int, part: Stream, numbers: Indices, settings: WorldSettings) -
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    unit: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return unit
