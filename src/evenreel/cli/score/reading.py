@@ -30,7 +30,7 @@ class CaptionReading:
     """
 
     reading: str = "content"
-    alpha: float = 0.0
+    alpha: Annotated[float, typer.Option(min=-1000, max=1000)] = 0.0
     draws: Annotated[int, typer.Option(min=0, max=MOST)] = 0
     draws_seed: Annotated[int, typer.Option(min=0, max=MOST_SEED)] = 0
 
