@@ -181,10 +181,13 @@ def in_processes(jobs: Sequence[tuple[Any, ...]], work: Callable[..., Made], pro
 
 
 def known_runs(path: Path | None, kind: type[Run]) -> dict[Run, Rows]:
-    """What was measured before; nothing where there is no file."""
+    """What was measured before; nothing where there is no file. A last line that a kill cut is taken off the file."""
     if path is None or not path.exists():
         return {}
-    lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    whole, _, cut = path.read_text(encoding="utf-8").rpartition("\n")
+    if cut:
+        path.write_text(f"{whole}\n" if whole else "", encoding="utf-8")
+    lines: list[dict[str, Any]] = [json.loads(line) for line in whole.splitlines()]
     return {kind(**one["run"]): one["rows"] for one in lines}
 
 

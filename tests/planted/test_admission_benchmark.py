@@ -227,3 +227,14 @@ def test_only_five_seeds_are_saved(
     found = admission_of(plan_corpus("visual", 0.9, 24))
     assert found is not None and found.admitted and found.seeds == (10, 11, 12, 13, 14)
     assert found.means[ORACLE] == 80.0 and found.rules[STEADY] == "17.8, 18.8, 20.0"
+
+
+def test_a_line_that_a_kill_cut_is_measured_again_and_spoils_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "figures.jsonl"
+    runs = [Run("domain", seed, 0.9, "biased", 24, 2) for seed in range(3)]
+    for run in runs[:2]:
+        over_seeds.note_run(path, run, {"biased": {"R@1": 1.0}})
+    path.write_bytes(path.read_bytes()[:-9])
+    assert list(over_seeds.known_runs(path, Run)) == runs[:1]
+    over_seeds.note_run(path, runs[2], {"biased": {"R@1": 2.0}})
+    assert list(over_seeds.known_runs(path, Run)) == [runs[0], runs[2]]

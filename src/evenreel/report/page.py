@@ -90,7 +90,7 @@ def write_page(page: Page, path: Path, made: Provenance | None = None) -> None:
     Args:
         page: page to write.
         path: path of the file.
-        made: provenance that is stated at the end; None for now, without inputs.
+        made: provenance that is stated at the end; None for the present command and time, without inputs.
 
     Raises:
         OutputError: the file cannot be written.
