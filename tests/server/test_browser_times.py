@@ -80,7 +80,7 @@ def test_hazard_13_the_player_shows_the_moment_that_is_asked_for(
 ) -> None:
     visits = Visits(browser, address)
     page = visits.open(f"/?clip={clip_id(library, name)}&t=8")
-    page.wait_for_function("() => !document.querySelector('#video').seeking")
+    page.wait_for_function(f"() => ({NUMBER})() !== null")  # sooner there is nothing to seek in or to pause
     page.evaluate("() => document.querySelector('#video').pause()")
     slider = page.locator("#position")
     for time_s in (12, 0, 19, 3):
