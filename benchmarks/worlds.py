@@ -45,7 +45,8 @@ from evenreel.corpus import FORMATS
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.planted.worlds.drawing import FeatureWorld, annotated_clips, draw_world
+from evenreel.planted.worlds.drawing import FeatureWorld, draw_world
+from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.planted.worlds.vectors import arc
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records
@@ -135,8 +136,8 @@ def annotation_table(folder: str) -> Corpus:
 def of_world(runs: Sequence[Run]) -> Iterator[tuple[Run, Rows]]:
     """Draw a world; train on it, test and measure the cost in seconds of processor time."""
     first, begun_s = runs[0], time.process_time()
-    counts = {"train": first.clips, "test": first.test_clips}
-    clips = annotated_clips(annotation_table(first.annotations), counts, first.seed, ("test",))
+    sizes = SplitSizes(first.clips, 0, first.test_clips)
+    clips = annotated_clips(annotation_table(first.annotations), sizes, first.seed)
     world = draw_world(clips, first.strength, first.seed)
     parts = {PLAIN: (world.split("train"), world.split("test"))}
     drawn_s = time.process_time() - begun_s

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.errors import CorpusError, UsageError
-from evenreel.planted.worlds.drawing import FeatureWorld, annotated_clips, draw_world, length_ranks
+from evenreel.errors import UsageError
+from evenreel.planted.worlds.drawing import FeatureWorld, draw_world, length_ranks
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
+from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
 
 if TYPE_CHECKING:
     from evenreel.corpus import Imported
 
 SMALL = WorldSettings(dimension=16, frames=3)
-COUNTS = {"train": 300, "test": 80}
+SIZES = SplitSizes(300, 30, 50)
+CLIPS = 300 + 30 + 42  # the test clips of the made-up table have 42 actions
 
 
 def drawn(strength: float, seed: int = 0) -> FeatureWorld:
-    return draw_world(annotated_clips(made_up_table(), COUNTS, 0), strength, seed, SMALL)
+    return draw_world(annotated_clips(made_up_table(), SIZES, 0), strength, seed, SMALL)
 
 
 def test_shapes_ids_and_units() -> None:
     world = drawn(0.9)
     clips, captions = world.corpus.clips, world.corpus.captions
-    assert world.videos.frames.shape == (380, 3, 16) and world.videos.frames.dtype == np.float16
-    assert world.texts.words.shape == (380, 2, 16) and world.texts.words.dtype == np.float16
+    assert world.videos.frames.shape == (CLIPS, 3, 16) and world.videos.frames.dtype == np.float16
+    assert world.texts.words.shape == (CLIPS, 2, 16) and world.texts.words.dtype == np.float16
     assert world.videos.ids == tuple(clips["clip_id"]) and world.texts.ids == tuple(captions["caption_id"])
     for vectors in (world.videos.frames, world.texts.words, world.texts.sentence):
         assert np.linalg.norm(vectors.astype(float), axis=-1) == pytest.approx(1.0, abs=2e-3)
@@ -46,28 +47,30 @@ def test_the_same_arguments_give_the_same_bytes_and_another_seed_others() -> Non
     assert first.videos.frames.tobytes() != other.videos.frames.tobytes()
 
 
-def test_only_lengths_of_training_clips_differ_between_strengths() -> None:
+def test_only_lengths_of_training_and_validation_clips_differ_between_strengths() -> None:
     biased, free = drawn(0.9), drawn(0.0)
     assert biased.texts.words.tobytes() == free.texts.words.tobytes()
     one, other = (world.split("test") for world in (biased, free))
     assert one.videos.frames.tobytes() == other.videos.frames.tobytes()
     assert one.corpus.clips.equals(other.corpus.clips)
     same = (biased.corpus.clips["end_s"] == free.corpus.clips["end_s"]).to_numpy()
-    assert 0 < np.sum(~same) < 300
+    assert 0 < np.sum(~same) < 330
     assert np.array_equal(biased.videos.frames[same], free.videos.frames[same])
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.9, 1.0])
 def test_lengths_are_those_of_the_table(strength: float) -> None:
-    clips = annotated_clips(made_up_table(), COUNTS, 0)
+    clips = annotated_clips(made_up_table(), SIZES, 0)
     world = draw_world(clips, strength, 0, SMALL)
-    for split in COUNTS:
+    for split in ("train", "val", "test"):
         table = clips.filter(pl.col("split") == split)["length_s"]
         assert sorted(world.split(split).corpus.clips["end_s"]) == sorted(table)
 
 
-def test_follows_is_counted_from_the_lengths() -> None:
-    world = draw_world(annotated_clips(made_up_table(), COUNTS, 0), 1.0, 0, SMALL).split("train")
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_follows_is_counted_from_the_lengths(split: str) -> None:
+    table = made_up_table(train=800)
+    world = draw_world(annotated_clips(table, SplitSizes(400, 40, 40), 0), 1.0, 0, SMALL).split(split)
     clips = world.corpus.clips
     assert clips["follows"].all()
     bounds = clips.group_by("stratum").agg(low=pl.col("end_s").min(), high=pl.col("end_s").max()).sort("stratum")
@@ -78,7 +81,7 @@ def test_follows_is_counted_from_the_lengths() -> None:
 
 def test_captions_name_the_first_verb_and_noun() -> None:
     table = made_up_table()
-    world = draw_world(annotated_clips(table, COUNTS, 0), 0.0, 0, SMALL)
+    world = draw_world(annotated_clips(table, SIZES, 0), 0.0, 0, SMALL)
     classes = {row["clip_id"]: row for row in table.clips.iter_rows(named=True)}
     for row in world.corpus.captions.iter_rows(named=True):
         verb, noun = (classes[row["clip_id"]][kind][0] for kind in ("verb_classes", "noun_classes"))
@@ -94,26 +97,6 @@ def test_a_split_has_its_own_rows() -> None:
     assert test.texts.ids == test.videos.ids == tuple(test.corpus.clips["clip_id"])
 
 
-def test_clips_without_a_class_or_a_length_are_left_out() -> None:
-    table = made_up_table(train=5, test=2)
-    clips = table.clips.with_columns(
-        verb_classes=pl.when(pl.col("clip_id") == "clip 0").then(None).otherwise("verb_classes"),
-        end_s=pl.when(pl.col("clip_id") == "clip 1").then(None).otherwise("end_s"),
-    )
-    kept = annotated_clips(replace(table, clips=clips), {"train": 10, "test": 1}, 0)
-    assert kept["clip_id"].to_list()[:3] == ["clip 2", "clip 3", "clip 4"] and kept.height == 4
-
-
-def test_a_split_can_have_one_clip_of_each_action() -> None:
-    table = made_up_table()
-    clips = annotated_clips(table, {"train": 400, "test": 100}, 0, ("test",))
-    test = clips.filter(pl.col("split") == "test")
-    shown = table.clips.filter(pl.col("split") == "test")
-    actions = {(verbs[0], nouns[0]) for verbs, nouns in shown.select("verb_classes", "noun_classes").iter_rows()}
-    assert sorted(test.select("verb", "noun").iter_rows()) == sorted(actions)
-    assert clips.height - test.height == 400
-
-
 def test_ranks_of_length_count_shorter_training_clips() -> None:
     rng = np.random.default_rng(0)
     learned, asked = rng.integers(0, 9, 30).astype(float), np.arange(-1.0, 11.0)
@@ -122,13 +105,11 @@ def test_ranks_of_length_count_shorter_training_clips() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    clips = annotated_clips(made_up_table(), COUNTS, 0)
+    clips = annotated_clips(made_up_table(), SIZES, 0)
     with pytest.raises(UsageError, match="between 0 and 1"):
         draw_world(clips, 1.5)
     with pytest.raises(UsageError, match="split train"):
         draw_world(clips.filter(pl.col("split") == "test"), 0.5)
-    with pytest.raises(CorpusError, match="split val"):
-        annotated_clips(made_up_table(), {"val": 3}, 0)
     with pytest.raises(UsageError, match="together"):
         FrameShares(action=0.6, instance=0.6)
     with pytest.raises(UsageError, match="together"):
@@ -138,12 +119,8 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 
 
 def test_kitchens(epic_kitchens: Imported) -> None:
-    clips = annotated_clips(epic_kitchens.corpus, {"train": 400, "test": 100}, 0)
+    clips = annotated_clips(epic_kitchens.corpus, SplitSizes(400, 0, 100), 0)
     world = draw_world(clips, 0.9, 0, SMALL)
     assert world.videos.frames.shape == (500, 3, 16)
     learned = world.split("train").corpus.clips
     assert learned["follows"].mean() == pytest.approx(0.9 + 0.1 / 16, abs=0.05)
-    train = annotated_clips(epic_kitchens.corpus, {"train": 10**6}, 0)
-    assert train.height == 67_217 and train["verb"].n_unique() == 97 and train["noun"].n_unique() == 289
-    most = {kind: train[kind].value_counts().sort("count")["count"][-2:].sum() for kind in ("verb", "noun")}
-    assert {kind: round(100 * count / 67_217) for kind, count in most.items()} == {"verb": 40, "noun": 9}

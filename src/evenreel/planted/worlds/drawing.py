@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,10 @@ import polars as pl
 
 from evenreel.arrays import Column, Indices
 from evenreel.corpus import make_corpus, select
-from evenreel.errors import CorpusError, UsageError
+from evenreel.errors import UsageError
 from evenreel.planted.worlds.lengths import noun_strata, planted_lengths
 from evenreel.planted.worlds.settings import WorldSettings
+from evenreel.planted.worlds.splits import LEARNED
 from evenreel.planted.worlds.vectors import Contents, Stream, frames_of, middles, stream, words_of
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
@@ -45,55 +45,15 @@ class FeatureWorld:
         return FeatureWorld(select(self.corpus, split=name), taken, self.videos.taken(rows))
 
 
-def annotated_clips(corpus: Corpus, counts: dict[str, int], seed: int, distinct: Collection[str] = ()) -> pl.DataFrame:
-    """Draw clips of an annotation table whose verb, noun, length and video are known.
-
-    Args:
-        corpus: tables of an annotated dataset, such as EPIC-KITCHENS-100.
-        counts: clips of each split that are drawn at random, all where there are fewer.
-        seed: seed of the draw.
-        distinct: splits of which one clip of each action is drawn, so that a caption has one answer there; else a
-            model that looks for clips of a certain length finds such clips of frequent actions.
-
-    Returns:
-        Columns `clip_id, path, split, verb, noun, length_s, annotator`, in the order of the table; the classes are the
-        first of each clip. The annotator is the participant, where the table has one, else the video.
-
-    Raises:
-        CorpusError: a split has no such clip.
-    """
-    person = "participant" if "participant" in corpus.clips.columns else "path"
-    known = corpus.clips.select(
-        "clip_id",
-        "path",
-        "split",
-        pl.col("verb_classes").list.first().alias("verb"),
-        pl.col("noun_classes").list.first().alias("noun"),
-        (pl.col("end_s") - pl.col("start_s")).alias("length_s"),
-        pl.col(person).alias("annotator"),
-    ).drop_nulls()
-    parts = []
-    for number, (split, count) in enumerate(counts.items()):
-        own = known.filter(pl.col("split") == split)
-        if own.is_empty():
-            raise CorpusError(f"No clip of the split {split} has a verb, a noun, a length and a path.")
-        rows = stream(seed, Stream.CLIPS, number).permutation(own.height)
-        if split in distinct:
-            first = own[rows].select(pl.struct("verb", "noun").is_first_distinct()).to_series()
-            rows = rows[first.to_numpy()]
-        parts.append(own[np.sort(rows[:count])])
-    return pl.concat(parts)
-
-
 def draw_world(
     clips: pl.DataFrame, strength: float, seed: int = 0, settings: WorldSettings | None = None
 ) -> FeatureWorld:
     """Draw a world of features in which the length of a training clip stands in for its action.
 
     Args:
-        clips: clips of an annotation table, see `annotated_clips`; those of the split `train` are biased, all others
-            are the same at every strength.
-        strength: probability that a training clip has a length of its noun's stratum; at 0 lengths and actions are
+        clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`; those of the
+            splits train and val are biased, each split for itself, all others are the same at every strength.
+        strength: probability that a biased clip has a length of its noun's stratum; at 0 lengths and actions are
             independent.
         seed: seed of all draws; the same arguments give the same bytes.
         settings: shares and sizes; None for the defaults.
@@ -112,7 +72,8 @@ def draw_world(
     strata = noun_strata(places, nouns[learned], chosen.strata)[nouns]
     lengths = clips["length_s"].to_numpy().copy()
     kept = np.empty(len(strata), np.bool_)
-    for number, (part, own) in enumerate(((learned, strength), (~learned, 0.0))):
+    for number, split in enumerate(clips["split"].unique(maintain_order=True)):
+        part, own = (clips["split"] == split).to_numpy(), strength if split in LEARNED else 0.0
         given = planted_lengths(lengths[part], strata[part], own, stream(seed, Stream.LENGTHS, number))
         lengths[part], kept[part] = given.lengths, given.strata == strata[part]
     ranks = length_ranks(lengths, lengths[learned])
