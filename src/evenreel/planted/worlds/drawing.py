@@ -25,8 +25,9 @@ class FeatureWorld:
     """Clips of an annotation table with one caption each, and the features that were drawn for them.
 
     Attributes:
-        corpus: tables; clips have the columns `stratum`, that of length which their noun keeps to, from 0 for the
-            shortest, and `follows`, whether their length is of that stratum among the clips of their split.
+        corpus: tables; clips have a column that says what is planted in each. Where lengths are biased, `stratum` is
+            that of length which their noun keeps to, from 0 for the shortest, and `follows` says whether their length
+            is of that stratum among the clips of their split.
         texts: features of the captions, in the order of the corpus.
         videos: features of the clips, in the order of the corpus.
     """
@@ -67,7 +68,7 @@ def draw_world(
     learned = (clips["split"] == "train").to_numpy()
     if not learned.any():
         raise UsageError("A world needs clips of the split train.")
-    verbs, nouns = clips["verb"].to_numpy().astype(np.int64), clips["noun"].to_numpy().astype(np.int64)
+    nouns = clips["noun"].to_numpy().astype(np.int64)
     places = stream(seed, Stream.STRATA).random(int(nouns.max()) + 1)
     strata = noun_strata(places, nouns[learned], chosen.strata)[nouns]
     lengths = clips["length_s"].to_numpy().copy()
@@ -78,14 +79,37 @@ def draw_world(
         lengths[part], kept[part] = given.lengths, given.strata == strata[part]
     ranks = length_ranks(lengths, lengths[learned])
     lasting = length_ranks(places[nouns], places[nouns[learned]])
-    contents = Contents(verbs, nouns, _numbers(clips["path"]), _numbers(clips["annotator"]), ranks, lasting)
-    corpus = _corpus(clips.with_columns(stratum=strata, follows=kept), lengths)
-    ids = tuple(clips["clip_id"])
-    words = words_of(contents, chosen, seed)
+    table = clips.with_columns(pl.Series("length_s", lengths), stratum=strata, follows=kept)
+    return world_of(table, contents_of(table, ranks, lasting), chosen, seed)
+
+
+def contents_of(clips: pl.DataFrame, lengths: Column, lasting: Column) -> Contents:
+    """Number what annotated clips show.
+
+    Args:
+        clips: V clips, see `evenreel.planted.worlds.splits.annotated_clips`.
+        lengths: (V,) ranks of length, see `Contents`.
+        lasting: (V,) ranks of the noun by length, see `Contents`.
+    """
+    verbs, nouns = clips["verb"].to_numpy().astype(np.int64), clips["noun"].to_numpy().astype(np.int64)
+    return Contents(verbs, nouns, _numbers(clips["path"]), _numbers(clips["annotator"]), lengths, lasting)
+
+
+def world_of(clips: pl.DataFrame, contents: Contents, settings: WorldSettings, seed: int) -> FeatureWorld:
+    """Draw the features of annotated clips.
+
+    Args:
+        clips: V clips, see `evenreel.planted.worlds.splits.annotated_clips`; further columns are kept.
+        contents: what each shows.
+        settings: shares and sizes.
+        seed: seed of all draws.
+    """
+    lengths, ids = clips["length_s"].to_numpy(), tuple(clips["clip_id"])
+    words = words_of(contents, settings, seed)
     texts = TextFeatures(ids, words.words, np.ones(words.words.shape[:2], np.bool_), words.sentence)
-    times_s = lengths[:, None] * middles(chosen.frames)
-    videos = VideoFeatures(ids, frames_of(contents, chosen, seed), np.ones(times_s.shape, np.bool_), times_s)
-    return FeatureWorld(corpus, texts, videos)
+    times_s = lengths[:, None] * middles(settings.frames)
+    videos = VideoFeatures(ids, frames_of(contents, settings, seed), np.ones(times_s.shape, np.bool_), times_s)
+    return FeatureWorld(_corpus(clips, lengths), texts, videos)
 
 
 def length_ranks(lengths: Column, learned: Column) -> Column:
