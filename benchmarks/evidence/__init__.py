@@ -1,0 +1,1 @@
+"""Evidence: what each planted bias costs in each world, and what corrections bring back of it."""

@@ -1,0 +1,91 @@
+"""How much of a planted bias does each correction bring back, and what does it cost?
+
+    python -m benchmarks.evidence --annotations DIR [--biases length ...] [--rows NAME ...] [--seeds 5]
+        [--first-seed 10] [--strength 0.9] [--processes 2] [--results DIR] [--page docs/evidence.md] [--plan]
+
+For every bias and seed a world is drawn twice, with the bias and without it, and every row is trained or read on both;
+each training keeps the weights with the best R@1 on a validation split that is biased as its training split is. DIR
+holds the annotation files of EPIC-KITCHENS-100 (docs/corpora.md). The figures are written down row by row in --results;
+a run that was broken off goes on, and what is there is not measured again, so that any row can be had with --rows and
+an empty folder. --page writes the page from what is in the folder and measures nothing. --plan says what is missing and
+about how long it takes. Seeds 0 to 4 chose the worlds and the settings; 10 to 14 are reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from benchmarks.evidence.page import evidence_page
+from benchmarks.evidence.registry import EVIDENCE
+from benchmarks.evidence.rows import STRENGTH, Cell, Evidence, cells_of
+from benchmarks.evidence.work import of_world, planned_s
+from benchmarks.over_seeds import Rows, known_runs, measured
+from evenreel.config import usable_cores
+
+RESULTS = Path("benchmarks/results")
+
+
+def main() -> int:
+    """Measure, plan or write the page."""
+    asked = arguments()
+    chosen = [one for one in EVIDENCE if one.bias in asked.biases]
+    seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+    if asked.page:
+        asked.page.write_text(evidence_page(EVIDENCE, asked.results, seeds, asked.strength), encoding="utf-8")
+        return 0
+    asked.results.mkdir(parents=True, exist_ok=True)
+    for evidence in chosen:
+        asked.out = asked.results / f"{evidence.name}.jsonl"
+        cells = cells_of(evidence, seeds, asked.strength, rows_asked(evidence, asked.rows))
+        if asked.plan:
+            print(plan(evidence, cells, known_runs(asked.out, Cell), asked.processes))
+        else:
+            measured(cells, Cell, partial(of_world, asked.annotations.resolve()), asked)
+    return 0
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = list(dict.fromkeys(one.bias for one in EVIDENCE))
+    parser.add_argument("--annotations", type=Path, help="folder of EPIC-KITCHENS-100")
+    parser.add_argument("--biases", nargs="+", default=names, choices=names, metavar="BIAS", help=", ".join(names))
+    parser.add_argument("--rows", nargs="+", default=[], help="names of rows; all where none is named")
+    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
+    parser.add_argument("--first-seed", type=int, default=10, help="the others follow it")
+    parser.add_argument("--strength", type=float, default=STRENGTH, help="of what is planted, above 0")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help="worlds measured at a time")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the figures")
+    parser.add_argument("--page", type=Path, help="write the page from the figures")
+    parser.add_argument("--plan", action="store_true", help="say what is to be done, and about how long it takes")
+    asked = parser.parse_args()
+    if asked.seeds < 2 or asked.processes < 1:
+        parser.error(f"--seeds is at least 2 and --processes 1; they were {asked.seeds} and {asked.processes}")
+    if not 0 < asked.strength <= 1:
+        parser.error(f"--strength is above 0 and at most 1; it was {asked.strength}")
+    if asked.annotations is None and not (asked.page or asked.plan):
+        parser.error("--annotations is the folder of EPIC-KITCHENS-100's annotation files")
+    unknown = set(asked.rows) - {row for one in EVIDENCE if one.bias in asked.biases for row in one.rows}
+    if unknown:
+        parser.error(f"no bias that was named has the rows {', '.join(sorted(unknown))}")
+    return asked
+
+
+def rows_asked(evidence: Evidence, rows: list[str]) -> list[str]:
+    """The rows of a bias that were named."""
+    return [row for row in evidence.rows if row in rows] if rows else list(evidence.rows)
+
+
+def plan(evidence: Evidence, cells: list[Cell], known: dict[Cell, Rows], processes: int) -> str:
+    """What is missing of a bias, and for how long it would be measured."""
+    missing = [cell for cell in cells if cell not in known]
+    seconds = planned_s(evidence, missing, known)
+    time = "" if seconds is None else f", about {seconds / 60 / processes:.0f} minutes"
+    return f"{evidence.name}: {len(missing)} of {len(cells)} to do{time}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

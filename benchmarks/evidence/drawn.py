@@ -1,0 +1,122 @@
+"""What rows of drawn worlds share: the plain recipe, a training selected on validation, and what a model finds."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.evidence.rows import METRICS, SEARCH_S, TRAINING_S, Part
+from benchmarks.over_seeds import Figures
+from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.matchers.adapter import AdapterSettings
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.training.data.examples import FeatureExamples, TrainingInputs
+from evenreel.training.data.pairs import pairs_of
+from evenreel.training.loop.run import RunHooks, train
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records, Selection
+from evenreel.types import ScoreBlocks, Scores, TextFeatures, VideoFeatures
+
+BATCH = 128
+EVALUATIONS = 10
+"""Of each training, on its validation split."""
+OTHER = 1_000
+"""Added to the seed of a training that begins from other random numbers."""
+LINEAR = AdapterSettings(kind="linear")
+
+
+def recipe(
+    seed: int, steps: int, matcher: str = "mean_pool", settings: Mapping[str, Any] | None = None, lr: float = 4e-3
+) -> Recipe:
+    """A matcher behind linear maps, with the best of ten states on the validation split."""
+    return Recipe(
+        name=f"evidence-{matcher}",
+        data=Data(corpus="world", features="world", validation="val"),
+        matcher=MatcherChoice(matcher, {"temperature": 0.03, **(settings or {})}),
+        adapter=LINEAR,
+        optimiser=Optimiser(lr=lr, weight_decay=0.05),
+        loop=Loop(batch_size=BATCH, epochs=None, steps=steps, seed=seed, device="cpu"),
+        selection=Selection("R@1", every_steps=max(1, steps // EVALUATIONS)),
+        records=Records(every_steps=steps, tensorboard=False),
+    )
+
+
+def without_adapter(asked: Recipe) -> Recipe:
+    """The recipe for features as they are."""
+    return replace(asked, adapter=None)
+
+
+def learned(asked: Recipe, train_part: Part, val: Part) -> tuple[Matcher, float]:
+    """A trained matcher with its best weights on the validation split, and seconds of processor time."""
+    begun_s = time.process_time()
+    material = TrainingInputs(examples_of(train_part), train_part.videos.frames.shape[-1], examples_of(val))
+    hooks = RunHooks(partial(found_by, part=val, relevance=relevance_of(val), metrics=("R@1",)))
+    with tempfile.TemporaryDirectory() as folder:
+        matcher = train(asked, material, Path(folder), hooks).matcher
+    return matcher, time.process_time() - begun_s
+
+
+def examples_of(part: Part) -> FeatureExamples:
+    """Pairs of captions and clips with their features."""
+    return FeatureExamples(pairs_of(part.corpus, part.texts.ids, part.videos.ids), part.texts, part.videos)
+
+
+def relevance_of(part: Part) -> NDArray[np.float64]:
+    """(Q, V) 1 where a clip has the first verb and noun of the caption, else 0."""
+    named, shown = (
+        np.stack([table[f"{kind}_classes"].list.first().to_numpy() for kind in ("verb", "noun")])
+        for table in (part.corpus.captions, part.corpus.clips)
+    )
+    return (named[:, :, None] == shown[:, None]).all(0).astype(np.float64)
+
+
+def found_by(
+    scores: ScoreBlocks, part: Part, relevance: NDArray[np.float64] | None = None, metrics: Sequence[str] = METRICS
+) -> Figures:
+    """Metrics in percent, text to video.
+
+    Args:
+        scores: of all captions and clips of a split.
+        part: the split.
+        relevance: (Q, V), `relevance_of` the split where None.
+        metrics: in the words of `evenreel evaluate`.
+    """
+    settings = EvaluationSettings(parse_metrics(list(metrics)), ("t2v",), resamples=0)
+    relevance = relevance_of(part) if relevance is None else relevance
+    summary = evaluate(scores, part.corpus, settings, relevance=relevance).directions["t2v"].summary
+    return {name: summary[name].value for name in metrics}
+
+
+def as_scores(values: NDArray[np.floating], part: Part) -> Scores:
+    """(Q, V) values as scores of the captions and clips of a split."""
+    return Scores(values, part.texts.ids, part.videos.ids)
+
+
+def values_of(matcher: Matcher, part: Part) -> NDArray[np.floating]:
+    """(Q, V) scores of a split."""
+    scores = matcher_scores(matcher, part.texts, part.videos)
+    return scores.block(slice(0, len(part.texts.ids)), slice(0, len(part.videos.ids)))
+
+
+def measured_row(matcher: Matcher, test: Part, training_s: float) -> Figures:
+    """What a trained matcher finds in the test split, and what it costs."""
+    begun_s = time.process_time()
+    scores = as_scores(values_of(matcher, test), test)
+    searched_s = time.process_time() - begun_s
+    return found_by(scores, test) | {TRAINING_S: training_s, SEARCH_S: searched_s}
+
+
+def cosines(texts: TextFeatures, videos: VideoFeatures) -> NDArray[np.float32]:
+    """(Q, V) cosine of the sentence and the mean frame, as an encoder scores without any training."""
+    pooled = videos.frames.astype(np.float32).mean(1)
+    scores: NDArray[np.float32] = texts.sentence @ (pooled / np.linalg.norm(pooled, axis=1, keepdims=True)).T
+    return scores

@@ -1,0 +1,251 @@
+"""The page of the evidence, from the files of figures alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.admission_rules import AGAIN as AGAIN_RULE
+from benchmarks.admission_rules import (
+    BIASED,
+    HALF,
+    METRIC,
+    NO_ADAPTER,
+    ORACLE,
+    TWICE,
+    Verdict,
+    best_untrained,
+    broken,
+    variant,
+    verdicts,
+)
+from benchmarks.admission_rules import REFERENCE as REFERENCE_RULE
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Cell, Evidence, Row, cells_of
+from benchmarks.evidence.work import WORLD
+from benchmarks.over_seeds import (
+    Gap,
+    Seeds,
+    by_row,
+    difference,
+    differences,
+    fieller,
+    known_runs,
+    markdown,
+    mean,
+    words,
+)
+from evenreel.errors import EvenreelError
+
+WORDS = Path(__file__).parent / "words"
+"""What a person wrote below the tables of each bias: when to use what."""
+CLOSED, LEAST_CLOSED, HARM = 50.0, 25.0, -1.0
+"""What a correction has to reach: percent of the gap, the lower end of its interval, and that of its harm in points."""
+KINDS = {"untrained": "no training", "control": "control", "published": "published", "ours": "ours"}
+
+
+class Measured(NamedTuple):
+    """A bias with the figures of each row, seed by seed, where it is planted and where nothing is."""
+
+    evidence: Evidence
+    biased: Seeds
+    free: Seeds
+
+    @property
+    def oracle(self) -> list[dict[str, float]]:
+        """The figures that the baseline would have without the bias."""
+        return self.biased[self.evidence.oracle] if self.evidence.oracle else self.free[BASELINE]
+
+    @property
+    def complete(self) -> bool:
+        """Whether baseline and oracle are there."""
+        return BASELINE in self.free and (self.evidence.oracle or BASELINE) in self.biased
+
+    def closed(self, row: str) -> Gap:
+        """Percent of the gap that a row closes, with its interval."""
+        baseline = self.biased[BASELINE]
+        ratio = fieller(differences(self.biased[row], baseline, METRIC), differences(self.oracle, baseline, METRIC))
+        return Gap(*(100 * value for value in ratio))
+
+    def harm(self, row: str) -> Gap:
+        """Points above the baseline where nothing is planted."""
+        return difference(self.free[row], self.free[BASELINE], METRIC)
+
+    def rules(self) -> list[Verdict] | None:
+        """The five rules of admission; None where figures are missing."""
+        rows = self._as_admission()
+        return None if rows is None else verdicts(rows)
+
+    def _as_admission(self) -> Seeds | None:
+        evidence = self.evidence
+        needed = {BASELINE, REFERENCE, AGAIN, HALF, TWICE, NO_ADAPTER, *evidence.untrained}
+        if not needed <= set(self.biased) or not needed <= set(self.free) or not evidence.untrained:
+            return None
+        rows = {BIASED: self.biased[BASELINE], ORACLE: self.oracle}
+        for change in (HALF, TWICE, NO_ADAPTER):
+            rows[variant(BIASED, change)] = self.biased[change]
+            rows[variant(ORACLE, change)] = (
+                self.biased[variant(evidence.oracle, change)] if evidence.oracle else self.free[change]
+            )
+        rows |= {name: self.biased[name] for name in evidence.untrained}
+        rows |= {REFERENCE_RULE: self.biased[REFERENCE], AGAIN_RULE: self.free[AGAIN]}
+        return rows | ({"frames alone": self.free[BASELINE]} if evidence.oracle else {})
+
+
+def evidence_page(every: Sequence[Evidence], folder: Path, seeds: Sequence[int], strength: float) -> str:
+    """The whole page in Markdown.
+
+    Args:
+        every: biases, in the order of the page; those without figures are named as such.
+        folder: of the figures.
+        seeds: that are reported.
+        strength: of the biases.
+    """
+    found = [read(one, folder, seeds, strength) for one in every]
+    head = (WORDS / "head.md").read_text(encoding="utf-8").rstrip()
+    parts = [head.replace("SEEDS", f"{seeds[0]} to {seeds[-1]}").replace("STRENGTH", f"{strength:g}"), summary(found)]
+    parts += [section(one) for one in found]
+    return "\n\n".join(parts) + "\n"
+
+
+def read(evidence: Evidence, folder: Path, seeds: Sequence[int], strength: float) -> Measured:
+    """The figures of a bias.
+
+    Raises:
+        EvenreelError: the rows of a seed and strength are of different worlds.
+    """
+    known = known_runs(folder / f"{evidence.name}.jsonl", Cell)
+    for seed in seeds:
+        for one in (strength, 0.0):
+            own = [rows for cell, rows in known.items() if (cell.seed, cell.strength) == (seed, one)]
+            if len({figures[WORLD] for rows in own for figures in rows.values()}) > 1:
+                raise EvenreelError(
+                    f"{evidence.name}.jsonl has rows of different worlds for seed {seed} and strength {one:g}: measure "
+                    "them again in an empty folder."
+                )
+    sides = []
+    for one in (strength, 0.0):
+        cells = [[cell for cell in cells_of(evidence, [seed], strength) if cell.strength == one] for seed in seeds]
+        complete = [[cell for cell in own if cell in known] for own in cells]
+        shared = set.intersection(*({cell.row for cell in own} for own in complete))
+        sides.append(by_row([[cell for cell in own if cell.row in shared] for own in complete], known))
+    return Measured(evidence, *sides)
+
+
+def summary(found: Iterable[Measured]) -> str:
+    """A line of each bias: the gap, whether it is admitted, and what closes it."""
+    head = "| bias | world | gap in R@1 | admitted | best of the published | recommended | closes, % | harm |"
+    lines = []
+    for one in found:
+        name = f"[`{one.evidence.bias}`](#{one.evidence.bias}-{one.evidence.world}-world)"
+        if not one.complete:
+            lines.append([name, one.evidence.world, *["not measured"] * 2, *[""] * 4])
+            continue
+        rules = one.rules()
+        admitted = "not measured" if rules is None else "**no**" if broken(rules) else "yes"
+        gap = words(difference(one.oracle, one.biased[BASELINE], METRIC))
+        lines.append([name, one.evidence.world, gap, admitted, best_published(one), *recommended(one)])
+    return markdown(head, lines)
+
+
+def best_published(one: Measured) -> str:
+    """The published row that finds the most under the bias."""
+    rows = [name for name in shown(one) if one.evidence.rows[name].kind == "published"]
+    if not rows:
+        return "none"
+    name = max(rows, key=lambda row: mean(one.biased[row], METRIC))
+    return f"`{name}`: {share(one, name)} %"
+
+
+def recommended(one: Measured) -> list[str]:
+    """The row that was chosen on other seeds, and whether it reaches what is asked of a correction."""
+    chosen = [name for name in shown(one) if one.evidence.rows[name].chosen]
+    if not chosen:
+        return ["none", "", ""]
+    name = chosen[0]
+    return [f"`{name}`{'' if reaches(one, name) else ' (falls short)'}", share(one, name), words(one.harm(name))]
+
+
+def reaches(one: Measured, row: str) -> bool:
+    """Whether a row closes half of the gap, surely a quarter, and does no harm to speak of."""
+    closed = one.closed(row)
+    return closed.mean >= CLOSED and closed.low > LEAST_CLOSED and one.harm(row).low > HARM
+
+
+def share(one: Measured, row: str) -> str:
+    """The share of the gap that a row closes, in words."""
+    closed = one.closed(row)
+    return words(closed) if np.isfinite(closed.low) else "no sure gap"
+
+
+def shown(one: Measured) -> list[str]:
+    """The methods and controls that have all figures."""
+    return [name for name in one.evidence.methods if name in one.biased and name in one.free]
+
+
+def section(one: Measured) -> str:
+    """Heading, gap, rules, rows and advice of a bias."""
+    evidence = one.evidence
+    parts = [f"## {evidence.bias}, {evidence.world} world"]
+    command = f"python -m benchmarks.evidence --annotations DIR --biases {evidence.bias}"
+    parts.append(f"```console\n{command}\n```")
+    if not one.complete:
+        return "\n\n".join([*parts, "Not measured."])
+    parts += [gap_words(one), rules_words(one), table(one)]
+    advice = WORDS / f"{evidence.name}.md"
+    return "\n\n".join([*parts, *([advice.read_text(encoding="utf-8").strip()] if advice.exists() else [])])
+
+
+def gap_words(one: Measured) -> str:
+    """Baseline, oracle and gap."""
+    baseline, oracle = one.biased[BASELINE], one.oracle
+    gaps = (f"{name} {words(difference(oracle, baseline, name))}" for name in ("R@1", "mAP"))
+    return (
+        f"R@1 {mean(baseline, METRIC):.1f} with the bias and {mean(oracle, METRIC):.1f} "
+        f"{'told' if one.evidence.oracle else 'without'}; gap: {', '.join(gaps)}."
+    )
+
+
+def rules_words(one: Measured) -> str:
+    """The rules of admission with their figures."""
+    rules = one.rules()
+    if rules is None:
+        return "The rules of admission are not measured."
+    lines = [[rule.rule, rule.figure, "yes" if rule.holds else "**no**"] for rule in rules]
+    untrained = np.mean(best_untrained({name: one.biased[name] for name in one.evidence.untrained}))
+    admitted = "Not admitted" if broken(rules) else "Admitted"
+    return (
+        f"{markdown('| rule | figure | holds |', lines)}\n\n{admitted}; best reading without training: {untrained:.1f}."
+    )
+
+
+def table(one: Measured) -> str:
+    """A line of each row."""
+    head = "| row | kind | R@1 | gap closed, % | harm where nothing is planted | steps | models | training, s | search, s |"
+    rows = {name: one.evidence.rows[name] for name in shown(one)}
+    best = [name for name, row in rows.items() if row.chosen]
+    lines = [cells(one, name, row, name in best) for name, row in rows.items()]
+    notes = [f"- `{name}`: {row.words}{uses(row)}" for name, row in rows.items()]
+    return f"{markdown(head, lines)}\n\n" + "\n".join(notes)
+
+
+def cells(one: Measured, name: str, row: Row, best: bool) -> list[str]:
+    """The line of a row."""
+    figures = one.biased[name]
+    label = f"**`{name}`**" if best else f"`{name}`"
+    costs = (cost(figures, TRAINING_S), cost(figures, SEARCH_S))
+    found = (f"{mean(figures, METRIC):.1f}", share(one, name), words(one.harm(name)))
+    return [label, KINDS[row.kind], *found, f"×{row.steps:g}", str(row.models), *costs]
+
+
+def cost(figures: Sequence[Mapping[str, float]], name: str) -> str:
+    """Seconds, where they were taken."""
+    return f"{np.mean([one[name] for one in figures]):.1f}" if all(name in one for one in figures) else ""
+
+
+def uses(row: Row) -> str:
+    """What a row is given, and whether users have it."""
+    bound = " (users do not have that: a bound)" if row.unavailable else ""
+    return f"; uses {row.uses}{bound}" if row.uses else ""

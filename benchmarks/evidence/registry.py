@@ -1,0 +1,8 @@
+"""All biases that are measured, each in its worlds."""
+
+from __future__ import annotations
+
+from benchmarks.evidence.rows import Evidence
+
+EVIDENCE: tuple[Evidence, ...] = ()
+"""In the order of the page. A bias has a module of its own here."""
