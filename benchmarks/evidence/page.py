@@ -223,7 +223,7 @@ def rules_words(one: Measured) -> str:
 
 def table(one: Measured) -> str:
     """A line of each row."""
-    head = "| row | kind | R@1 | gap closed, % | harm where nothing is planted | steps | models | training, s | search, s |"
+    head = "| row | kind | R@1 | gap closed, % | harm at strength 0 | steps | models | training, s | search, s |"
     rows = {name: one.evidence.rows[name] for name in shown(one)}
     best = [name for name, row in rows.items() if row.chosen]
     lines = [cells(one, name, row, name in best) for name, row in rows.items()]
