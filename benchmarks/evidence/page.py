@@ -81,6 +81,8 @@ class Measured(NamedTuple):
     def _as_admission(self) -> Seeds | None:
         evidence = self.evidence
         needed = {BASELINE, REFERENCE, AGAIN, HALF, TWICE, NO_ADAPTER, *evidence.untrained}
+        if evidence.oracle:
+            needed |= {evidence.oracle, *(variant(evidence.oracle, change) for change in (HALF, TWICE, NO_ADAPTER))}
         if not needed <= set(self.biased) or not needed <= set(self.free) or not evidence.untrained:
             return None
         rows = {BIASED: self.biased[BASELINE], ORACLE: self.oracle}
