@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,12 +39,18 @@ class FeatureWorld:
 
     def split(self, name: str) -> FeatureWorld:
         """Select the clips and captions of a split."""
-        rows = np.flatnonzero((self.corpus.clips["split"] == name).to_numpy())
-        texts = self.texts
-        taken = TextFeatures(
-            tuple(texts.ids[row] for row in rows), texts.words[rows], texts.word_mask[rows], texts.sentence[rows]
+        return self.among(select(self.corpus, split=name))
+
+    def among(self, part: Corpus) -> FeatureWorld:
+        """Select the clips and captions of a part of the corpus, which may give a caption another clip."""
+        rows = rows_of(part.captions["caption_id"], self.texts.ids)
+        texts = TextFeatures(
+            tuple(part.captions["caption_id"]),
+            self.texts.words[rows],
+            self.texts.word_mask[rows],
+            self.texts.sentence[rows],
         )
-        return FeatureWorld(select(self.corpus, split=name), taken, self.videos.taken(rows))
+        return FeatureWorld(part, texts, self.videos.taken(rows_of(part.clips["clip_id"], self.videos.ids)))
 
 
 def draw_world(
@@ -121,6 +128,12 @@ def length_ranks(lengths: Column, learned: Column) -> Column:
     ordered = np.sort(learned)
     below, up_to = (np.searchsorted(ordered, lengths, side=side) for side in ("left", "right"))
     return (below + up_to) / (2 * len(ordered))
+
+
+def rows_of(ids: Sequence[str] | pl.Series, among: Sequence[str]) -> Indices:
+    """Return the row of each id in a table of ids."""
+    places = {name: row for row, name in enumerate(among)}
+    return np.array([places[name] for name in ids], np.int64)
 
 
 def _numbers(names: pl.Series) -> Indices:

@@ -52,6 +52,11 @@ class Stream(IntEnum):
     DRIFTS = 11
     FRAME_NOISE = 12
     WORD_NOISE = 13
+    SOURCES = 14
+    GENERATOR = 15
+    MIRROR_INSTANCES = 16
+    MIRROR_DRIFTS = 17
+    MIRROR_NOISE = 18
 
 
 class Contents(NamedTuple):
@@ -101,7 +106,7 @@ def frames_of(contents: Contents, settings: WorldSettings, seed: int) -> NDArray
     """Draw the frames (V, T, D) of clips, block by block."""
     shape = (len(contents.verbs), settings.frames, settings.dimension)
     frames = np.empty(shape, np.float16)
-    shared = sqrt(settings.frame_shares.background) * _table(seed, Stream.VIDEOS, contents.videos, settings)
+    shared = sqrt(settings.frame_shares.background) * class_vectors(seed, Stream.VIDEOS, contents.videos, settings)
     for block, rows in enumerate(slices(len(frames), BLOCK_CLIPS)):
         own = contents.taken(rows)
         frames[rows] = _frames(own, shared[own.videos], settings, seed, block)
@@ -114,10 +119,10 @@ def words_of(contents: Contents, settings: WorldSettings, seed: int) -> DrawnWor
     turned = rotation(size, seed)
     meanings = []
     for part, classes in ((Stream.VERBS, contents.verbs), (Stream.NOUNS, contents.nouns)):
-        shown = _table(seed, part, classes, settings)
+        shown = class_vectors(seed, part, classes, settings)
         meanings.append(sqrt(shares.alignment) * shown + sqrt(1 - shares.alignment) * shown @ turned)
-    habits = sqrt(shares.annotator) * _table(seed, Stream.ANNOTATORS, contents.annotators, settings)
-    mean = _unit(normals(seed, Stream.MEANS, (2, size)))[1]
+    habits = sqrt(shares.annotator) * class_vectors(seed, Stream.ANNOTATORS, contents.annotators, settings)
+    mean = unit(normals(seed, Stream.MEANS, (2, size)))[1]
     words = np.empty((len(contents.verbs), 2, size), np.float16)
     sentence = np.empty((len(words), size), np.float32)
     for block, rows in enumerate(slices(len(words), BLOCK_CLIPS)):
@@ -126,8 +131,8 @@ def words_of(contents: Contents, settings: WorldSettings, seed: int) -> DrawnWor
         noise = normals(seed, Stream.WORD_NOISE, meant.shape, block)
         meant[:, 1] += sqrt(shares.lasting / shares.meaning) * arc(own.lasting, size, seed, 1)
         drawn = sqrt(shares.meaning) * meant + habits[own.annotators][:, None] + sqrt(shares.noise) * noise
-        unit = in_cone(drawn, mean, shares.cone)
-        words[rows], sentence[rows] = unit, _unit(unit.mean(1))
+        placed = in_cone(drawn, mean, shares.cone)
+        words[rows], sentence[rows] = placed, unit(placed.mean(1))
     return DrawnWords(words, sentence)
 
 
@@ -147,22 +152,29 @@ def arc(ranks: Column, size: int, seed: int, circle: int = 0) -> FloatArray:
 
 def in_cone(own: FloatArray, mean: FloatArray, cone: float) -> FloatArray:
     """Bring own vectors (..., D) to the unit sphere, around a common mean (D,) of the share `cone`."""
-    return _unit(sqrt(1 - cone) * own + sqrt(cone) * mean)
+    return unit(sqrt(1 - cone) * own + sqrt(cone) * mean)
 
 
 def _frames(own: Contents, shared: FloatArray, settings: WorldSettings, seed: int, block: int) -> FloatArray:
     """Frames of one block of clips."""
     shares, size, count = settings.frame_shares, settings.dimension, settings.frames
-    verbs, nouns = _table(seed, Stream.VERBS, own.verbs, settings), _table(seed, Stream.NOUNS, own.nouns, settings)
-    whole = sqrt(shares.action / 2) * (verbs[own.verbs] + nouns[own.nouns]) + shared
+    whole = sqrt(shares.action / 2) * actions_of(own, settings, seed) + shared
     whole += sqrt(shares.instance) * normals(seed, Stream.INSTANCES, (len(shared), size), block)
     whole += sqrt(shares.length) * arc(own.lengths, size, seed)
     ranks = own.lengths[:, None].astype(np.float32)
     drift = sqrt(3 * shares.time) * ranks * normals(seed, Stream.DRIFTS, (len(shared), size), block)
     drawn = sqrt(shares.noise) * normals(seed, Stream.FRAME_NOISE, (len(shared), count, size), block)
     drawn += whole[:, None] + drift[:, None] * (2 * middles(count) - 1).astype(np.float32)[:, None]
-    mean = _unit(normals(seed, Stream.MEANS, (2, size)))[0]
+    mean = unit(normals(seed, Stream.MEANS, (2, size)))[0]
     return in_cone(drawn, mean, shares.cone)
+
+
+def actions_of(contents: Contents, settings: WorldSettings, seed: int) -> FloatArray:
+    """Return c_v + c_n of each clip, (V, D)."""
+    verbs = class_vectors(seed, Stream.VERBS, contents.verbs, settings)
+    nouns = class_vectors(seed, Stream.NOUNS, contents.nouns, settings)
+    actions: FloatArray = verbs[contents.verbs] + nouns[contents.nouns]
+    return actions
 
 
 def middles(count: int) -> Column:
@@ -174,11 +186,19 @@ def middles(count: int) -> Column:
     return (np.arange(count) + 0.5) / count
 
 
-def _table(seed: int, part: Stream, numbers: Indices, settings: WorldSettings) -> FloatArray:
-    """A vector for each number up to the largest; those of the first numbers do not depend on how many there are."""
+def class_vectors(seed: int, part: Stream, numbers: Indices, settings: WorldSettings) -> FloatArray:
+    """Draw a vector for each number up to the largest, (N, D); those of the first do not depend on how many there are.
+
+    Args:
+        seed: seed of the world.
+        part: what is numbered.
+        numbers: numbers from 0, such as the verb class of each clip.
+        settings: of the world, with D.
+    """
     return normals(seed, part, (int(numbers.max()) + 1, settings.dimension))
 
 
-def _unit(vectors: FloatArray) -> FloatArray:
-    unit: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return unit
+def unit(vectors: FloatArray) -> FloatArray:
+    """Bring vectors (..., D) to length 1."""
+    brought: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return brought
