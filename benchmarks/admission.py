@@ -1,7 +1,7 @@
 """Can a planted bias tell methods apart? Five rules, each of which it can break.
 
     python -m benchmarks.admission [--biases visual length] [--seeds 5] [--first-seed 10] [--strength 0.9]
-        [--clips 1500] [--steps 500] [--processes 2] [--out FILE] [--save] [--plan]
+        [--clips 1500] [--steps 500] [--harder difficulty=1] [--processes 2] [--out FILE] [--save] [--plan]
 
 For every bias and seed the wti matcher behind a small adapter is trained on features of the built-in encoder
 (`benchmarks/planted.py`): biased, at a strength, and as the oracle, at strength 0 on as many clips, both tested on the
@@ -21,7 +21,8 @@ of a real clip's caption in a gallery that holds its generated mirror as well. T
 
 The table also has both trainings without the adapter. Exit status 1, with their names, if a bias is not admitted. With
 --out the figures of each training are written down as they come, and a run that was broken off goes on. --save writes
-what was found into the package, where `evenreel planted` reads it; it takes five seeds. --plan trains a few steps and
+what was found into the package, where `evenreel planted` reads it; it takes five seeds. --harder is a setting of a
+harder world (`evenreel.planted.Harder`) of the one bias that it belongs to. --plan trains a few steps and
 says how much is to come.
 """
 
@@ -66,6 +67,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.planted import BIASES, BiasName, PlantedClip, PlantedCorpus, PlantSettings, edited, plan_corpus
 from evenreel.planted.admission import Admission, save_admission, world_of
 from evenreel.planted.domain import LOOKS, TARGET
+from evenreel.planted.harder import BIAS_OF, Harder
 from evenreel.planted.plan import SPLITS
 from evenreel.planted.plan import Split as PartName
 from evenreel.planted.vocabulary import backgrounds
@@ -114,11 +116,17 @@ class Run:
     row: str
     clips: int
     steps: int
+    harder: str = ""
 
     @property
-    def corpus(self) -> tuple[str, int, float]:
+    def corpus(self) -> tuple[str, int, float, str]:
         """See `benchmarks.over_seeds`."""
-        return self.bias, self.seed, self.strength
+        return self.bias, self.seed, self.strength, self.harder
+
+    @property
+    def settings(self) -> PlantSettings:
+        """Settings of its clips."""
+        return PlantSettings(harder=harder_of(self.harder))
 
     def __str__(self) -> str:
         return f"{self.bias}, seed {self.seed}"
@@ -153,6 +161,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=10, help="the others follow it")
     parser.add_argument("--strength", type=float, default=STRENGTH, help="of what is planted, above 0")
     parser.add_argument("--steps", type=int, default=500, help="of each training; three times as many for length")
+    parser.add_argument("--harder", default="", metavar="NAME=VALUE", help=f"one of {', '.join(BIAS_OF)}")
     parser.add_argument(
         "--save", action="store_true", help=f"write the verdicts into the package ({SAVED_SEEDS} seeds)"
     )
@@ -164,10 +173,28 @@ def arguments() -> argparse.Namespace:
         parser.error(f"--save takes {SAVED_SEEDS} seeds; --seeds was {asked.seeds}")
     for bias in asked.biases:
         try:
-            plan_corpus(bias, asked.strength, sizes_of(bias, asked).clips, asked.first_seed)
+            settings = PlantSettings(harder=harder_of(asked.harder))
+            plan_corpus(bias, asked.strength, sizes_of(bias, asked).clips, asked.first_seed, settings)
         except UsageError as error:
             parser.error(str(error))
     return asked
+
+
+def harder_of(words: str) -> Harder:
+    """The settings of a harder world, none where there are no words.
+
+    Raises:
+        UsageError: they are not NAME=VALUE.
+    """
+    name, equals, value = words.partition("=")
+    if not words:
+        return Harder()
+    if name not in BIAS_OF or not equals:
+        raise UsageError(f"--harder is NAME=VALUE, with a name of {', '.join(BIAS_OF)}; it was {words!r}.")
+    try:
+        return Harder(**{name: float(value)})  # type: ignore[arg-type]  # 1 is True
+    except ValueError as error:
+        raise UsageError(f"--harder has a number behind the sign; it was {words!r}.") from error
 
 
 def seeds_of(asked: argparse.Namespace) -> range:
@@ -183,7 +210,7 @@ def sizes_of(bias: str, asked: argparse.Namespace) -> Sizes:
 def runs_of(bias: BiasName, seed: int, asked: argparse.Namespace) -> list[Run]:
     """All rows of a bias with a seed."""
     sizes = sizes_of(bias, asked)
-    return [Run(bias, seed, asked.strength, row, sizes.clips, sizes.steps) for row in rows_of(bias)]
+    return [Run(bias, seed, asked.strength, row, sizes.clips, sizes.steps, asked.harder) for row in rows_of(bias)]
 
 
 @cache
@@ -230,7 +257,8 @@ def of_corpus(runs: Sequence[Run]) -> Iterator[tuple[Run, Rows]]:
 
 def plan_of(run: Run, world: World) -> PlantedCorpus:
     """The clips of a world: to learn from, to select on and to test on."""
-    plan = plan_corpus(run.bias, 0.0 if world == "free" else run.strength, run.clips, run.seed)
+    strength = 0.0 if world == "free" else run.strength
+    plan = plan_corpus(run.bias, strength, run.clips, run.seed, run.settings)
     return REFERENCES.get(run.bias, elsewhere)(plan) if world == "told" else plan
 
 
@@ -297,7 +325,7 @@ def with_other_lengths(plan: PlantedCorpus) -> PlantedCorpus:
 def with_drawn_sources(plan: PlantedCorpus) -> PlantedCorpus:
     """Clips that are learned from as the camera shows them or as the generator does, by a coin."""
     sides = [
-        plan_corpus(plan.bias, 0.0, len(plan.clips), plan.seed, PlantSettings(generated_share=share)).clips
+        plan_corpus(plan.bias, 0.0, len(plan.clips), plan.seed, replace(plan.settings, generated_share=share)).clips
         for share in (0.0, 1.0)
     ]
     rng = default_rng([plan.seed, OTHER])
@@ -337,17 +365,18 @@ REFERENCES: dict[str, Callable[[PlantedCorpus], PlantedCorpus]] = {
 
 def admission(bias: BiasName, rows: Seeds, asked: argparse.Namespace) -> Admission:
     """What was found of a bias, as the package keeps it."""
-    found, sizes = verdicts(rows), sizes_of(bias, asked)
+    found, sizes, harder = verdicts(rows), sizes_of(bias, asked), harder_of(asked.harder)
     return Admission(
         bias=bias,
         strength=asked.strength,
-        world=world_of(bias, asked.strength),
+        world=world_of(bias, asked.strength, harder),
         seeds=tuple(seeds_of(asked)),
         clips=sizes.clips,
         steps=sizes.steps,
         means=figures(rows),
         rules={one.rule: one.figure for one in found},
         broken=tuple(one.rule for one in found if not one.holds),
+        harder=harder.changed,
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from evenreel.planted import Admission, PlantSettings, admission_line, admission_of, plan_corpus
 from evenreel.planted import admission as module
 from evenreel.planted.admission import read_admissions, save_admission, world_of
+from evenreel.planted.harder import Harder
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +52,18 @@ def test_another_world_was_not_measured() -> None:
     assert admission_of(own) is None
     save_admission(replace(measured(), world=world_of("visual", 0.8)))  # as if its scenes had been others then
     assert admission_of(plan_corpus("visual", 0.9, clips=10)) is None
+
+
+def test_a_harder_world_has_a_verdict_of_its_own() -> None:
+    harder = Harder(difficulty=1.0)
+    found = replace(measured("learning is needed"), harder={"difficulty": 1.0}, world=world_of("visual", 0.9, harder))
+    save_admission(measured())
+    save_admission(found)
+    assert len(read_admissions()) == 2
+    assert admission_of(plan_corpus("visual", 0.9, clips=10, settings=PlantSettings(harder=harder))) == found
+    assert admission_of(plan_corpus("visual", 0.9, clips=10)) == measured()
+    half = PlantSettings(harder=Harder(difficulty=0.5))
+    assert admission_of(plan_corpus("visual", 0.9, clips=10, settings=half)) is None
 
 
 def test_the_line_says_yes_no_or_not_measured() -> None:

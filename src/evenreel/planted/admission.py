@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from evenreel.files import write_durably
 from evenreel.planted.biases import BiasName
 from evenreel.planted.folder import RENDERER, page_of
+from evenreel.planted.harder import Harder
 from evenreel.planted.plan import PlantedCorpus, plan_corpus
 from evenreel.planted.shots import PlantSettings
 
@@ -34,6 +35,7 @@ class Admission:
         means: mean R@1 of each training, in percent.
         rules: the figure of each rule, by its name.
         broken: names of the rules that do not hold.
+        harder: settings of a harder world that are not the default, by name.
     """
 
     bias: BiasName
@@ -45,6 +47,7 @@ class Admission:
     means: dict[str, float]
     rules: dict[str, str]
     broken: tuple[str, ...]
+    harder: dict[str, float] = field(default_factory=dict)
 
     @property
     def admitted(self) -> bool:
@@ -55,13 +58,14 @@ class Admission:
 def admission_of(plan: PlantedCorpus) -> Admission | None:
     """Return what was measured of the bias of a plan at its strength; None where nothing was.
 
-    That is also so where the plan has settings of its own, or the world has changed since.
+    That is also so where the plan has settings of its own, other than those of a harder world, or the world has changed
+    since.
     """
-    if plan.settings != PlantSettings():
+    harder = plan.settings.harder
+    if plan.settings != PlantSettings(harder=harder):
         return None
-    world = world_of(plan.bias, plan.strength)
-    same = (one for one in read_admissions() if (one.bias, one.strength) == (plan.bias, plan.strength))
-    return next((one for one in same if one.world == world), None)
+    world, key = world_of(plan.bias, plan.strength, harder), (plan.bias, plan.strength, harder.changed)
+    return next((one for one in read_admissions() if _key(one) == key and one.world == world), None)
 
 
 def admission_line(found: Admission | None) -> str:
@@ -75,9 +79,10 @@ def admission_line(found: Admission | None) -> str:
     return f"Admitted as a benchmark: no ({measured}); does not hold: {failed}."
 
 
-def world_of(bias: BiasName, strength: float) -> str:
-    """Return the renderer's version and a digest of what is planned with the standard settings."""
-    return f"{RENDERER} {page_of(plan_corpus(bias, strength, FEW_CLIPS))['digest']}"
+def world_of(bias: BiasName, strength: float, harder: Harder | None = None) -> str:
+    """Return the renderer's version and a digest of what is planned with settings that are else the standard ones."""
+    settings = PlantSettings(harder=harder or Harder())
+    return f"{RENDERER} {page_of(plan_corpus(bias, strength, FEW_CLIPS, settings=settings))['digest']}"
 
 
 def read_admissions() -> list[Admission]:
@@ -87,8 +92,12 @@ def read_admissions() -> list[Admission]:
 
 
 def save_admission(found: Admission) -> None:
-    """Write what was measured in place of any earlier figures of the same bias and strength."""
-    key = (found.bias, found.strength)
-    kept = [one for one in read_admissions() if (one.bias, one.strength) != key]
-    entries = sorted([*kept, found], key=lambda one: (one.bias, one.strength))
+    """Write what was measured in place of any earlier figures of the same bias, strength and settings."""
+    kept = [one for one in read_admissions() if _key(one) != _key(found)]
+    entries = sorted([*kept, found], key=lambda one: (one.bias, one.strength, sorted(one.harder.items())))
     write_durably(SHIPPED, (json.dumps([asdict(one) for one in entries], indent=2) + "\n").encode())
+
+
+def _key(found: Admission) -> tuple[BiasName, float, dict[str, float]]:
+    """What one admission is of."""
+    return found.bias, found.strength, found.harder
