@@ -116,7 +116,7 @@ def world_of(clips: pl.DataFrame, contents: Contents, settings: WorldSettings, s
     texts = TextFeatures(ids, words.words, np.ones(words.words.shape[:2], np.bool_), words.sentence)
     times_s = lengths[:, None] * middles(settings.frames)
     videos = VideoFeatures(ids, frames_of(contents, settings, seed), np.ones(times_s.shape, np.bool_), times_s)
-    return FeatureWorld(_corpus(clips, lengths), texts, videos)
+    return FeatureWorld(corpus_of(clips, lengths), texts, videos)
 
 
 def length_ranks(lengths: Column, learned: Column) -> Column:
@@ -141,7 +141,8 @@ def _numbers(names: pl.Series) -> Indices:
     return (names.rank("dense").to_numpy() - 1).astype(np.int64)
 
 
-def _corpus(clips: pl.DataFrame, lengths: Column) -> Corpus:
+def corpus_of(clips: pl.DataFrame, lengths: Column) -> Corpus:
+    """Make the tables of annotated clips of some lengths (V,), in seconds, with one caption each."""
     classes = {
         "verb_classes": pl.concat_list(pl.col("verb").cast(pl.Int32)),
         "noun_classes": pl.concat_list(pl.col("noun").cast(pl.Int32)),

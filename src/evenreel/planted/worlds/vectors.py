@@ -57,6 +57,10 @@ class Stream(IntEnum):
     MIRROR_INSTANCES = 16
     MIRROR_DRIFTS = 17
     MIRROR_NOISE = 18
+    SIGNS = 40
+    SIGN_WORDS = 41
+    SIGN_NOISE = 42
+    WINDOW_NOISE = 43
 
 
 class Contents(NamedTuple):
@@ -116,11 +120,10 @@ def frames_of(contents: Contents, settings: WorldSettings, seed: int) -> NDArray
 def words_of(contents: Contents, settings: WorldSettings, seed: int) -> DrawnWords:
     """Draw the words and the sentence of one caption for each clip, block by block."""
     shares, size = settings.word_shares, settings.dimension
-    turned = rotation(size, seed)
     meanings = []
     for part, classes in ((Stream.VERBS, contents.verbs), (Stream.NOUNS, contents.nouns)):
         shown = class_vectors(seed, part, classes, settings)
-        meanings.append(sqrt(shares.alignment) * shown + sqrt(1 - shares.alignment) * shown @ turned)
+        meanings.append(meanings_of(shown, settings, seed))
     habits = sqrt(shares.annotator) * class_vectors(seed, Stream.ANNOTATORS, contents.annotators, settings)
     mean = unit(normals(seed, Stream.MEANS, (2, size)))[1]
     words = np.empty((len(contents.verbs), 2, size), np.float16)
@@ -134,6 +137,13 @@ def words_of(contents: Contents, settings: WorldSettings, seed: int) -> DrawnWor
         placed = in_cone(drawn, mean, shares.cone)
         words[rows], sentence[rows] = placed, unit(placed.mean(1))
     return DrawnWords(words, sentence)
+
+
+def meanings_of(shown: FloatArray, settings: WorldSettings, seed: int) -> FloatArray:
+    """Compute the meanings w (N, D) of words from what frames show of them (N, D)."""
+    alignment = settings.word_shares.alignment
+    turned: FloatArray = shown @ rotation(settings.dimension, seed)
+    return sqrt(alignment) * shown + sqrt(1 - alignment) * turned
 
 
 def rotation(size: int, seed: int) -> FloatArray:
