@@ -57,6 +57,9 @@ class Stream(IntEnum):
     MIRROR_INSTANCES = 16
     MIRROR_DRIFTS = 17
     MIRROR_NOISE = 18
+    DOMAINS = 20
+    QUERIES = 21
+    QUERY_NOISE = 22
     SIGNS = 40
     SIGN_WORDS = 41
     SIGN_NOISE = 42
@@ -117,8 +120,8 @@ def frames_of(contents: Contents, settings: WorldSettings, seed: int) -> NDArray
     return frames
 
 
-def words_of(contents: Contents, settings: WorldSettings, seed: int) -> DrawnWords:
-    """Draw the words and the sentence of one caption for each clip, block by block."""
+def words_of(contents: Contents, settings: WorldSettings, seed: int, noise: Stream = Stream.WORD_NOISE) -> DrawnWords:
+    """Draw the words and the sentence of one caption for each clip, block by block, with the noise of a stream."""
     shares, size = settings.word_shares, settings.dimension
     meanings = []
     for part, classes in ((Stream.VERBS, contents.verbs), (Stream.NOUNS, contents.nouns)):
@@ -131,9 +134,9 @@ def words_of(contents: Contents, settings: WorldSettings, seed: int) -> DrawnWor
     for block, rows in enumerate(slices(len(words), BLOCK_CLIPS)):
         own = contents.taken(rows)
         meant = np.stack([meanings[0][own.verbs], meanings[1][own.nouns]], axis=1)
-        noise = normals(seed, Stream.WORD_NOISE, meant.shape, block)
+        unheard = normals(seed, noise, meant.shape, block)
         meant[:, 1] += sqrt(shares.lasting / shares.meaning) * arc(own.lasting, size, seed, 1)
-        drawn = sqrt(shares.meaning) * meant + habits[own.annotators][:, None] + sqrt(shares.noise) * noise
+        drawn = sqrt(shares.meaning) * meant + habits[own.annotators][:, None] + sqrt(shares.noise) * unheard
         placed = in_cone(drawn, mean, shares.cone)
         words[rows], sentence[rows] = placed, unit(placed.mean(1))
     return DrawnWords(words, sentence)
