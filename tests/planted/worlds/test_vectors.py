@@ -39,11 +39,12 @@ def test_a_frame_is_the_sum_of_the_formula() -> None:
     count, size, seed, moments = 4, 8, 3, 3
     shares = FrameShares(action=0.2, instance=0.1, background=0.15, length=0.25, time=0.1, cone=0.4)
     shown = contents(count)
-    frames = frames_of(shown, WorldSettings(size, moments, frame_shares=shares), seed)
+    settings = WorldSettings(size, moments, harmonics=2, frame_shares=shares)
+    frames = frames_of(shown, settings, seed)
     verbs, nouns = normals(seed, Stream.VERBS, (5, size)), normals(seed, Stream.NOUNS, (7, size))
     videos, own = normals(seed, Stream.VIDEOS, (6, size)), normals(seed, Stream.INSTANCES, (count, size))
     drifts, noise = normals(seed, Stream.DRIFTS, (count, size)), normals(seed, Stream.FRAME_NOISE, (count, 3, size))
-    shortest, middle = arc(np.array([0.0, 0.5]), size, seed)
+    lengths = arc(shown.lengths, size, seed, 0, 2)
     mean = unit(normals(seed, Stream.MEANS, (2, size))[0].tolist())
     for clip in range(count):
         rank = float(shown.lengths[clip])
@@ -51,9 +52,8 @@ def test_a_frame_is_the_sum_of_the_formula() -> None:
             tau, vector = (moment + 0.5) / moments, []
             for d in range(size):
                 action = (verbs[shown.verbs[clip], d] + nouns[shown.nouns[clip], d]) / math.sqrt(2)
-                length = math.cos(math.pi * rank) * shortest[d] + math.sin(math.pi * rank) * middle[d]
                 drift = math.sqrt(3) * (2 * tau - 1) * rank * drifts[clip, d]
-                parts = {0.2: action, 0.1: own[clip, d], 0.15: videos[shown.videos[clip], d], 0.25: length}
+                parts = {0.2: action, 0.1: own[clip, d], 0.15: videos[shown.videos[clip], d], 0.25: lengths[clip, d]}
                 whole = sum(math.sqrt(share) * part for share, part in parts.items()) + math.sqrt(0.1) * drift
                 whole += math.sqrt(1 - 0.8) * noise[clip, moment, d]
                 vector.append(math.sqrt(0.6) * whole + math.sqrt(0.4) * mean[d])
@@ -63,10 +63,11 @@ def test_a_frame_is_the_sum_of_the_formula() -> None:
 def test_a_word_is_the_sum_of_the_formula() -> None:
     count, size, seed = 4, 8, 5
     shown = contents(count)
-    words = words_of(shown, WorldSettings(size, word_shares=WordShares(0.3, 0.15, 0.2, 0.1, 0.4)), seed)
+    settings = WorldSettings(size, harmonics=2, word_shares=WordShares(0.3, 0.15, 0.2, 0.1, 0.4))
+    words = words_of(shown, settings, seed)
     tables = normals(seed, Stream.VERBS, (5, size)), normals(seed, Stream.NOUNS, (7, size))
     people, noise = normals(seed, Stream.ANNOTATORS, (3, size)), normals(seed, Stream.WORD_NOISE, (count, 2, size))
-    short, middle = arc(np.array([0.0, 0.5]), size, seed, 1)
+    lasting = arc(shown.lasting, size, seed, 1, 2)
     mean, turned = unit(normals(seed, Stream.MEANS, (2, size))[1].tolist()), rotation(size, seed)
     for clip in range(count):
         total = [0.0] * size
@@ -76,9 +77,7 @@ def test_a_word_is_the_sum_of_the_formula() -> None:
                 meaning = math.sqrt(0.3) * c[d] + math.sqrt(0.7) * sum(c[e] * turned[e, d] for e in range(size))
                 own = math.sqrt(0.55) * meaning + math.sqrt(0.2) * people[shown.annotators[clip], d]
                 if place == 1:
-                    rank = float(shown.lasting[clip])
-                    lasting = math.cos(math.pi * rank) * short[d] + math.sin(math.pi * rank) * middle[d]
-                    own += math.sqrt(0.15) * lasting
+                    own += math.sqrt(0.15) * lasting[clip, d]
                 own += math.sqrt(0.1) * noise[clip, place, d]
                 vector.append(math.sqrt(0.6) * own + math.sqrt(0.4) * mean[d])
             assert words.words[clip, place].tolist() == pytest.approx(unit(vector), abs=1e-3)
@@ -102,15 +101,16 @@ def test_cosines_of_frames_give_the_shares_back(share: str) -> None:
         assert cosines[~alike[share]].mean() == pytest.approx(0.0, abs=0.05)
 
 
-def test_lengths_lie_on_a_half_circle() -> None:
-    settings = WorldSettings(64, 1, frame_shares=FrameShares(**(NONE | {"length": 0.99})))
-    ranks = np.array([0.0, 0.25, 0.5, 1.0])
-    zero = np.zeros(4, np.int64)
+@pytest.mark.parametrize("harmonics", [1, 4])
+def test_lengths_lie_on_a_curve_whose_cosines_depend_on_their_difference(harmonics: int) -> None:
+    settings = WorldSettings(64, 1, harmonics=harmonics, frame_shares=FrameShares(**(NONE | {"length": 0.99})))
+    ranks = np.array([0.0, 0.1, 0.25, 0.5, 1.0])
+    zero = np.zeros(5, np.int64)
     frames = frames_of(Contents(zero, zero, zero, zero, ranks, ranks), settings, 0)[:, 0].astype(np.float64)
-    for first in range(4):
-        for second in range(4):
-            angle = math.pi * abs(ranks[first] - ranks[second])
-            assert frames[first] @ frames[second] == pytest.approx(math.cos(angle), abs=0.05)
+    for first in range(5):
+        for second in range(5):
+            waves = [math.cos(math.pi * wave * (ranks[first] - ranks[second])) for wave in range(1, harmonics + 1)]
+            assert frames[first] @ frames[second] == pytest.approx(sum(waves) / harmonics, abs=0.05)
 
 
 def test_a_longer_clip_drifts_further() -> None:

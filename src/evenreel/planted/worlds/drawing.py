@@ -11,7 +11,7 @@ import polars as pl
 from evenreel.arrays import Column, Indices
 from evenreel.corpus import make_corpus, select
 from evenreel.errors import UsageError
-from evenreel.planted.worlds.lengths import noun_strata, planted_lengths
+from evenreel.planted.worlds.lengths import LENGTH_WORLD, noun_strata, planted_lengths
 from evenreel.planted.worlds.settings import WorldSettings
 from evenreel.planted.worlds.splits import LEARNED
 from evenreel.planted.worlds.vectors import Contents, Stream, frames_of, middles, stream, words_of
@@ -28,7 +28,7 @@ class FeatureWorld:
     Attributes:
         corpus: tables; clips have a column that says what is planted in each. Where lengths are biased, `stratum` is
             that of length which their noun keeps to, from 0 for the shortest, and `follows` says whether their length
-            is of that stratum among the clips of their split.
+            is of that stratum, among the clips that are learned from and selected on or among those of the test.
         texts: features of the captions, in the order of the corpus.
         videos: features of the clips, in the order of the corpus.
     """
@@ -60,19 +60,19 @@ def draw_world(
 
     Args:
         clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`; those of the
-            splits train and val are biased, each split for itself, all others are the same at every strength.
+            splits train and val are biased, all others are the same at every strength.
         strength: probability that a biased clip has a length of its noun's stratum; at 0 lengths and actions are
             independent.
         seed: seed of all draws; the same arguments give the same bytes.
-        settings: shares and sizes; None for the defaults.
+        settings: shares and sizes; None for `evenreel.planted.worlds.lengths.LENGTH_WORLD`.
 
     Raises:
         UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
-    chosen = settings or WorldSettings()
+    chosen = settings or LENGTH_WORLD
     if not 0 <= strength <= 1:
         raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
-    learned = (clips["split"] == "train").to_numpy()
+    learned = clips["split"].is_in(LEARNED).to_numpy()
     if not learned.any():
         raise UsageError("A world needs clips of the split train.")
     nouns = clips["noun"].to_numpy().astype(np.int64)
@@ -80,8 +80,7 @@ def draw_world(
     strata = noun_strata(places, nouns[learned], chosen.strata)[nouns]
     lengths = clips["length_s"].to_numpy().copy()
     kept = np.empty(len(strata), np.bool_)
-    for number, split in enumerate(clips["split"].unique(maintain_order=True)):
-        part, own = (clips["split"] == split).to_numpy(), strength if split in LEARNED else 0.0
+    for number, (part, own) in enumerate(((learned, strength), (~learned, 0.0))):
         given = planted_lengths(lengths[part], strata[part], own, stream(seed, Stream.LENGTHS, number))
         lengths[part], kept[part] = given.lengths, given.strata == strata[part]
     ranks = length_ranks(lengths, lengths[learned])

@@ -85,6 +85,8 @@ class WorldSettings:
         frames: T, frames of every clip, at the middles of as many equal parts of it.
         strata: number of strata of length that actions keep to where lengths are biased. With many, most test clips
             contradict what was learned.
+        harmonics: H, waves of the curve that lengths lie on. With one, a model can tell the shortest from the longest;
+            with more, it can tell strata that are next to each other apart.
         frame_shares: what a frame holds.
         word_shares: what a word holds.
     """
@@ -92,9 +94,13 @@ class WorldSettings:
     dimension: int = 128
     frames: int = 6
     strata: int = 16
+    harmonics: int = 1
     frame_shares: FrameShares = field(default_factory=FrameShares)
     word_shares: WordShares = field(default_factory=WordShares)
 
     def __post_init__(self) -> None:
-        sizes = {"dimension": whole(4, MOST_SIZE), "frames": whole(1, MOST_SIZE), "strata": whole(2, MOST_SIZE)}
-        check_settings("a world", self, sizes)
+        names = ("dimension", "frames", "strata", "harmonics")
+        least = (4, 1, 2, 1)
+        check_settings("a world", self, {name: whole(few, MOST_SIZE) for name, few in zip(names, least, strict=True)})
+        if 2 * self.harmonics > self.dimension:
+            raise UsageError(f"{self.harmonics} harmonics take {2 * self.harmonics} dimensions, not {self.dimension}.")

@@ -4,18 +4,19 @@ Every vector below is drawn once from N(0, I / D), so that it has about unit len
 the share of that name in `FrameShares` or `WordShares`. With verb v, noun n, video b, length rank r in 0 to 1, and
 moment t of T at the time tau = (t + 1/2) / T, the own vector of a frame of clip i is
 
-    x = s_action (c_v + c_n) / sqrt 2 + s_instance e_i + s_background g_b + s_length (cos(pi r) p + sin(pi r) q)
+    x = s_action (c_v + c_n) / sqrt 2 + s_instance e_i + s_background g_b + s_length u(r)
         + s_time sqrt 3 (2 tau - 1) r d_i + s_noise z_it
 
-where p and q are orthonormal: lengths lie on a half circle, the shortest opposite to the longest. The frame is
-sqrt(1 - cone) x + sqrt(cone) m on the unit sphere, m the unit mean of all frames. A word of c in {c_v, c_n} has the
-meaning w = sqrt(alignment) c + sqrt(1 - alignment) R c with one random rotation R for all words, and the own vector
+where u(r) = sum over h = 1 to H of (cos(pi h r) p_h + sin(pi h r) q_h) / sqrt H, all p and q orthonormal: lengths lie
+on a curve, and with more harmonics H those are unlike that differ by less. The frame is sqrt(1 - cone) x +
+sqrt(cone) m on the unit sphere, m the unit mean of all frames. A word of c in {c_v, c_n} has the meaning
+w = sqrt(alignment) c + sqrt(1 - alignment) R c with one random rotation R for all words, and the own vector
 
-    y = s_meaning w + s_lasting (cos(pi l) p' + sin(pi l) q') + s_annotator h_a + s_noise z
+    y = s_meaning w + s_lasting u'(l) + s_annotator h_a + s_noise z
 
-with annotator a and, for nouns alone, the rank l of the noun among all by how long its clips are where lengths are
-biased (`evenreel.planted.worlds.lengths`); it is brought to the unit sphere likewise, beside a mean of its own. A
-caption is its verb and its noun; its sentence is the mean of both on the unit sphere.
+with a curve u' of its own, annotator a and, for nouns alone, the rank l of the noun among all by how long its clips
+are where lengths are biased (`evenreel.planted.worlds.lengths`); it is brought to the unit sphere likewise, beside a
+mean of its own. A caption is its verb and its noun; its sentence is the mean of both on the unit sphere.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def words_of(contents: Contents, settings: WorldSettings, seed: int, noise: Stre
         own = contents.taken(rows)
         meant = np.stack([meanings[0][own.verbs], meanings[1][own.nouns]], axis=1)
         unheard = normals(seed, noise, meant.shape, block)
-        meant[:, 1] += sqrt(shares.lasting / shares.meaning) * arc(own.lasting, size, seed, 1)
+        meant[:, 1] += sqrt(shares.lasting / shares.meaning) * arc(own.lasting, size, seed, 1, settings.harmonics)
         drawn = sqrt(shares.meaning) * meant + habits[own.annotators][:, None] + sqrt(shares.noise) * unheard
         placed = in_cone(drawn, mean, shares.cone)
         words[rows], sentence[rows] = placed, unit(placed.mean(1))
@@ -155,11 +156,20 @@ def rotation(size: int, seed: int) -> FloatArray:
     return upper.astype(np.float32)
 
 
-def arc(ranks: Column, size: int, seed: int, circle: int = 0) -> FloatArray:
-    """Place ranks (V,), 0 to 1, on a half circle of unit vectors (V, D): circle 0 of frames, 1 of words."""
-    ends, _ = np.linalg.qr(stream(seed, Stream.ARC, circle).standard_normal((size, 2)))
-    angles = np.pi * ranks
-    placed: FloatArray = (np.stack([np.cos(angles), np.sin(angles)], axis=1) @ ends.T).astype(np.float32)
+def arc(ranks: Column, size: int, seed: int, circle: int = 0, harmonics: int = 1) -> FloatArray:
+    """Place ranks (V,), 0 to 1, on a curve of unit vectors (V, D), with one harmonic a half circle.
+
+    Args:
+        ranks: (V,) places along the curve.
+        size: D.
+        seed: seed of the world.
+        circle: 0 for the curve of frames, 1 for that of words.
+        harmonics: H, waves of the curve.
+    """
+    turns = np.pi * np.arange(1, harmonics + 1) * np.asarray(ranks)[:, None]
+    waves = np.concatenate([np.cos(turns), np.sin(turns)], axis=1) / sqrt(harmonics)
+    axes, _ = np.linalg.qr(stream(seed, Stream.ARC, circle).standard_normal((size, 2 * harmonics)))
+    placed: FloatArray = (waves @ axes.T).astype(np.float32)
     return placed
 
 
@@ -173,7 +183,7 @@ def _frames(own: Contents, shared: FloatArray, settings: WorldSettings, seed: in
     shares, size, count = settings.frame_shares, settings.dimension, settings.frames
     whole = sqrt(shares.action / 2) * actions_of(own, settings, seed) + shared
     whole += sqrt(shares.instance) * normals(seed, Stream.INSTANCES, (len(shared), size), block)
-    whole += sqrt(shares.length) * arc(own.lengths, size, seed)
+    whole += sqrt(shares.length) * arc(own.lengths, size, seed, 0, settings.harmonics)
     ranks = own.lengths[:, None].astype(np.float32)
     drift = sqrt(3 * shares.time) * ranks * normals(seed, Stream.DRIFTS, (len(shared), size), block)
     drawn = sqrt(shares.noise) * normals(seed, Stream.FRAME_NOISE, (len(shared), count, size), block)
