@@ -98,7 +98,7 @@ def contents_of(clips: pl.DataFrame, lengths: Column, lasting: Column) -> Conten
         lasting: (V,) ranks of the noun by length, see `Contents`.
     """
     verbs, nouns = clips["verb"].to_numpy().astype(np.int64), clips["noun"].to_numpy().astype(np.int64)
-    return Contents(verbs, nouns, _numbers(clips["path"]), _numbers(clips["annotator"]), lengths, lasting)
+    return Contents(verbs, nouns, numbers_of(clips["path"]), numbers_of(clips["annotator"]), lengths, lasting)
 
 
 def world_of(clips: pl.DataFrame, contents: Contents, settings: WorldSettings, seed: int) -> FeatureWorld:
@@ -135,8 +135,8 @@ def rows_of(ids: Sequence[str] | pl.Series, among: Sequence[str]) -> Indices:
     return np.array([places[name] for name in ids], np.int64)
 
 
-def _numbers(names: pl.Series) -> Indices:
-    """A number from 0 for each name, in alphabetical order."""
+def numbers_of(names: pl.Series) -> Indices:
+    """Number names from 0 in alphabetical order, (V,)."""
     return (names.rank("dense").to_numpy() - 1).astype(np.int64)
 
 

@@ -65,6 +65,11 @@ class Stream(IntEnum):
     SIGN_WORDS = 41
     SIGN_NOISE = 42
     WINDOW_NOISE = 43
+    KINDS = 60
+    BACKGROUNDS = 61
+    SHOWN = 62
+    WRITERS = 63
+    HABITS = 64
 
 
 class Contents(NamedTuple):
@@ -129,7 +134,6 @@ def words_of(contents: Contents, settings: WorldSettings, seed: int, noise: Stre
         shown = class_vectors(seed, part, classes, settings)
         meanings.append(meanings_of(shown, settings, seed))
     habits = sqrt(shares.annotator) * class_vectors(seed, Stream.ANNOTATORS, contents.annotators, settings)
-    mean = unit(normals(seed, Stream.MEANS, (2, size)))[1]
     words = np.empty((len(contents.verbs), 2, size), np.float16)
     sentence = np.empty((len(words), size), np.float32)
     for block, rows in enumerate(slices(len(words), BLOCK_CLIPS)):
@@ -138,8 +142,7 @@ def words_of(contents: Contents, settings: WorldSettings, seed: int, noise: Stre
         unheard = normals(seed, noise, meant.shape, block)
         meant[:, 1] += sqrt(shares.lasting / shares.meaning) * arc(own.lasting, size, seed, 1, settings.harmonics)
         drawn = sqrt(shares.meaning) * meant + habits[own.annotators][:, None] + sqrt(shares.noise) * unheard
-        placed = in_cone(drawn, mean, shares.cone)
-        words[rows], sentence[rows] = placed, unit(placed.mean(1))
+        words[rows], sentence[rows] = placed_words(drawn, settings, seed)
     return DrawnWords(words, sentence)
 
 
@@ -148,6 +151,13 @@ def meanings_of(shown: FloatArray, settings: WorldSettings, seed: int) -> FloatA
     alignment = settings.word_shares.alignment
     turned: FloatArray = shown @ rotation(settings.dimension, seed)
     return sqrt(alignment) * shown + sqrt(1 - alignment) * turned
+
+
+def placed_words(own: FloatArray, settings: WorldSettings, seed: int) -> DrawnWords:
+    """Bring the own vectors of words (Q, W, D) to the unit sphere, around the mean of all words."""
+    mean = unit(normals(seed, Stream.MEANS, (2, settings.dimension)))[1]
+    placed = in_cone(own, mean, settings.word_shares.cone)
+    return DrawnWords(placed.astype(np.float16), unit(placed.mean(1)))
 
 
 def rotation(size: int, seed: int) -> FloatArray:
