@@ -96,7 +96,7 @@ class BackgroundSettings:
         return self.world.word_shares.meaning - self.usual
 
 
-class Phrases(NamedTuple):
+class PhraseVectors(NamedTuple):
     """Vectors of phrases in the space of words, rows of unit length.
 
     Attributes:
@@ -161,7 +161,7 @@ def usual_kinds(clips: pl.DataFrame, kinds: int, seed: int) -> Indices:
     return noun_strata(stream(seed, Stream.KINDS).random(int(nouns.max()) + 1), nouns[learned], kinds)
 
 
-def phrases_of(clips: pl.DataFrame, seed: int = 0, settings: BackgroundSettings | None = None) -> Phrases:
+def phrases_of(clips: pl.DataFrame, seed: int = 0, settings: BackgroundSettings | None = None) -> PhraseVectors:
     """Return the vectors of the phrases of a world, without noise.
 
     Args:
@@ -176,7 +176,7 @@ def phrases_of(clips: pl.DataFrame, seed: int = 0, settings: BackgroundSettings 
     nouns = _nouns(contents, usual_kinds(clips, chosen.kinds, seed), chosen, seed)
     kinds = meanings_of(_kinds(chosen, seed), world, seed)
     own = (sqrt(world.word_shares.meaning) * verbs, nouns, kinds)
-    return Phrases(*(placed_words(one[:, None], world, seed).sentence for one in own))
+    return PhraseVectors(*(placed_words(one[:, None], world, seed).sentence for one in own))
 
 
 def _kinds(settings: BackgroundSettings, seed: int) -> FloatArray:
