@@ -19,7 +19,7 @@ from tests.planted.worlds.tables import made_up_table
 
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 20, 40), 0)
 SMALL = AnnotatorSettings(
-    4, 3, 2, 5, 0.4, 0.7, WorldSettings(16, 2, 2, FrameShares(length=0.0), WordShares(0.7, 0.0, 0.0, 0.2, 0.4))
+    4, 3, 2, 5, 0.4, 0.7, WorldSettings(16, 2, 2, 1, FrameShares(length=0.0), WordShares(0.7, 0.0, 0.0, 0.2, 0.4))
 )
 
 

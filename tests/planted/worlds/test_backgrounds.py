@@ -19,7 +19,11 @@ from tests.planted.worlds.tables import made_up_table
 
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 20, 40), 0)
 SMALL = BackgroundSettings(
-    5, 0.3, 0.5, 0.2, WorldSettings(16, 3, 2, FrameShares(0.3, 0.1, 0.1, 0.0, 0.0, 0.4), WordShares(0.7, 0.0, 0.0, 0.1))
+    5,
+    0.3,
+    0.5,
+    0.2,
+    WorldSettings(16, 3, 2, 1, FrameShares(0.3, 0.1, 0.1, 0.0, 0.0, 0.4), WordShares(0.7, 0.0, 0.0, 0.1)),
 )
 
 
