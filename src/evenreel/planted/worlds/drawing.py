@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -70,6 +71,36 @@ def draw_world(
         UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
     chosen = settings or LENGTH_WORLD
+    biased = bias_lengths(clips, strength, chosen.strata, seed)
+    return world_of(biased.clips, contents_of(biased.clips, biased.lengths, biased.lasting), chosen, seed)
+
+
+class BiasedLengths(NamedTuple):
+    """V annotated clips with lengths that were given to them.
+
+    Attributes:
+        clips: the clips, with the columns `stratum` and `follows`, see `FeatureWorld`.
+        lengths: (V,) rank of each clip's length, see `Contents`.
+        lasting: (V,) rank of each clip's noun by length, see `Contents`.
+    """
+
+    clips: pl.DataFrame
+    lengths: Column
+    lasting: Column
+
+
+def bias_lengths(clips: pl.DataFrame, strength: float, count: int, seed: int) -> BiasedLengths:
+    """Give annotated clips lengths that stand in for their nouns.
+
+    Args:
+        clips: see `draw_world`.
+        strength: probability that a biased clip has a length of its noun's stratum.
+        count: K, number of strata.
+        seed: seed of the world.
+
+    Raises:
+        UsageError: the strength is not between 0 and 1, or no clip is a training clip.
+    """
     if not 0 <= strength <= 1:
         raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
     learned = clips["split"].is_in(LEARNED).to_numpy()
@@ -77,7 +108,7 @@ def draw_world(
         raise UsageError("A world needs clips of the split train.")
     nouns = clips["noun"].to_numpy().astype(np.int64)
     places = stream(seed, Stream.STRATA).random(int(nouns.max()) + 1)
-    strata = noun_strata(places, nouns[learned], chosen.strata)[nouns]
+    strata = noun_strata(places, nouns[learned], count)[nouns]
     lengths = clips["length_s"].to_numpy().copy()
     kept = np.empty(len(strata), np.bool_)
     for number, (part, own) in enumerate(((learned, strength), (~learned, 0.0))):
@@ -86,7 +117,7 @@ def draw_world(
     ranks = length_ranks(lengths, lengths[learned])
     lasting = length_ranks(places[nouns], places[nouns[learned]])
     table = clips.with_columns(pl.Series("length_s", lengths), stratum=strata, follows=kept)
-    return world_of(table, contents_of(table, ranks, lasting), chosen, seed)
+    return BiasedLengths(table, ranks, lasting)
 
 
 def contents_of(clips: pl.DataFrame, lengths: Column, lasting: Column) -> Contents:
