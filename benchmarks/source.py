@@ -164,9 +164,9 @@ def figures_of(training: Training, seed: int, sizes: Sizes, parts: tuple[CorpusP
     """Train once, and measure on the test split."""
     learnt, test = parts
     with tempfile.TemporaryDirectory() as folder:
-        matcher = fine_tuned(recipe_of(training, seed, sizes), learnt, Path(folder), lambda share: None)
+        trained = fine_tuned(recipe_of(training, seed, sizes), learnt, Path(folder), lambda share: None)
     audit = AuditSettings(resamples=0)
-    found = measure_source(test.scores(matcher), test.corpus, GENERATOR, audit)
+    found = measure_source(test.scores(trained.matcher), test.corpus, GENERATOR, audit)
     return {
         PREFERENCE: found.deltas["normalized"]["MixR"].value,
         REAL_R1: found.figures["real"]["R@1"].value,

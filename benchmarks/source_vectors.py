@@ -190,7 +190,7 @@ def one_trained(recipe: Recipe, learnt: CorpusPart, start: Matcher | None) -> Ma
     """A model, fresh or fine-tuned from another one."""
     weights = None if start is None else module(start).state_dict()
     with tempfile.TemporaryDirectory() as folder:
-        return fine_tuned(recipe, learnt, Path(folder), lambda share: None, weights)
+        return fine_tuned(recipe, learnt, Path(folder), lambda share: None, weights).matcher
 
 
 def variants(models: Models, test: CorpusPart) -> Iterator[tuple[str, ScoreBlocks]]:

@@ -18,7 +18,7 @@ from evenreel.debias.source.vector import caption_vectors, video_vectors
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Interval
 from evenreel.papers import run_study, study_recipe
-from evenreel.papers.engine.fine_tuning import before_training, begun, each_trained
+from evenreel.papers.engine.fine_tuning import FineTuned, before_training, begun, each_trained
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.ghost.measures import MAIN, Figures, mean_figures
 from evenreel.papers.ghost.vectors import Trained, paired_clips, trained_models
@@ -92,9 +92,9 @@ def test_training_begins_with_a_checkpoint(material: EveryInput, settings: Every
     begins = replace(material, start=Pretrained(given, spec, About(EncoderNote("encoder", "hash", DIMENSION))))
     recipe = begun(study_recipe(changes=(*QUICK, "optimiser.lr=0.0")), begins)
     own = replace(settings, runs=tmp_path)
-    ((_, _, matcher),) = each_trained({"plain": recipe}, begins, own, lambda share: None)
+    ((_, _, trained),) = each_trained({"plain": recipe}, begins, own, lambda share: None)
     assert before_training(recipe, begins) is given
-    weights = module(matcher).state_dict()
+    weights = module(trained.matcher).state_dict()
     assert weights.keys() == module(given).state_dict().keys()
     assert all(torch.equal(tensor, weights[name]) for name, tensor in module(given).state_dict().items())
     torch.nn.init.zeros_(next(module(given).parameters()))
@@ -137,11 +137,12 @@ def test_real_clips_are_moved_by_the_mean_of_p(
     """The first row of Table 7 by another way: all vectors at hand, and one matrix."""
     (models,) = trained_models(material, settings, lambda share: None)
     paired = paired_clips(material, settings)
-    before, after = (video_vectors(one, paired.part.videos).values for one in (models.original, models.debiased))
+    both = (models.original, models.debiased)
+    before, after = (video_vectors(one.matcher, paired.part.videos).values for one in both)
     assert paired.real == paired.part.videos.ids[:PAIRS]
     clips = before.copy()
     clips[:PAIRS] += (after - before)[:PAIRS].astype(np.float64).mean(axis=0)
-    captions = caption_vectors(models.original, paired.part.texts)
+    captions = caption_vectors(models.original.matcher, paired.part.texts)
     scores = Scores(captions.values @ clips.T, captions.ids, paired.part.videos.ids)
     expected = measure_source(scores, material.test, GROUP, replace(settings.audit, resamples=0))
     rows = {row[0]: row for row in moved.tables[0].rows}
@@ -165,7 +166,8 @@ def test_table_8_has_the_baseline_of_figure_4(material: EveryInput, settings: Ev
 def test_a_mean_of_frames_has_one_p(
     material: EveryInput, settings: EverySetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mean = material.models[0].matcher
+    _, test = material.learning()
+    mean = FineTuned(material.models[0].matcher, test)
     monkeypatch.setattr("evenreel.papers.ghost.vectors.trained_models", lambda *_: iter([Trained(mean, mean, mean)]))
     found = run_study("ghost/t8", material, settings)
     assert found.notices == ("The models do not see the order of frames, so p-random is p and says nothing of motion.",)

@@ -65,7 +65,7 @@ class RecipeChoice:
     """Recipe of what a study trains.
 
     Attributes:
-        recipe: what to train, a YAML file or a recipe that comes along, on features.
+        recipe: what to train, a YAML file or a recipe that comes along; with a backbone, towers are trained too.
         changes: PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; may be given again.
     """
 
@@ -129,7 +129,7 @@ def _with_names(sources: StudySources) -> StudySources:
     return replace(sources, **named)
 
 
-DERIVED = ("graphs", "validation_split", "recipe", "runs", "adapt")
+DERIVED = ("graphs", "rule", "validation_split", "recipe", "runs", "adapt")
 """Fields that follow from a recipe, or are made of one."""
 AUDIT = from_settings("evenreel.audits.settings:AuditSettings", leave_out=("band_bytes", "cluster"))
 
@@ -275,6 +275,7 @@ def _with_recipe(
     from evenreel.adaptation.settings_files import load_settings
     from evenreel.papers import TrainingSettings, study_recipe
     from evenreel.papers.engine.sources import SelectingSources, TrainingSources
+    from evenreel.papers.engine.towers import check_towers
     from evenreel.papers.titan.settings import AdaptationSettings
 
     if isinstance(settings, AdaptationSettings):
@@ -284,7 +285,10 @@ def _with_recipe(
     on = [] if sources.device == "auto" else [f"loop.device={sources.device}"]
     recipe = study_recipe(choice.recipe, (*on, *choice.changes), call.study.recipe)
     recipe = replace(recipe, start=sources.start or recipe.start)
-    sources = replace(sources, start=recipe.start, graphs=_reads_graphs(recipe, getattr(settings, "bases", ())))
+    check_towers(call.study, recipe)
+    rule = None if recipe.backbone is None else recipe.backbone.rule
+    graphs = _reads_graphs(recipe, getattr(settings, "bases", ()))
+    sources = replace(sources, start=recipe.start, graphs=graphs, rule=rule)
     if isinstance(sources, SelectingSources):
         sources = replace(sources, validation_split=recipe.data.validation)
     return sources, replace(settings, recipe=recipe, runs=call.out / RUNS)

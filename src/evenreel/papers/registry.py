@@ -41,6 +41,7 @@ def run_study(
     """
     from evenreel.papers.engine.fine_tuning import begun
     from evenreel.papers.engine.inputs import LearningInputs
+    from evenreel.papers.engine.towers import check_towers, through_towers
     from evenreel.report.result.record import AuditResult
 
     study = find_study(name)
@@ -50,7 +51,8 @@ def run_study(
             f"{type(material).__name__} with {type(settings).__name__}."
         )
     if isinstance(settings, TrainingSettings) and isinstance(material, LearningInputs):
-        settings = replace(settings, recipe=begun(settings.recipe, material))
+        check_towers(study, settings.recipe)
+        settings = replace(settings, recipe=through_towers(begun(settings.recipe, material), material))
     found = study.function(material, settings, progress)
     return AuditResult(
         name=name,

@@ -14,7 +14,6 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.papers import STUDIES, part_of, run_study, study_recipe
 from evenreel.papers.engine.fine_tuning import zero_shot
 from evenreel.papers.engine.material import groups_in, one_group
-from evenreel.training.recipe.sections import Backbone
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import GROUP, offset_part, paired_corpus, quick_settings
 
@@ -62,10 +61,6 @@ def test_settings_that_make_no_sense(wrong: dict[str, object], sentence: str) ->
 def test_recipes_that_a_study_cannot_follow() -> None:
     with pytest.raises(UsageError, match="begins with random numbers.*mean_pool or temporal"):
         zero_shot(study_recipe(changes=["matcher.name=wti", "matcher.settings={}"]), 16)
-    towers = ["data.features=null", "backbone.model=builtin"]
-    with pytest.raises(UsageError, match="trains towers, and studies train on features"):
-        study_recipe(changes=towers)
-    assert Backbone("builtin").train  # what the change above asked for
 
 
 def test_a_study_says_what_it_lacks() -> None:

@@ -51,7 +51,8 @@ def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progr
     untrained = {name: _untrained(part) for name, part in parts.items()}
 
     def measure(one: TrainingOutcome) -> dict[str, dict[Place, float]]:
-        figures = {name: recall_figures(part.scores(one.matcher), part.corpus, T2V) for name, part in parts.items()}
+        seen = {name: one.test if name == material.name else one.seen(part) for name, part in parts.items()}
+        figures = {name: recall_figures(part.scores(one.matcher), part.corpus, T2V) for name, part in seen.items()}
         return {one.row: {(name, metric): own[metric] for name, own in figures.items() for metric in T2V}}
 
     ends = {(name, metric): ENDS[metric] for name in parts for metric in T2V if metric in ENDS}

@@ -1,10 +1,11 @@
-"""Training for a study: the same recipe again and again, on features in memory, with one thing changed."""
+"""Training for a study to its last step: the same recipe again and again, with one thing changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -17,18 +18,26 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
-from evenreel.papers.engine.runs import each_run
+from evenreel.papers.engine.runs import clips_read, each_run
 from evenreel.papers.engine.settings import TrainingSettings
+from evenreel.papers.engine.towers import check_rows, pixel_inputs, read_clips, seen_by
 from evenreel.progress import Progress
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import needs_relevance, pairs_of
-from evenreel.training.data.splits import mirrors_of
-from evenreel.training.loop.run import RunHooks, train
+from evenreel.training.data.splits import CorpusSplits, mirrors_of, with_other_clips
+from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import MatcherChoice
 
 STARTS_READY = ("mean_pool", "temporal")
 """Matchers that rank by the towers' own similarities before they are trained."""
+
+
+class FineTuned(NamedTuple):
+    """A matcher after its last step, and the test split as it takes it: by its own towers, where these were trained."""
+
+    matcher: Matcher
+    test: CorpusPart
 
 
 def begun(recipe: Recipe, material: LearningInputs) -> Recipe:
@@ -86,7 +95,7 @@ def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
 
 def each_trained(
     kinds: Mapping[str, Recipe], material: LearningInputs, settings: TrainingSettings, progress: Progress
-) -> Iterator[tuple[str, int, Matcher]]:
+) -> Iterator[tuple[str, int, FineTuned]]:
     """Train each recipe with each seed, all recipes of one seed after each other.
 
     Args:
@@ -96,19 +105,23 @@ def each_trained(
         progress: called with the share that is done.
 
     Yields:
-        Kind, seed and the matcher after its last step.
+        Kind, seed and what was trained.
     """
-    part, _ = material.learning()
+    check_rows(kinds)
+    part, test = material.learning()
     start = None if material.start is None else kept_weights(material.start.matcher)
     for run in each_run(kinds, settings, progress):
         recipe = kinds[run.row]
         seeded = replace(recipe, loop=replace(recipe.loop, seed=run.seed))
-        yield run.row, run.seed, fine_tuned(seeded, part, run.folder, run.progress, start)
+        trained = fine_tuned(seeded, part, run.folder, run.progress, start)
+        through = recipe.backbone is not None
+        seen = seen_by(trained, recipe, test, clips_read(run.folder)) if through else test
+        yield run.row, run.seed, FineTuned(trained.matcher, seen)
 
 
 def fine_tuned(
     recipe: Recipe, part: CorpusPart, folder: Path, progress: Progress, start: Mapping[str, Tensor] | None = None
-) -> Matcher:
+) -> TrainedModel:
     """Train a matcher to its last step; a run that is there goes on, and one that is over is read.
 
     Args:
@@ -132,8 +145,15 @@ def fine_tuned(
     share, group = recipe.data.generated_share, recipe.data.generated_group
     learned = with_generated(part.corpus, share, recipe.loop.seed, group)
     mirrors = None if recipe.debias is None else mirrors_of(part.corpus, group)
-    pairs = pairs_of(learned, part.texts.ids, part.videos.ids, mirrors, needs_relevance(recipe))
-    examples = FeatureExamples(pairs, part.texts, part.videos)
-    material = TrainingInputs(examples, part.videos.frames.shape[-1], start=start or {})
+    relevance = needs_relevance(recipe)
+    if recipe.backbone is None:
+        pairs = pairs_of(learned, part.texts.ids, part.videos.ids, mirrors, relevance)
+        examples = FeatureExamples(pairs, part.texts, part.videos)
+        material = TrainingInputs(examples, part.videos.frames.shape[-1], start=start or {})
+    else:
+        shown = learned if mirrors is None else with_other_clips(learned, part.corpus, mirrors)
+        material = pixel_inputs(
+            read_clips(recipe, part, CorpusSplits(shown, None, mirrors, relevance), clips_read(folder))
+        )
     outside = RunHooks(watch=lambda step, steps, figures: progress(step / steps), resume=True)
-    return train(recipe, material, folder, outside).matcher
+    return train(recipe, material, folder, outside)

@@ -25,9 +25,9 @@ from evenreel.features import FoundClips, SetAside, StoredClips, find_clips, loa
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
 from evenreel.features.graphs import with_graphs
 from evenreel.features.pictures import ClipPictures
-from evenreel.features.settings import Words
+from evenreel.features.settings import Words, rule_text
 from evenreel.matchers import Matcher
-from evenreel.papers.engine.material import CorpusPart, Looking, Model, part_of
+from evenreel.papers.engine.material import CorpusPart, Looking, Model, PartFolders, part_of
 from evenreel.papers.engine.on_screen import on_screen_of
 from evenreel.papers.engine.sources import (
     WORDS,
@@ -161,16 +161,25 @@ class StudyParts:
         self._opened, self._graphs, self.start, self.seen = opened, graphs, start, SeenFeatures(None)
         self._words: Words | None = None
         self._says_words = False
+        self._towers: TrainingSources | None = None
         self.rule = ""
         self.streams: dict[str, int] = {}
         self.weights_hash: str | None = None
 
     @classmethod
     def for_training(cls, opened: StudyCorpus, sources: TrainingSources) -> StudyParts:
-        """Open the splits of a study that trains, after reading the checkpoint that training begins with."""
+        """Open the splits of a study that trains, after reading the checkpoint that training begins with.
+
+        Raises:
+            UsageError: videos are named, and no towers are trained.
+        """
+        if sources.videos is not None and sources.rule is None:
+            raise UsageError("Videos are for a recipe whose towers are trained (backbone); leave --videos out.")
         start = None if sources.start is None else load_matcher(sources.start)
         found = cls(opened, graphs=sources.graphs, start=start)
         found.seen = SeenFeatures(sources.seen)
+        if sources.rule is not None:
+            found.rule, found._towers = rule_text(sources.rule), sources
         return found
 
     def say_words(self, sources: TextSources) -> None:
@@ -198,6 +207,8 @@ class StudyParts:
             opened.notices += [f"What training begins with is given {use}." for use in loaded.uses]
             return part_of(corpus, loaded.texts, loaded.videos)
         found = find_clips(folder, corpus, rule=self.rule or None, words=self._words)
+        if self._towers is not None:
+            _check_words(found, self._words)
         if self._says_words:
             opened.notices += words_read(found)
         self.rule, self.weights_hash = found.made.rule, found.manifest.weights_hash
@@ -206,7 +217,13 @@ class StudyParts:
         opened.put_aside(aside)
         texts = load_text_features(folder, corpus)
         read = with_graphs(texts, corpus) if self._graphs else texts
-        return part_of(corpus, read, videos, on_screen_of(found, videos))
+        part = part_of(corpus, read, videos, on_screen_of(found, videos))
+        return part if self._towers is None else replace(part, folders=self._folders(features, found.manifest.videos))
+
+    def _folders(self, features: Path | None, videos: str) -> PartFolders:
+        """Where the features and videos of a part are; `features` is None for those of the study's own corpus."""
+        named = self._towers.videos if self._towers is not None and features is None else None
+        return PartFolders(features or self._opened.features, named or Path(videos))
 
     def other(self, name: str, other: OtherCorpus) -> CorpusPart:
         """Read a split of another corpus, with features like those of the training split."""
@@ -230,6 +247,16 @@ class StudyParts:
                 f"What is learned from has frames by '{self.rule}', and {other.features} has none of {name} by that "
                 f"rule; {remedy}."
             )
+
+
+def _check_words(found: FoundClips | StoredClips, words: Words | None) -> None:
+    """Refuse on-screen words of another source than those that towers read, which are the last."""
+    last = found.manifest.find(found.made.rule)
+    if words is not None and last is not None and last.words != words:
+        raise UsageError(
+            f"Towers in training read the on-screen words of the last run of `evenreel features` by "
+            f"'{found.made.rule}', which are {WORDS[last.words]}; leave --words out, or run it again for others."
+        )
 
 
 class StudyModels:

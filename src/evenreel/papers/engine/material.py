@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     from evenreel.encoders.encoder import TowerEncoder
 
 
+class PartFolders(NamedTuple):
+    """Folders behind a part of a corpus: its features, and the one in which the paths of its clips begin."""
+
+    features: Path
+    videos: Path
+
+
 @dataclass(frozen=True, eq=False)
 class CorpusPart:
     """Clips and captions of a corpus with features of all of them, made by `part_of`.
@@ -35,17 +43,30 @@ class CorpusPart:
         texts: features of all captions.
         videos: features of all clips.
         on_screen: on-screen text of these clips, or of more; None where nobody read it.
+        folders: where features and videos are, for studies that train towers; None where nobody says.
     """
 
     corpus: Corpus
     texts: TextFeatures
     videos: VideoFeatures
     on_screen: ScreenText | None = None
+    folders: PartFolders | None = None
 
     def only(self, corpus: Corpus) -> CorpusPart:
         """Keep some of the clips, with their captions; features are copied unless all are kept."""
         captions, clips = tuple(corpus.captions["caption_id"]), tuple(corpus.clips["clip_id"])
-        return CorpusPart(corpus, texts_of(self.texts, captions), videos_of(self.videos, clips), self.on_screen)
+        return replace(self, corpus=corpus, texts=texts_of(self.texts, captions), videos=videos_of(self.videos, clips))
+
+    def without_vectors(self) -> CorpusPart:
+        """Return the part with features of length 0, whose masks stay, for towers that make features of their own."""
+        texts, videos = self.texts, self.videos
+        written = videos.on_screen
+        bare = None if written is None else replace(written, windows=written.windows[..., :0].copy())
+        return replace(
+            self,
+            texts=replace(texts, words=texts.words[..., :0].copy(), sentence=texts.sentence[..., :0].copy()),
+            videos=replace(videos, frames=videos.frames[..., :0].copy(), on_screen=bare),
+        )
 
     def worded(self, words: WordChanges | None) -> CorpusPart:
         """Change the on-screen words of the clips, as `data.words` of a recipe says.

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.progress import Progress, part_of
+from evenreel.training.loop.run_folder import CLIPS_READ
 
 
 class TrainingRun(NamedTuple):
@@ -60,6 +61,15 @@ def run_name(row: str) -> str:
     ('rmvall', '20-generated')
     """
     return re.sub(r"[^a-z0-9]+", "-", row.lower())
+
+
+def clips_read(folder: Path) -> Path:
+    """Return the file of all runs beside one that remembers which clips can be read.
+
+    >>> clips_read(Path("runs/bima/seed-0")).as_posix()
+    'runs/clips_read.jsonl'
+    """
+    return folder.parents[1] / CLIPS_READ
 
 
 @contextlib.contextmanager

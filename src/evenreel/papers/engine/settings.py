@@ -22,24 +22,17 @@ def study_recipe(
     """Load the recipe that studies train by.
 
     Args:
-        name: a recipe on features, a file of the user's own or one that comes along; None for the default.
+        name: a recipe, a file of the user's own or one that comes along; None for the default.
         changes: settings in place of its own, as `evenreel.training.recipe.files.load_recipe` takes them.
         default: a file of `evenreel.papers`.
 
     Raises:
         RecipeError: it cannot be read or followed.
-        UsageError: it trains towers.
     """
     from evenreel.training.recipe.files import find_recipe, load_recipe
 
     path = Path(str(files("evenreel.papers"))) / default if name is None else find_recipe(name)
-    recipe = load_recipe(path, changes)
-    if recipe.backbone is not None:
-        raise UsageError(
-            f"The recipe {recipe.name!r} trains towers, and studies train on features computed once; leave 'backbone' "
-            "out, and train towers with `evenreel train`."
-        )
-    return recipe
+    return load_recipe(path, changes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -155,14 +155,19 @@ class TrainingSources(FeatureSources, LearnedSources):
     Attributes:
         start: a checkpoint that training begins with, whose matcher and adapter take the place of the recipe's.
         seen: folder of features by the towers of that checkpoint before their training, where it requires some.
+        videos: folder in which the paths of the clips begin, where towers are trained (a recipe with a backbone); None
+            for that of the videos that features were made of.
         device: where models run: auto, cpu, cuda, cuda:1, mps.
         graphs: whether what is trained reads role graphs of captions.
+        rule: by which frames are sampled for towers that are trained; None where none are.
     """
 
     start: str | None = None
     seen: Path | None = None
+    videos: Path | None = None
     device: str = "auto"
     graphs: bool = False
+    rule: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from evenreel.papers.engine.findings import Findings
     from evenreel.progress import Progress
 
+COUNTS = "counts and times matchers, without towers"
+"""Why a table of costs works on features computed once."""
+
 
 @dataclass(frozen=True)
 class Study:
@@ -28,6 +31,8 @@ class Study:
         mirrors: whether it is about generated clips that mirror real ones.
         recipe: recipe of a study that trains, where the user names none, a file of `evenreel.papers`; of a study that
             adapts, settings of test-time training by their name.
+        frozen: what it does that takes features computed once, in words for a refusal, such as `COUNTS`; empty
+            for a study whose recipe may train towers.
     """
 
     name: str
@@ -36,6 +41,7 @@ class Study:
     settings: type[StudySettings]
     mirrors: bool = False
     recipe: str = "ghost/adapter.yaml"
+    frozen: str = ""
 
     @property
     def function(self) -> Callable[[Any, Any, Progress], Findings]:

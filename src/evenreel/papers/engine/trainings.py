@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
+
+import polars as pl
 
 from evenreel.checkpoint import Pretrained
 from evenreel.checkpoint.architecture import Encodings, encodings, kept_weights, module, uses_in
@@ -14,15 +17,16 @@ from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, with_streams
-from evenreel.papers.engine.runs import TrainingRun, each_run
+from evenreel.papers.engine.runs import TrainingRun, clips_read, each_run
 from evenreel.papers.engine.settings import TrainingSettings
+from evenreel.papers.engine.towers import check_rows, pixel_inputs, read_clips, seen_by
 from evenreel.papers.engine.variants import Variant
 from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress
 from evenreel.training.cost import Shape
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import needs_relevance, pairs_of
-from evenreel.training.data.splits import parts_of
+from evenreel.training.data.splits import CorpusSplits, parts_of
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.ensemble.trimmed import trimmed_corpus, uses_of
@@ -48,6 +52,7 @@ class TrainingOutcome:
         trained: the matcher, with the weights that were selected, and its members.
         test: the split that is searched, as the matcher takes it.
         learned: what was learned from, after trimming; by all members together.
+        seen: makes any split as the matcher takes it, by towers of its own where these were trained.
         notices: sentences on how it was trained.
     """
 
@@ -56,6 +61,7 @@ class TrainingOutcome:
     trained: TrainedModel
     test: CorpusPart
     learned: Corpus
+    seen: Callable[[CorpusPart], CorpusPart]
     notices: tuple[str, ...] = ()
 
     @property
@@ -115,6 +121,7 @@ def each_outcome(
         UsageError: clips cannot be divided, or a folder holds another run.
         TrainingError: a loss is not a number any more.
     """
+    check_rows({name: variant.recipe for name, variant in variants.items()})
     parents = {variant.member.row for variant in variants.values() if variant.member is not None}
     wholes: dict[str, TrainingOutcome] = {}
     for run in each_run(variants, settings, progress):
@@ -143,9 +150,15 @@ def training_told(recipe: Recipe, material: LearningInputs) -> str:
         selected = f"the best by {recipe.selection.metric} on {recipe.data.held_out:.0%} of the training videos"
     else:
         selected = "those of the last step, since nothing was kept to select on"
+    backbone = recipe.backbone
+    towers = (
+        f" Each row trains towers of its own, {backbone.model} before, and is searched by the features that they make."
+        if backbone is not None and backbone.train
+        else ""
+    )
     return (
         f"All rows are trained by the recipe {recipe.name} with the same seeds but for what their names say; the "
-        f"weights are {selected}{mixed_words(recipe.selection.start_share)}."
+        f"weights are {selected}{mixed_words(recipe.selection.start_share)}.{towers}"
     )
 
 
@@ -161,13 +174,38 @@ def _outcome(run: TrainingRun, variant: Variant, material: LearningInputs) -> Tr
     splits = splits_of(recipe, material)
     if variant.narrowed is not None:
         splits = splits._replace(learned=splits.learned.only(variant.narrowed(splits.learned.corpus)))
-    _, test = material.learning()
-    learning = learning_of(recipe, splits, material.start, material.weights_hash)
+    if recipe.backbone is None:
+        learning = learning_of(recipe, splits, material.start, material.weights_hash)
+    else:
+        learning, splits = _pixels_of(recipe, splits, clips_read(run.folder))
     trained = _trained(recipe, learning, splits.selected, run)
     module(trained.matcher).to(usable_device(recipe.loop.device, "float32"))  # training leaves it in main memory
-    searched = with_streams(test, material.streams, recipe.data.streams).worded(recipe.data.words)
+
+    def seen(part: CorpusPart) -> CorpusPart:
+        if recipe.backbone is not None:
+            return seen_by(trained, recipe, part, clips_read(run.folder))
+        searched = with_streams(part, material.streams, recipe.data.streams).worded(recipe.data.words)
+        return searched.only(searched.corpus)
+
+    _, test = material.learning()
+    searched = seen(test)
     notices = tuple(f"{run.row}: {notice}" for notice in splits.notices) if run.seed == 0 else ()
-    return TrainingOutcome(run.row, run.seed, trained, searched.only(searched.corpus), splits.learned.corpus, notices)
+    if recipe.backbone is not None and (lost := len(test.videos.ids) - len(searched.videos.ids)):
+        notices += (f"{run.row}: {lost:,} clips cannot be read and are not searched.",)
+    return TrainingOutcome(run.row, run.seed, trained, searched, splits.learned.corpus, seen, notices)
+
+
+def _pixels_of(recipe: Recipe, splits: Splits, verdicts: Path) -> tuple[TrainingInputs, Splits]:
+    """Return what a row with towers learns from, and its splits without clips that cannot be read."""
+    learned, selected = splits.learned, splits.selected
+    parts = CorpusSplits(learned.corpus, None if selected is None else selected.corpus)
+    read = read_clips(recipe, learned, parts._replace(relevance=needs_relevance(recipe)), verdicts)
+    there = pl.col("clip_id").is_in(list(read.learned.pairs.clip_ids))
+    usable = learned.only(select(learned.corpus, where=there))
+    kept = None if selected is None or read.validation is None else selected.only(read.validation)
+    lost = (f"{len(read.set_aside):,} clips cannot be read and take no part.",) if read.set_aside else ()
+    learning = replace(pixel_inputs(read), lengths=lengths_of(usable.corpus, read.learned.pairs.clip_ids))
+    return learning, Splits(usable, kept, splits.notices + lost)
 
 
 def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
@@ -195,7 +233,8 @@ def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
 def _parts(recipe: Recipe, material: LearningInputs) -> tuple[CorpusPart, CorpusPart | None]:
     """The split that is learned from, and the split for selection or the share that is held out for it."""
     train, _ = material.learning()
-    train, words = with_streams(train, material.streams, recipe.data.streams), recipe.data.words
+    train = with_streams(train, material.streams, recipe.data.streams)
+    words = recipe.data.words if recipe.backbone is None else None  # towers read the changed words themselves
     to_learn = train.worded(None if words is None else words.learned)
     if material.validation is not None:
         return to_learn, with_streams(material.validation, material.streams, recipe.data.streams).worded(words)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evenreel.matchers.matcher import Matcher
-from evenreel.papers.engine.fine_tuning import before_training, begins_ready, each_trained
+from evenreel.papers.engine.fine_tuning import FineTuned, before_training, begins_ready, each_trained
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.settings import TrainingSettings
@@ -38,15 +37,15 @@ def compared(
     names = [BEFORE, *kinds] if ready else list(kinds)
     found: dict[tuple[str, str], list[Figures]] = {(group, name): [] for group in groups for name in names}
 
-    def measure(name: str, matcher: Matcher) -> None:
-        scores = test.scores(matcher)
+    def measure(name: str, one: FineTuned) -> None:
+        scores = one.test.scores(one.matcher)
         for group in groups:
-            found[group, name].append(measured(scores, test.corpus, group, audit))
+            found[group, name].append(measured(scores, one.test.corpus, group, audit))
 
     if ready:
-        measure(BEFORE, before_training(settings.recipe, material))
-    for kind, _, matcher in each_trained(kinds, material, settings, progress):
-        measure(kind, matcher)
+        measure(BEFORE, FineTuned(before_training(settings.recipe, material), test))
+    for kind, _, trained in each_trained(kinds, material, settings, progress):
+        measure(kind, trained)
     return found
 
 

@@ -33,7 +33,6 @@ from evenreel.debias.source.vector import (
 )
 from evenreel.edits.frame_order import FrameOrder, reordered
 from evenreel.evaluation import Interval
-from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.findings import (
     PREFERENCE,
     Findings,
@@ -42,7 +41,7 @@ from evenreel.papers.engine.findings import (
     interval_cells,
     shown,
 )
-from evenreel.papers.engine.fine_tuning import before_training, each_trained
+from evenreel.papers.engine.fine_tuning import FineTuned, before_training, each_trained
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, one_group
 from evenreel.papers.engine.words import paragraph, paragraphs
@@ -79,9 +78,9 @@ class Trained:
         control: trained without it.
     """
 
-    original: Matcher
-    debiased: Matcher
-    control: Matcher
+    original: FineTuned
+    debiased: FineTuned
+    control: FineTuned
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +124,10 @@ def trained_models(material: LearningInputs, settings: VectorSettings, progress:
     data = replace(settings.recipe.data, generated_group=settings.group)
     control = replace(settings.recipe, data=data, debias=None)
     debiased = replace(control, debias=settings.recipe.debias or PRESETS["release"])
-    original = before_training(settings.recipe, material)
-    waiting: dict[str, Matcher] = {}
-    for kind, _, matcher in each_trained({CONTROL: control, DEBIASED: debiased}, material, settings, progress):
-        waiting[kind] = matcher
+    original = FineTuned(before_training(settings.recipe, material), material.learning()[1])
+    waiting: dict[str, FineTuned] = {}
+    for kind, _, trained in each_trained({CONTROL: control, DEBIASED: debiased}, material, settings, progress):
+        waiting[kind] = trained
         if kind == DEBIASED:
             yield Trained(original, waiting[DEBIASED], waiting[CONTROL])
 
@@ -150,9 +149,10 @@ def in_order(videos: VideoFeatures, order: FrameOrder, settings: VectorSettings)
 
 def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: VectorSettings) -> dict[str, EmbeddingTable]:
     """Encode the split's clips by each model, with frames in an order."""
-    videos = in_order(paired.part.videos, order, settings)
     by_kind = {ORIGINAL: models.original, DEBIASED: models.debiased, CONTROL: models.control}
-    return {kind: video_vectors(matcher, videos) for kind, matcher in by_kind.items()}
+    return {
+        kind: video_vectors(one.matcher, in_order(one.test.videos, order, settings)) for kind, one in by_kind.items()
+    }
 
 
 def moves(sets: Mapping[str, EmbeddingTable], kind: str, paired: Paired, form: PVector) -> NDArray[np.float64]:
@@ -209,8 +209,8 @@ def _variants(
     models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[str, EmbeddingTable]]
 ) -> Iterator[tuple[str, ScoreBlocks]]:
     """Scores by the original model, as they are and with real clips moved in every way."""
-    captions = caption_vectors(models.original, paired.part.texts)
-    clips = video_vectors(models.original, paired.part.videos)
+    captions = caption_vectors(models.original.matcher, paired.part.texts)
+    clips = video_vectors(models.original.matcher, paired.part.videos)
     real, generated = clips.of(paired.real), clips.of(paired.generated)
     yield AS_IT_IS, VectorScores(captions, clips)
     for order, kind, preset, normalised in product(sets, (DEBIASED, CONTROL), P_PRESETS, (False, True)):
@@ -244,7 +244,7 @@ def _likenesses(
 def _unmoved(models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[str, EmbeddingTable]]) -> Iterator[str]:
     """A sentence where the order of frames is nothing to the debiased model."""
     if "random" in sets:
-        ordered = video_vectors(models.debiased, paired.part.videos).values
+        ordered = video_vectors(models.debiased.matcher, models.debiased.test.videos).values
         if np.allclose(ordered, sets["random"][DEBIASED].values, rtol=0.0, atol=1e-4):
             yield "The models do not see the order of frames, so p-random is p and says nothing of motion."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenreel.papers.engine.needs import TEXT, TEXT_PICTURES, TEXT_TRAINING
 from evenreel.papers.engine.settings import QuerySettings, StudySettings, TrainingSettings
-from evenreel.papers.engine.study import Study
+from evenreel.papers.engine.study import COUNTS, Study
 
 RECIPE = "tcd/tcd.yaml"
 
@@ -16,7 +16,7 @@ TCD: tuple[Study, ...] = (
     Study("tcd/t5", "tcd.comparisons:T5", TEXT_TRAINING, TrainingSettings, recipe=RECIPE),
     Study("tcd/t6", "tcd.comparisons:T6", TEXT_TRAINING, TrainingSettings, recipe=RECIPE),
     Study("tcd/t7", "tcd.comparisons:T7", TEXT_TRAINING, TrainingSettings, recipe=RECIPE),
-    Study("tcd/t8", "tcd.cost:reading_costs", TEXT_TRAINING, TrainingSettings, recipe=RECIPE),
+    Study("tcd/t8", "tcd.cost:reading_costs", TEXT_TRAINING, TrainingSettings, recipe=RECIPE, frozen=COUNTS),
     Study("tcd/t9", "tcd.comparisons:T9", TEXT_TRAINING, TrainingSettings, recipe=RECIPE),
     Study("tcd/t10", "tcd.comparisons:T10", TEXT_TRAINING, TrainingSettings, recipe=RECIPE),
     Study("tcd/f1", "tcd.tokens:token_balance", TEXT, StudySettings),

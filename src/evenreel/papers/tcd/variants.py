@@ -128,10 +128,12 @@ def calibration_weights(material: LearningInputs, settings: TrainingSettings) ->
     """Return the rows of table 9: the weight of calibration, with the paper's in the middle.
 
     Raises:
-        UsageError: the recipe has no adapter, so that calibration would reach nothing but its temperature.
+        UsageError: the recipe has neither adapter nor trained towers, so that calibration would reach nothing but its
+            temperature.
     """
     recipe = changed(tcd_of(material, settings), {"lambda_hsc": 0.1})
-    if recipe.adapter is None:
+    learns = recipe.backbone is not None and recipe.backbone.train
+    if recipe.adapter is None and not learns:
         raise UsageError(
             "Calibration moves features, and these stay as they are without an adapter: all weights of it would give "
             "one matcher; leave --set adapter=null out."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from evenreel.arrays import Indices
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.preprocessing import Preprocessing, resize_and_crop
 from evenreel.encoders.sources import locate
-from evenreel.encoders.towers import load_towers
+from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.pretrained import pretrained_means
@@ -184,21 +184,12 @@ def load_pixels(
     examples: list[PixelExamples] = []
     for part in usable:
         learns = not examples
-        compared = (splits.mirrors, splits.relevance) if learns else (None, False)
-        own = tuple(there[clip_id] for clip_id in part.clips["clip_id"])
-        clip_ids = tuple(file.clip_id for file in own)
-        loaded = PixelExamples(
-            pairs_of(part, part.captions["caption_id"].to_list(), clip_ids, *compared),
-            tokenise(towers, part.captions["text"].to_list(), backbone.max_words),
-            own,
-            backbone.rule,
-            towers.checkpoint.preprocessing,
-            full_length=towers.checkpoint.family != "clip",
-            augment=backbone.augment if learns else "none",
-            pretrained_mean=_means_before(recipe, part, clip_ids, used),
-            windows=on_screen_tokens(recipe, part, clip_ids, backbone.rule, towers, learned=learns),
-        )
-        examples.append(loaded)
+        loaded = pixel_examples(recipe, towers, part, there, learned=learns)
+        clip_ids = loaded.pairs.clip_ids
+        if learns:
+            pairs = pairs_of(part, loaded.pairs.caption_ids, clip_ids, splits.mirrors, splits.relevance)
+            loaded = replace(loaded, pairs=pairs, augment=backbone.augment)
+        examples.append(replace(loaded, pretrained_mean=_means_before(recipe, part, clip_ids, used)))
     if (windows := examples[0].windows) is not None:
         used = replace(used, windows=windows.count, words_from=windows.words_from)
     return LoadedSplits(
@@ -210,6 +201,37 @@ def load_pixels(
         {**_identity(readable_files, examples), **asdict(used)},
         tuple(set_aside),
         trainable,
+    )
+
+
+def pixel_examples(
+    recipe: Recipe, towers: Towers, part: Corpus, files: Mapping[str, ClipVideo], *, learned: bool = False
+) -> PixelExamples:
+    """Make examples of a part of a corpus, whose pictures are not changed at random.
+
+    Args:
+        recipe: recipe with a backbone, and with on-screen text where its matcher reads some.
+        towers: with the tokenizer and the preparation of pictures.
+        part: captions and clips.
+        files: files of its clips, by their ids; each can be read.
+        learned: whether the clips are trained on, and not only scored.
+
+    Raises:
+        RecipeError: the recipe has no backbone.
+        FeaturesError: on-screen text of a clip is missing or damaged.
+    """
+    if (backbone := recipe.backbone) is None:
+        raise RecipeError("Pictures are for towers, and the recipe has no backbone: give one.")
+    own = tuple(files[clip_id] for clip_id in part.clips["clip_id"])
+    clip_ids = tuple(file.clip_id for file in own)
+    return PixelExamples(
+        pairs_of(part, part.captions["caption_id"].to_list(), clip_ids),
+        tokenise(towers, part.captions["text"].to_list(), backbone.max_words),
+        own,
+        backbone.rule,
+        towers.checkpoint.preprocessing,
+        full_length=towers.checkpoint.family != "clip",
+        windows=on_screen_tokens(recipe, part, clip_ids, backbone.rule, towers, learned=learned),
     )
 
 

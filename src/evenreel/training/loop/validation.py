@@ -1,4 +1,4 @@
-"""Scores of the validation split while a model is trained, and the figures that it is selected by."""
+"""What a model in training makes of examples: features, and scores with the figures that it is selected by."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from evenreel.training.data.examples import (
     useful_workers,
 )
 from evenreel.training.loop.module import RetrievalModule
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus, OnScreen, ScoreBlocks, TextFeatures, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.training.recipe.recipe import Recipe
@@ -59,6 +59,41 @@ def validation_scores(module: RetrievalModule, examples: TrainingExamples, worke
         )
     texts = Encoded(tuple(pairs.caption_ids[row] for row in captions), text)
     return MatcherScores(module.matcher, texts, Encoded(pairs.clip_ids, video))
+
+
+def tower_features(
+    module: RetrievalModule, examples: TrainingExamples, workers: int = 0
+) -> tuple[TextFeatures, VideoFeatures]:
+    """Encode all captions and clips of examples by the towers of a module, in evaluation mode and float32.
+
+    Returns:
+        Features in float16, as `evenreel features` stores them.
+    """
+    pairs = examples.pairs
+    captions, clips = np.arange(len(pairs.caption_ids)), np.arange(len(pairs.clip_ids))
+    with torch.no_grad(), evaluating(module):
+        words, word_mask, sentence = gather_rows(
+            len(captions), ((rows, _words(module, batch)) for rows, batch in _batches(examples.texts, captions, 0))
+        )
+        own = useful_workers(examples, workers)
+        frames, frame_mask, times_s, written = gather_rows(
+            len(clips), ((rows, _frames(module, batch)) for rows, batch in _batches(examples.videos, clips, own))
+        )
+    texts = TextFeatures(pairs.caption_ids, words.numpy(), word_mask.numpy(), sentence.numpy())
+    on_screen = OnScreen(*(tensor.numpy() for tensor in written)) if written else None
+    return texts, VideoFeatures(pairs.clip_ids, frames.numpy(), frame_mask.numpy(), times_s.double().numpy(), on_screen)
+
+
+def _words(module: RetrievalModule, batch: Texts) -> State:
+    found = module.text_features(move_texts(batch, module.device))
+    return found.words.half(), found.word_mask, found.sentence.half()
+
+
+def _frames(module: RetrievalModule, batch: Videos) -> State:
+    found = module.video_features(move_videos(batch, module.device))
+    seen = found.on_screen
+    written = () if seen is None else (seen.windows.half(), seen.mask, seen.confidence)
+    return found.frames.half(), found.frame_mask, found.times_s, written
 
 
 def _text_state(module: RetrievalModule, batch: Texts) -> State:
