@@ -6,15 +6,18 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
+from torch import Tensor
 
 from benchmarks.evidence.rows import METRICS, SEARCH_S, TRAINING_S, Part
 from benchmarks.over_seeds import Figures
+from evenreel.corpus import FORMATS
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
@@ -24,7 +27,7 @@ from evenreel.training.data.pairs import pairs_of
 from evenreel.training.loop.run import RunHooks, train
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records, Selection
-from evenreel.types import ScoreBlocks, Scores, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
 BATCH = 128
 EVALUATIONS = 10
@@ -32,6 +35,12 @@ EVALUATIONS = 10
 OTHER = 1_000
 """Added to the seed of a training that begins from other random numbers."""
 LINEAR = AdapterSettings(kind="linear")
+
+
+@lru_cache(maxsize=1)
+def annotation_table(folder: Path) -> Corpus:
+    """The tables of EPIC-KITCHENS-100."""
+    return FORMATS["epic-kitchens-100"]([folder]).corpus
 
 
 def recipe(
@@ -55,10 +64,25 @@ def without_adapter(asked: Recipe) -> Recipe:
     return replace(asked, adapter=None)
 
 
-def learned(asked: Recipe, train_part: Part, val: Part) -> tuple[Matcher, float]:
-    """A trained matcher with its best weights on the validation split, and seconds of processor time."""
+def learned(
+    asked: Recipe,
+    train_part: Part,
+    val: Part,
+    start: Mapping[str, Tensor] | None = None,
+    examples: FeatureExamples | None = None,
+) -> tuple[Matcher, float]:
+    """A trained matcher with its best weights on the validation split, and seconds of processor time.
+
+    Args:
+        asked: the recipe.
+        train_part: what is learned from.
+        val: what weights are selected on.
+        start: all weights to begin with; None for fresh ones.
+        examples: of the training part with weights or mirrors; None for its plain ones.
+    """
     begun_s = time.process_time()
-    material = TrainingInputs(examples_of(train_part), train_part.videos.frames.shape[-1], examples_of(val))
+    size, learned_from = train_part.videos.frames.shape[-1], examples or examples_of(train_part)
+    material = TrainingInputs(learned_from, size, examples_of(val), start=start or {})
     hooks = RunHooks(partial(found_by, part=val, relevance=relevance_of(val), metrics=("R@1",)))
     with tempfile.TemporaryDirectory() as folder:
         matcher = train(asked, material, Path(folder), hooks).matcher
@@ -71,12 +95,21 @@ def examples_of(part: Part) -> FeatureExamples:
 
 
 def relevance_of(part: Part) -> NDArray[np.float64]:
-    """(Q, V) 1 where a clip has the first verb and noun of the caption, else 0."""
-    named, shown = (
-        np.stack([table[f"{kind}_classes"].list.first().to_numpy() for kind in ("verb", "noun")])
-        for table in (part.corpus.captions, part.corpus.clips)
-    )
-    return (named[:, :, None] == shown[:, None]).all(0).astype(np.float64)
+    """(Q, V) 1 where a clip has all verb and noun classes of the caption, else 0."""
+    missing = np.zeros((part.corpus.captions.height, part.corpus.clips.height))
+    for kind in ("verb_classes", "noun_classes"):
+        named, shown = part.corpus.captions[kind], part.corpus.clips[kind]
+        count = 1 + max(int(classes.explode().to_numpy().max()) for classes in (named, shown))
+        missing += one_hot(named, count) @ (1 - one_hot(shown, count)).T
+    return (missing == 0).astype(np.float64)
+
+
+def one_hot(classes: pl.Series, count: int) -> NDArray[np.float64]:
+    """(N, C) 1 where a row has the class, else 0."""
+    table = np.zeros((len(classes), count))
+    rows = np.repeat(np.arange(len(classes)), classes.list.len().to_numpy())
+    table[rows, classes.explode().drop_nulls().to_numpy()] = 1
+    return table
 
 
 def found_by(

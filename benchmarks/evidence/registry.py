@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from benchmarks.evidence import scene_text
 from benchmarks.evidence.rows import Evidence
 
-EVIDENCE: tuple[Evidence, ...] = ()
+EVIDENCE: tuple[Evidence, ...] = (scene_text.EVIDENCE,)
 """In the order of the page. A bias has a module of its own here."""

@@ -24,9 +24,17 @@ TRAINING_S, SEARCH_S = "training, s", "search, s"
 class Part(Protocol):
     """A split of a world."""
 
-    corpus: Corpus
-    texts: TextFeatures
-    videos: VideoFeatures
+    @property
+    def corpus(self) -> Corpus:
+        """Its clips, with one caption each."""
+
+    @property
+    def texts(self) -> TextFeatures:
+        """Features of the captions."""
+
+    @property
+    def videos(self) -> VideoFeatures:
+        """Features of the clips."""
 
 
 class Parts(Protocol):

@@ -1,4 +1,4 @@
-"""`evenreel score bm25` as it is typed, on planted clips whose captions differ in nothing but words on screen."""
+"""`evenreel score bm25` and `windows` as they are typed, on planted clips that differ in words on screen alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, load_texts, save_corpus
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.evaluation import load_scores
-from evenreel.features import FeatureSettings, compute_features
+from evenreel.features import FeatureSettings, compute_features, load_text_features, load_video_features
 from evenreel.planted import PlantSettings, SceneRanges, plan_corpus, write_corpus
 from evenreel.types import Corpus, Scores
 from tests.cli.test_library_commands import here
@@ -139,7 +139,7 @@ def test_words_that_are_left_out_or_misread_first(place: Place, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "error", "sentence"),
     [
-        (("--out", "s.npy"), UsageError, "BM25 uses word counts of the gallery, which an .npy cannot say"),
+        (("--out", "s.npy"), UsageError, "bm25 uses word counts of the gallery, which an .npy cannot say"),
         (("--out", "s.txt"), UsageError, "s.txt ends neither in .npz nor in .npy"),
         (("--out", "s.npz", "--words", "both"), UsageError, "--words is 'both'; it must be corpus or ocr."),
         (("--out", "s.npz", "--by", "letters"), UsageError, "--by is 'letters'; it must be words or trigrams."),
@@ -168,4 +168,62 @@ def test_features_without_words_and_matchers_with_options_of_words_are_refused(p
     command = place.command("--out", tmp_path / "s.npz", "--by", "trigrams")
     matcher = CliRunner().invoke(app, ["score", "mean_pool", *command[2:]])
     assert isinstance(matcher.exception, UsageError)
-    assert str(matcher.exception) == "--words and --by are for bm25; a matcher reads what it was trained on."
+    said = "--words is for bm25 and windows, --by for bm25; a matcher reads what it was trained on."
+    assert str(matcher.exception) == said
+
+
+def windows_command(place: Place, *words: str | Path) -> list[str]:
+    return ["score", "windows", *place.command(*words)[2:]]
+
+
+def test_windows_compares_features_of_words_and_of_what_was_read(place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "windows.npz"
+    done = here(*windows_command(place, "--out", out, "--words", "corpus"))
+    assert (done.returncode, done.stderr) == (0, "")
+    corpus = place.loaded()
+    assert done.stdout.startswith(f"Scored {corpus.captions.height} captions with {CLIPS} clips each into {out}.\n")
+    scores, texts = place.read(out), load_text_features(place.features, corpus)
+    read = load_video_features(place.features, corpus).on_screen
+    assert read is not None
+    for caption, row in enumerate(texts.words.astype(float)):
+        words = [word / np.linalg.norm(word) for word, real in zip(row, texts.word_mask[caption], strict=True) if real]
+        for clip in range(CLIPS):
+            here_read = read.windows[clip].astype(float)[read.mask[clip]]
+            best = max(float(word @ window) for word in words for window in here_read)
+            assert scores.values[caption, clip] == pytest.approx(best, abs=2e-3)
+
+
+def test_windows_misreads_words_first_where_it_is_asked_to(place: Place, tmp_path: Path) -> None:
+    plain, gone = tmp_path / "plain.npz", tmp_path / "gone.npz"
+    changed = ("--ocr-ratio", "0.5", "--words-unit", "clip", "--json")
+    for out, words in ((plain, ()), (gone, changed)):
+        done = CliRunner().invoke(app, windows_command(place, "--out", out, *words))
+        assert done.exit_code == 0, done.output
+    before, after = place.read(plain), place.read(gone)
+    assert before.about.uses == ()
+    assert after.about.uses[0] == "mean score of the clips with text"
+    bare = (before.values != after.values).any(0)
+    assert 0 < bare.sum() < CLIPS
+    mean = after.values[:, ~bare].mean(1)
+    assert np.allclose(after.values[:, bare], mean[:, None], atol=1e-6)
+    assert any("nothing is written in" in notice for notice in json.loads(done.stdout)["notices"])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--out", "s.npy"), "windows uses scores of other clips of the gallery, which an .npy cannot say"),
+        (("--out", "s.npz", "--by", "trigrams"), "--by says what bm25 compares"),
+        (("--out", "s.npz", "--ocr-ratio", "0"), "No clip has on-screen text"),
+        (("--out", "s.npz", "--device", "cuda"), "windows has no model that could run on a device"),
+        (("--out", "s.npz", "--reading", "bias"), "windows reads the words of captions as they are"),
+    ],
+)
+def test_what_makes_no_sense_for_windows_is_refused(
+    place: Place, tmp_path: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    named = [str(tmp_path / word) if word.startswith("s.") else word for word in words]
+    refused = CliRunner().invoke(app, windows_command(place, *named))
+    assert isinstance(refused.exception, UsageError), refused.output
+    assert sentence in str(refused.exception)
+    assert not list(tmp_path.iterdir())

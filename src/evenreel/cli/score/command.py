@@ -17,15 +17,15 @@ from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.reading import CaptionReading
 from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
 from evenreel.cli.score.word_probe import WordProbe
-from evenreel.cli.score.words import WordOptions, asks_bm25, score_words
+from evenreel.cli.score.words import WordOptions, asks_words, score_words
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import CorpusFeatures, Pretrained
 
 CHECKPOINT_HELP = (
-    "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); or bm25, which compares words "
-    "with those on screen and needs no model."
+    "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); or what compares words with "
+    "those on screen and needs no training: bm25, by letters, or windows, by their features."
 )
 OUT_HELP = (
     "Where the scores go: .npz with their ids, or .npy, which `evenreel evaluate` need not read whole, for a table "
@@ -65,17 +65,19 @@ def score(
     check_name(out)
     options = replace(options, rule=change.rule, probe=word_probe)
     options.check(checkpoint, change, seen, device)
-    if not asks_bm25(checkpoint):
+    if not asks_words(checkpoint):
         change.check(out)
         reading.check(out)
     elif reading != CaptionReading():
-        raise UsageError("bm25 reads the words of captions as they are; leave --reading, --alpha and --draws out.")
+        raise UsageError(
+            f"{checkpoint} reads the words of captions as they are; leave --reading, --alpha and --draws out."
+        )
     check_place(out)
     whole = load_corpus(corpus)
     part = whole if split is None else select(whole, split=split)
     splits = [] if split is not None else whole.clips["split"].drop_nulls().unique().sort().to_list()
-    if asks_bm25(checkpoint):
-        scored = score_words(part, features, out, options)
+    if asks_words(checkpoint):
+        scored = score_words(checkpoint, part, features, out, options)
     else:
         pretrained = named_matcher(checkpoint, features, device=device)
         if out.suffix == ".npy" and pretrained.about.uses:

@@ -1,4 +1,4 @@
-"""`evenreel score bm25`: scores by the words that are written on screen, without a model."""
+"""`evenreel score bm25` and `windows`: scores by what is written on screen, without training."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from evenreel.features.signs import Signs
     from evenreel.features.word_changes import WordChanges
     from evenreel.language.bm25 import Bm25Scores, By
-    from evenreel.types import Corpus
+    from evenreel.types import Corpus, Scores
 
-BM25 = "bm25"
+BM25, WINDOWS = "bm25", "windows"
 _BY = ("words", "trigrams")
 
 
@@ -29,7 +29,7 @@ class WordOptions:
     """Options of `evenreel score` that are about words.
 
     Attributes:
-        words: words on screen that bm25 looks for: corpus or ocr; None for those of the last run.
+        words: words on screen that bm25 and windows look for: corpus or ocr; None for those of the last run.
         by: what bm25 compares: words, or trigrams, which survive misread letters and are the way for scripts without
             spaces, such as Chinese; None for words.
         rule: sampling rule of the features, as `evenreel features --rule` has it; None for the last run's.
@@ -52,32 +52,39 @@ class WordOptions:
         Raises:
             UsageError: an option of the other kind is given.
         """
-        if not asks_bm25(checkpoint):
+        if not asks_words(checkpoint):
             if self.words or self.by:
-                raise UsageError("--words and --by are for bm25; a matcher reads what it was trained on.")
+                raise UsageError(
+                    "--words is for bm25 and windows, --by for bm25; a matcher reads what it was trained on."
+                )
         elif seen or replace(change, rule=None, seed=0) != Probe():
-            raise UsageError("bm25 reads the words on screen and no frame; leave the options about frames out.")
+            raise UsageError(
+                f"{checkpoint} reads the words on screen and no frame; leave the options about frames out."
+            )
         elif change.seed:
             raise UsageError(
-                "--seed draws frames, and bm25 reads none; --words-seed says which words are kept or misread."
+                f"--seed draws frames, and {checkpoint} reads none; --words-seed says which words are kept or misread."
             )
         elif device != "auto":
-            raise UsageError("bm25 has no model that could run on a device; leave --device out.")
-        elif self.probe.words_unit == "window":
+            raise UsageError(f"{checkpoint} has no model that could run on a device; leave --device out.")
+        elif checkpoint == WINDOWS and self.by:
+            raise UsageError("--by says what bm25 compares; windows compares features of words, so leave it out.")
+        elif checkpoint == BM25 and self.probe.words_unit == "window":
             raise UsageError(
                 "bm25 reads the words of whole clips and knows no windows; let --words-unit be word or clip."
             )
 
 
-def asks_bm25(checkpoint: str) -> bool:
-    """Check whether bm25 is meant, and not a folder of this name."""
-    return checkpoint == BM25 and not Path(checkpoint).exists()
+def asks_words(checkpoint: str) -> bool:
+    """Check whether bm25 or windows is meant, and not a folder of this name."""
+    return checkpoint in (BM25, WINDOWS) and not Path(checkpoint).exists()
 
 
-def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions) -> Scored:
-    """Score captions by BM25 with what is written in clips, and write the scores.
+def score_words(name: str, corpus: Corpus, features: Path, out: Path, options: WordOptions) -> Scored:
+    """Score captions by what is written in clips, and write the scores.
 
     Args:
+        name: `bm25`, or `windows`: the word of a caption and the window of a clip that are most alike.
         corpus: captions and clips to score.
         features: folder of their features.
         out: file for the scores.
@@ -86,27 +93,52 @@ def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions)
     Raises:
         FeaturesError: nobody read what is written in the clips; a clip has no features; a file is damaged.
         OutputError: the file cannot be written.
-        UsageError: the file cannot say what the scores use, or which clips it is about.
+        UsageError: the file cannot say what the scores use, or which clips it is about; no clip has text.
     """
     from evenreel.evaluation import save_scores
-    from evenreel.features import find_clips
-    from evenreel.features.signs import sign_texts
     from evenreel.features.word_changes import WordChanges
-    from evenreel.language.bm25 import bm25_scores
 
     if out.suffix == ".npy":
-        raise UsageError("BM25 uses word counts of the gallery, which an .npy cannot say; let --out end in .npz.")
-    clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words))
+        use = "word counts" if name == BM25 else "scores of other clips"
+        raise UsageError(f"{name} uses {use} of the gallery, which an .npy cannot say; let --out end in .npz.")
     changes = options.probe.changes(None) or WordChanges()
-    signs, aside = sign_texts(clips, changes)
-    captions = dict(corpus.captions.select("caption_id", "text").iter_rows())
-    scores = bm25_scores(captions, signs, by=cast("By", options.by or "words"))
-    notices, uses = tuple(_notices(scores, signs, changes)), scores.about.uses
-    scored = Scored(len(captions), len(signs), aside, notices, uses, "words are weighed by")
+    score = _by_bm25 if name == BM25 else _by_windows
+    scores, scored = score(corpus, features, options, changes)
     check_table(out, scored)
     with share_bar("scoring") as progress:
         save_scores(replace(scores, about=scores.about.using(*changes.uses)), out, progress)
     return scored
+
+
+def _by_bm25(corpus: Corpus, features: Path, options: WordOptions, changes: WordChanges) -> tuple[Bm25Scores, Scored]:
+    from evenreel.features import find_clips
+    from evenreel.features.signs import sign_texts
+    from evenreel.language.bm25 import bm25_scores
+
+    clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words))
+    signs, aside = sign_texts(clips, changes)
+    captions = dict(corpus.captions.select("caption_id", "text").iter_rows())
+    scores = bm25_scores(captions, signs, by=cast("By", options.by or "words"))
+    notices, uses = tuple(_notices(scores, signs, changes)), scores.about.uses
+    return scores, Scored(len(captions), len(signs), aside, notices, uses, "words are weighed by")
+
+
+def _by_windows(corpus: Corpus, features: Path, options: WordOptions, changes: WordChanges) -> tuple[Scores, Scored]:
+    from evenreel.checkpoint.word_changes import changed_words
+    from evenreel.features import find_clips, load_text_features
+    from evenreel.similarity.windows import window_scores
+
+    clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words), windows=True)
+    videos, aside = clips.load()
+    with share_bar("reading the windows") as progress:
+        videos = changed_words(clips, videos, changes, progress)
+    scores = window_scores(load_text_features(features, corpus), videos)
+    notices = [f"scored with {use}" for use in changes.uses]
+    bare = 0 if videos.on_screen is None else int((~videos.on_screen.mask.any(1)).sum())
+    if bare:
+        notices.append(f"nothing is written in {bare:,} of {count(len(videos.ids), 'clip')}")
+    use = "clips without text are given the"
+    return scores, Scored(len(scores.caption_ids), len(videos.ids), aside, tuple(notices), scores.about.uses, use)
 
 
 def _notices(scores: Bm25Scores, signs: Signs, changes: WordChanges) -> list[str]:

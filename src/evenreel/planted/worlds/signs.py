@@ -155,7 +155,7 @@ def draw_signs_world(
 
 
 def with_named_words(world: FeatureWorld, seed: int = 0, settings: SignSettings | None = None) -> FeatureWorld:
-    """Replace what was read in the windows of a world by the word that the clip's caption may name, in every window.
+    """Replace what was read by the word that a caption names, in every window, and by nothing where it names none.
 
     Args:
         world: a world of signs or a split of it.
@@ -165,7 +165,8 @@ def with_named_words(world: FeatureWorld, seed: int = 0, settings: SignSettings 
     chosen, videos = settings or SignSettings(), world.videos
     vectors = _texts(_meanings(chosen, seed), chosen, seed).astype(np.float16)
     signs = np.repeat(world.corpus.clips["sign"].to_numpy()[:, None], videos.frames.shape[1], axis=1)
-    told = OnScreen(vectors[signs], np.ones(signs.shape, np.bool_), np.ones(signs.shape, np.float32))
+    named = np.repeat(world.corpus.clips["named"].to_numpy()[:, None], signs.shape[1], axis=1)
+    told = OnScreen(vectors[signs] * named[..., None], named, named.astype(np.float32))
     return replace(world, videos=replace(videos, on_screen=told))
 
 
