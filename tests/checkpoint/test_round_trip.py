@@ -69,6 +69,17 @@ def test_a_wrapper_may_wrap_a_wrapper(tmp_path: Path) -> None:
     assert torch.equal(scores(load_matcher(tmp_path / "twice")), scores(before))
 
 
+def test_what_lengths_explain_is_saved_with_the_matcher(tmp_path: Path) -> None:
+    before = trained(MatcherSpec("without_length", {"terms": 2}, (small("mean_pool"),)))
+    changed = module(before.matcher)
+    for buffer in (changed.knots, changed.effect):  # type: ignore[union-attr]
+        torch.nn.init.uniform_(buffer, 0.5, 2.0)
+    save_pretrained(tmp_path / "saved", before)
+    after = load_matcher(tmp_path / "saved")
+    assert after.spec.settings == {"terms": 2}
+    assert torch.equal(scores(after), scores(before))
+
+
 def ensemble(*specs: MatcherSpec) -> MatcherSpec:
     """With weights that a sum of rounded ones would not give."""
     weights = prior_weights(range(1, len(specs) + 1))
@@ -260,4 +271,4 @@ def test_a_matcher_that_is_not_its_spec_is_not_saved(tmp_path: Path) -> None:
 
 
 def test_every_wrapper_has_a_round_trip() -> None:
-    assert set(WRAPPERS) == {"adapted", "ensemble", "per_stratum"}
+    assert set(WRAPPERS) == {"adapted", "ensemble", "per_stratum", "without_length"}

@@ -262,6 +262,6 @@ def test_scoring_takes_no_more_than_a_matcher_may() -> None:
 
 def test_the_docs_name_every_wrapper_and_setting() -> None:
     page = (Path(__file__).parents[2] / "docs" / "matchers.md").read_text(encoding="utf-8")
-    section = page.partition("## Wrappers for strata of length")[2].partition("\n## ")[0]
+    section = page.partition("## Wrappers against the length of clips")[2].partition("\n## ")[0]
     for name in (*(set(WRAPPERS) - {"adapted"}), *(field.name for field in fields(Fusion))):
         assert f"| `{name}` |" in section, name

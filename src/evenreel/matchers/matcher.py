@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
@@ -71,6 +72,21 @@ class StartsFromFile(Protocol):
 
         Raises:
             UsageError: the file cannot be read, or its weights do not fit.
+        """
+
+
+@runtime_checkable
+class FitsPairs(Protocol):
+    """A matcher, or a part of one, with numbers that are calculated from the training pairs and not learned."""
+
+    def fit_pairs(self, pairs: Callable[[], Iterable[tuple[TextBatch, VideoBatch]]]) -> None:
+        """Calculate the numbers once, when training begins; not when a checkpoint is loaded, which has them.
+
+        Args:
+            pairs: gives all captions with their videos, in batches; may be called again.
+
+        Raises:
+            UsageError: the pairs do not say what is needed.
         """
 
 

@@ -19,9 +19,11 @@ from evenreel.training.recipe.recipe import Recipe, RecipeError
 
 
 def spec_of(recipe: Recipe) -> MatcherSpec:
-    """Return the specification of the recipe's matcher, in its adapter where there is one."""
-    matcher = MatcherSpec(recipe.matcher.name, recipe.matcher.settings)
-    return matcher if recipe.adapter is None else MatcherSpec("adapted", asdict(recipe.adapter), (matcher,))
+    """Return the specification of the recipe's matcher, in its adapter and behind what changes frames before it."""
+    spec = MatcherSpec(recipe.matcher.name, recipe.matcher.settings)
+    for wrapper, settings in (("adapted", recipe.adapter), ("without_length", recipe.without_length)):
+        spec = spec if settings is None else MatcherSpec(wrapper, asdict(settings), (spec,))
+    return spec
 
 
 def check_words(recipe: Recipe) -> None:

@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,15 +18,16 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
 from safetensors.torch import save
-from torch import Tensor
 
+from evenreel.arrays import slices
 from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import build, module, reads_windows, training_only
 from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
+from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.lengths import check_frames, check_lengths, check_words
-from evenreel.matchers.matcher import Matcher, StartsFromFile
+from evenreel.matchers.matcher import FitsPairs, Matcher, StartsFromFile
 from evenreel.training.data.examples import (
     Batches,
     FeatureExamples,
@@ -53,6 +55,9 @@ from evenreel.training.loop.saved_files import DurableCheckpointIO, MetricsFile,
 from evenreel.training.loop.validation import Measure, validation_scores
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import fitted_spec, lists_in, spec_of
+
+PAIRS_A_BATCH = 1_024
+"""Training pairs that are looked at together where parts of a matcher are fitted to all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +143,7 @@ def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: 
         _check_inputs(recipe, matcher, examples)
     freeze_unused_parameters(matcher, material.dimension)
     if not (folder / LAST).is_file() or recipe.selection.start_share:
-        _begin_with(matcher, material.start)
+        _begin_with(matcher, material)
     model = RetrievalModule(matcher, material.towers, recipe, plan.steps)
     model.train()  # towers come as they are loaded, in evaluation mode
     start = StartShare(model, recipe.selection.start_share)
@@ -181,16 +186,20 @@ def _order(recipe: Recipe, examples: TrainingExamples) -> Order:
     return Order(len(examples.pairs), loop.batch_size, loop.seed, examples.pairs.weights)
 
 
-def _begin_with(matcher: Matcher, start: Mapping[str, Tensor]) -> None:
-    """Give the matcher the weights that training begins with, all of them and no other; or those of files it names.
+def _begin_with(matcher: Matcher, material: TrainingInputs) -> None:
+    """Give the matcher the weights that training begins with, all of them and no other.
+
+    Without any, parts of it read files that they name or are fitted to the training pairs.
 
     Parts that only its loss needs begin anew where they are not among these: checkpoints have none of them.
     """
-    network = module(matcher)
+    network, start = module(matcher), material.start
     if not start:
         for part in network.modules():
             if isinstance(part, StartsFromFile):
                 part.read_start()
+            if isinstance(part, FitsPairs):
+                part.fit_pairs(partial(_feature_pairs, material.examples))
         return
     own, spared = network.state_dict(), training_only(network)
     start = {name: weights for name, weights in own.items() if name.startswith(spared)} | dict(start)
@@ -201,6 +210,14 @@ def _begin_with(matcher: Matcher, start: Mapping[str, Tensor]) -> None:
                 "Give matcher and adapter the settings that the checkpoint was trained with; its model card has them."
             )
     network.load_state_dict(start)
+
+
+def _feature_pairs(examples: TrainingExamples) -> Iterator[tuple[TextBatch, VideoBatch]]:
+    """All training pairs, in batches; examples are features, as `wrong_settings` has seen to."""
+    pairs = examples.pairs
+    for rows in slices(len(pairs), PAIRS_A_BATCH):
+        batch = examples.texts(pairs.captions[rows]), examples.videos(pairs.clips[rows])
+        yield cast("tuple[TextBatch, VideoBatch]", batch)
 
 
 def _evaluation(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from evenreel.debias.source.contrast import SourceDebias
+from evenreel.debias.without_length import LengthRemoval
 from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.features.word_changes import WordChanges
@@ -56,6 +57,8 @@ class Recipe:
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
         balance: clips drawn so that their class says nothing of their length; null for each once in an epoch.
+        without_length: what the lengths of clips explain of frames beyond captions is taken off them, in training and
+            in search; null for nothing.
         members: several trainings that become one matcher; null for one training.
         optimiser: AdamW.
         schedule: of the rates.
@@ -75,6 +78,7 @@ class Recipe:
     debias: SourceDebias | None = None
     trim: Trim | None = None
     balance: LengthBalance | None = None
+    without_length: LengthRemoval | None = None
     members: Members | None = None
     optimiser: Optimiser = field(default_factory=Optimiser)
     schedule: Schedule = field(default_factory=Schedule)
@@ -147,6 +151,8 @@ def _wrong_loop(recipe: Recipe) -> Iterator[str]:
 
 
 def _wrong_backbone(recipe: Recipe, backbone: Backbone) -> Iterator[str]:
+    if recipe.without_length is not None:
+        yield "without_length is fitted to features before training: use data.features, or set it to null."
     if recipe.adapter and recipe.adapter.windows and recipe.data.on_screen is None:
         yield (
             "adapter.windows needs on-screen text, and a backbone reads that of data.on_screen: name there a folder "
