@@ -15,6 +15,7 @@ from benchmarks.admission_rules import (
     METRIC,
     NO_ADAPTER,
     ORACLE,
+    RULES,
     TWICE,
     Verdict,
     best_untrained,
@@ -38,6 +39,7 @@ from benchmarks.over_seeds import (
     words,
 )
 from evenreel.errors import EvenreelError
+from evenreel.planted.admission import Admission, read_admissions
 
 WORDS = Path(__file__).parent / "words"
 """What a person wrote below the tables of each bias: when to use what."""
@@ -109,7 +111,22 @@ def evidence_page(every: Sequence[Evidence], folder: Path, seeds: Sequence[int],
     head = (WORDS / "head.md").read_text(encoding="utf-8").rstrip()
     parts = [head.replace("SEEDS", f"{seeds[0]} to {seeds[-1]}").replace("STRENGTH", f"{strength:g}"), summary(found)]
     parts += [section(one) for one in found]
+    parts.append(rendered(read_admissions()))
     return "\n\n".join(parts) + "\n"
+
+
+def rendered(admissions: Sequence[Admission]) -> str:
+    """What was measured of biases in rendered videos by the rules of admission."""
+    lines = [
+        [
+            f"`{one.bias}`{''.join(f', {name} {value:g}' for name, value in one.harder.items())}",
+            *(one.rules[rule] if rule not in one.broken else f"**{one.rules[rule]}**" for rule in RULES),
+            "yes" if one.admitted else "**no**",
+        ]
+        for one in admissions
+    ]
+    table = markdown(f"| bias | {' | '.join(RULES)} | admitted |", lines)
+    return f"{(WORDS / 'rendered.md').read_text(encoding='utf-8').strip()}\n\n{table}"
 
 
 def read(evidence: Evidence, folder: Path, seeds: Sequence[int], strength: float) -> Measured:
