@@ -45,6 +45,11 @@ def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
     return rows if group is None else rows.filter(pl.col("group") == group)
 
 
+def sources_of(corpus: Corpus) -> dict[str, str]:
+    """Return the source of each clip by its id: `camera`, or a generator."""
+    return dict(corpus.clips.select("clip_id", _source().alias("source")).iter_rows())
+
+
 def groups_of(corpus: Corpus) -> dict[str, str]:
     """Return the group (generator, and setting where one is noted) by the id of each generated clip."""
     generated = corpus.clips.filter(is_generated())

@@ -1,0 +1,143 @@
+"""Levels of sources: a generator's clips are scored lower by as much as its right answers score too high.
+
+Ours, not a paper's; nothing is trained. On held-out captions, whose own clips are known, the level of a generator g is
+
+    d_g = mean of s(q, own clip of q) over captions of clips of g - the same over captions of the camera's clips,
+
+and with it every score of a clip v becomes s(q, v) - d_source(v). A right answer then scores alike on average, whatever
+made it. What all clips of a source score for any caption is another thing: a matcher that learned from generated clips
+reads their content better than that of real ones, so that right answers of a generator lead while its clips as a whole
+may be behind. What takes the mean difference of sources out of the captions (`evenreel.debias.source.direction`) makes
+that worse.
+
+Real and generated clips of the held-out split are to be of the same contents on average, as where a generator stood in
+for a camera at random. Where gallery clips do not say what made them, `recognised_sources` tells it from those that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import SCORE_BYTES, row_bands
+from evenreel.debias.source.direction import MIN_CLIPS
+from evenreel.errors import UsageError
+from evenreel.types import CAMERA, Corpus, FloatArray, ScoreBlocks, ScoreNotes
+
+BAND_BYTES = 2**22 * SCORE_BYTES
+USES = "the source of clips, levelled on held-out captions"
+"""What levelled scores use beside the caption and the video."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelledScores:
+    """Scores less the level of each clip's source, computed when they are read; implements `ScoreBlocks`.
+
+    Attributes:
+        scores: scores of Q captions and V clips.
+        offsets: (V,) level of the source of each clip, 0 for the camera and where it has none.
+    """
+
+    scores: ScoreBlocks
+    offsets: FloatArray
+
+    @property
+    def caption_ids(self) -> Sequence[str]:
+        """Ids of the rows (captions)."""
+        return self.scores.caption_ids
+
+    @property
+    def video_ids(self) -> Sequence[str]:
+        """Ids of the columns (videos)."""
+        return self.scores.video_ids
+
+    @property
+    def about(self) -> ScoreNotes:
+        """Notes of the scores, and that sources are used."""
+        return self.scores.about.using(USES)
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """Read a block of levelled scores, see `evenreel.types.ScoreBlocks.block`."""
+        return np.asarray(self.scores.block(captions, videos) - self.offsets[videos])
+
+
+def source_levels(scores: ScoreBlocks, corpus: Corpus, sources: Mapping[str, str]) -> dict[str, float]:
+    """Compute the level d_g of each generator from held-out captions.
+
+    Args:
+        scores: of held-out captions and clips, such as the validation split, by the matcher that is corrected.
+        corpus: says which clip is each caption's own.
+        sources: source of each clip by its id, `camera` or a generator, see
+            `evenreel.corpus.counterparts.sources_of`; captions of other clips take no part.
+
+    Returns:
+        Level by generator, in the unit of the scores; only generators with `MIN_CLIPS` captions have one.
+
+    Raises:
+        UsageError: fewer than `MIN_CLIPS` captions are of the camera's clips, or of any one generator's.
+    """
+    own = _own_scores(scores, corpus)
+    of_source: dict[str, list[float]] = {}
+    for clip_id, score in own:
+        if clip_id in sources:
+            of_source.setdefault(sources[clip_id], []).append(score)
+    enough = {name: float(np.mean(found)) for name, found in of_source.items() if len(found) >= MIN_CLIPS}
+    if CAMERA not in enough or len(enough) < 2:
+        counts = ", ".join(f"{len(found):,} of {name}" for name, found in sorted(of_source.items())) or "none"
+        raise UsageError(
+            f"Levels of sources need {MIN_CLIPS} held-out captions of a {CAMERA} and {MIN_CLIPS} of one generator; "
+            f"there are {counts}."
+        )
+    return {name: level - enough[CAMERA] for name, level in sorted(enough.items()) if name != CAMERA}
+
+
+def levelled(scores: ScoreBlocks, levels: Mapping[str, float], sources: Mapping[str, str]) -> LevelledScores:
+    """Subtract from the scores of each clip the level of its source; clips without one keep theirs.
+
+    Args:
+        scores: of the captions and clips that are searched.
+        levels: level by generator, see `source_levels`.
+        sources: source of each clip by its id, as known or as recognised.
+    """
+    offsets = [levels.get(sources.get(clip_id, CAMERA), 0.0) for clip_id in scores.video_ids]
+    return LevelledScores(scores, np.array(offsets, np.float32))
+
+
+def recognised_sources(known: FloatArray, sources: Sequence[str], clips: FloatArray) -> list[str]:
+    """Tell what made each clip by its mean frame: linear discriminant analysis, all sources being equally likely.
+
+    Args:
+        known: (N, D) mean frames of clips whose source is known, such as those of training.
+        sources: their N sources, two at least.
+        clips: (V, D) mean frames of the clips that are asked about.
+
+    Returns:
+        V sources.
+
+    Raises:
+        UsageError: all known clips are of one source.
+    """
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    names = sorted(set(sources))
+    if len(names) < 2:
+        raise UsageError(f"Sources are told apart by clips of two at least; all known ones are of {names}.")
+    model = LinearDiscriminantAnalysis(priors=np.full(len(names), 1 / len(names)))
+    return [str(name) for name in model.fit(known, list(sources)).predict(clips)]
+
+
+def _own_scores(scores: ScoreBlocks, corpus: Corpus) -> list[tuple[str, float]]:
+    """Each caption's own clip and its score, where the scores have both."""
+    clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
+    place = {clip_id: column for column, clip_id in enumerate(scores.video_ids)}
+    clips = [clip_of.get(caption_id, "") for caption_id in scores.caption_ids]
+    found = []
+    for rows, band in row_bands(scores, BAND_BYTES):
+        for clip_id, values in zip(clips[rows], band, strict=True):
+            if clip_id in place:
+                found.append((clip_id, float(values[place[clip_id]])))
+    return found
