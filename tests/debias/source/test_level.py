@@ -41,6 +41,23 @@ def test_levels_are_differences_of_means_over_own_clips() -> None:
     assert levels == {name: pytest.approx(means[name] - means["camera"]) for name in ("sora", "wan")}
 
 
+def test_with_pairs_the_level_is_the_mean_lead_of_mirrors() -> None:
+    clips = pl.DataFrame(
+        {
+            "clip_id": [f"{side} {number}" for side in ("real", "made") for number in range(MIN_CLIPS)],
+            "source": ["camera"] * MIN_CLIPS + ["sora"] * MIN_CLIPS,
+            "pair_id": [None] * MIN_CLIPS + [f"real {number}" for number in range(MIN_CLIPS)],
+        }
+    )
+    half = MIN_CLIPS // 2  # of the captions half belong to real clips, half to mirrors
+    own = [f"{'real' if number < half else 'made'} {number}" for number in range(MIN_CLIPS)]
+    captions = pl.DataFrame({"caption_id": [f"of {one}" for one in own], "clip_id": own, "text": own})
+    corpus = make_corpus(clips, captions)
+    scores = scored(corpus)
+    leads = [scores.values[number, MIN_CLIPS + number] - scores.values[number, number] for number in range(MIN_CLIPS)]
+    assert source_levels(scores, corpus, sources_of(corpus)) == {"sora": pytest.approx(float(np.mean(leads)), abs=1e-6)}
+
+
 def test_what_is_levelled_has_no_levels_left_and_real_clips_keep_their_scores() -> None:
     scores, sources = scored(MIXED), sources_of(MIXED)
     after = levelled(scores, source_levels(scores, MIXED, sources), sources)

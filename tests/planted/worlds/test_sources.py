@@ -88,7 +88,7 @@ def test_a_mirror_is_the_sum_of_the_formula() -> None:
     own = normals(seed, Stream.MIRROR_INSTANCES, (count, size)), normals(seed, Stream.MIRROR_DRIFTS, (count, size))
     noise = normals(seed, Stream.MIRROR_NOISE, (count, moments, size))
     lengths = world.corpus.clips["end_s"].to_numpy()[:count]
-    ranks = length_ranks(lengths, lengths[(CLIPS["split"] == "train").to_numpy()])
+    ranks = length_ranks(lengths, lengths[CLIPS["split"].is_in(["train", "val"]).to_numpy()])
     circle, trace = arc(ranks, size, seed), trace_of(size, 0.2, seed)
     mean = normals(seed, Stream.MEANS, (2, size))[0]
     mean = mean / math.sqrt(sum(value**2 for value in mean.tolist()))

@@ -4,14 +4,15 @@ Ours, not a paper's; nothing is trained. On held-out captions, whose own clips a
 
     d_g = mean of s(q, own clip of q) over captions of clips of g - the same over captions of the camera's clips,
 
-and with it every score of a clip v becomes s(q, v) - d_source(v). A right answer then scores alike on average, whatever
-made it. What all clips of a source score for any caption is another thing: a matcher that learned from generated clips
-reads their content better than that of real ones, so that right answers of a generator lead while its clips as a whole
-may be behind. What takes the mean difference of sources out of the captions (`evenreel.debias.source.direction`) makes
-that worse.
+where the mirror of a caption's clip is its own too, and so is the clip that its clip mirrors. With it every score of a
+clip v becomes s(q, v) - d_source(v). A right answer then scores alike on average, whatever made it. What all clips of a
+source score for any caption is another thing: a matcher that learned from generated clips reads their content better
+than that of real ones, so that right answers of a generator lead while its clips as a whole may be behind. What takes
+the mean difference of sources out of the captions (`evenreel.debias.source.direction`) makes that worse.
 
-Real and generated clips of the held-out split are to be of the same contents on average, as where a generator stood in
-for a camera at random. Where gallery clips do not say what made them, `recognised_sources` tells it from those that do.
+Held-out clips that are real and that are generated are to be of the same contents on average: pairs of a clip and its
+mirror are, and so are clips of a collection that a generator filled up at random. Where gallery clips do not say what
+made them, `recognised_sources` tells it from those that do.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.arrays import SCORE_BYTES, row_bands
@@ -72,25 +74,24 @@ def source_levels(scores: ScoreBlocks, corpus: Corpus, sources: Mapping[str, str
         scores: of held-out captions and clips, such as the validation split, by the matcher that is corrected.
         corpus: says which clip is each caption's own.
         sources: source of each clip by its id, `camera` or a generator, see
-            `evenreel.corpus.counterparts.sources_of`; captions of other clips take no part.
+            `evenreel.corpus.counterparts.sources_of`; other clips take no part.
 
     Returns:
-        Level by generator, in the unit of the scores; only generators with `MIN_CLIPS` captions have one.
+        Level by generator, in the unit of the scores; only generators with `MIN_CLIPS` right answers have one.
 
     Raises:
-        UsageError: fewer than `MIN_CLIPS` captions are of the camera's clips, or of any one generator's.
+        UsageError: fewer than `MIN_CLIPS` right answers are the camera's, or any one generator's.
     """
-    own = _own_scores(scores, corpus)
     of_source: dict[str, list[float]] = {}
-    for clip_id, score in own:
+    for clip_id, score in _own_scores(scores, corpus):
         if clip_id in sources:
             of_source.setdefault(sources[clip_id], []).append(score)
     enough = {name: float(np.mean(found)) for name, found in of_source.items() if len(found) >= MIN_CLIPS}
     if CAMERA not in enough or len(enough) < 2:
         counts = ", ".join(f"{len(found):,} of {name}" for name, found in sorted(of_source.items())) or "none"
         raise UsageError(
-            f"Levels of sources need {MIN_CLIPS} held-out captions of a {CAMERA} and {MIN_CLIPS} of one generator; "
-            f"there are {counts}."
+            f"Levels of sources need {MIN_CLIPS} right answers of a {CAMERA} on held-out captions, and {MIN_CLIPS} of "
+            f"one generator; there are {counts}."
         )
     return {name: level - enough[CAMERA] for name, level in sorted(enough.items()) if name != CAMERA}
 
@@ -131,13 +132,16 @@ def recognised_sources(known: FloatArray, sources: Sequence[str], clips: FloatAr
 
 
 def _own_scores(scores: ScoreBlocks, corpus: Corpus) -> list[tuple[str, float]]:
-    """Each caption's own clip and its score, where the scores have both."""
+    """The score of each clip that is a caption's own, or mirrors it or is mirrored by it."""
+    pair_of = dict(corpus.clips.select("clip_id", pl.coalesce("pair_id", "clip_id")).iter_rows())
     clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
-    place = {clip_id: column for column, clip_id in enumerate(scores.video_ids)}
-    clips = [clip_of.get(caption_id, "") for caption_id in scores.caption_ids]
-    found = []
-    for rows, band in row_bands(scores, BAND_BYTES):
-        for clip_id, values in zip(clips[rows], band, strict=True):
-            if clip_id in place:
-                found.append((clip_id, float(values[place[clip_id]])))
-    return found
+    columns: dict[str, list[int]] = {}
+    for column, clip_id in enumerate(scores.video_ids):
+        columns.setdefault(pair_of.get(clip_id, clip_id), []).append(column)
+    pairs = [pair_of.get(clip_of.get(caption_id, ""), "") for caption_id in scores.caption_ids]
+    return [
+        (scores.video_ids[column], float(values[column]))
+        for rows, band in row_bands(scores, BAND_BYTES)
+        for pair, values in zip(pairs[rows], band, strict=True)
+        for column in columns.get(pair, ())
+    ]

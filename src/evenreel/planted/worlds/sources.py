@@ -5,7 +5,7 @@ generator made of the same action, as long and before the same background. With 
 `evenreel.planted.worlds.vectors` and the shares of `MirrorShares`, the own vector of a frame of the mirror of clip i is
 
     x' = s_action (sqrt(1 - style) a + sqrt(style) G a) + s_instance e'_i + s_background g_b + s_trace o
-        + s_length (cos(pi r) p + sin(pi r) q) + s_time sqrt 3 (2 tau - 1) r d'_i + s_noise z'_it
+        + s_length u(r) + s_time sqrt 3 (2 tau - 1) r d'_i + s_noise z'_it
 
 where a = (c_v + c_n) / sqrt 2. Its instance, drift and noise are its own, so that it shows nothing of the real clip but
 the action, the length and the video. G is one random rotation: how the generator draws what is named, which is not how
@@ -154,7 +154,7 @@ def trace_of(size: int, lead: float, seed: int) -> FloatArray:
 def _contents(clips: pl.DataFrame, real: FeatureWorld) -> Contents:
     """What real clips show, which their mirrors show too."""
     lengths = real.corpus.clips["end_s"].to_numpy()
-    ranks = length_ranks(lengths, lengths[(clips["split"] == "train").to_numpy()])
+    ranks = length_ranks(lengths, lengths[clips["split"].is_in(LEARNED).to_numpy()])
     return contents_of(clips, ranks, ranks)
 
 
@@ -173,7 +173,7 @@ def _mirror_frames(contents: Contents, shares: tuple[WorldSettings, MirrorShares
         whole = sqrt(1 - own.style) * actions + sqrt(own.style) * actions @ style.astype(np.float32)
         whole += sqrt(own.instance) * normals(seed, Stream.MIRROR_INSTANCES, whole.shape, block)
         whole += trace + places[some.videos]
-        whole += sqrt(settings.frame_shares.length) * arc(some.lengths, size, seed)
+        whole += sqrt(settings.frame_shares.length) * arc(some.lengths, size, seed, 0, settings.harmonics)
         drift = sqrt(3 * settings.frame_shares.time) * some.lengths[:, None].astype(np.float32)
         drift = drift * normals(seed, Stream.MIRROR_DRIFTS, whole.shape, block)
         drawn = sqrt(own.noise(settings)) * normals(seed, Stream.MIRROR_NOISE, (len(whole), count, size), block)
