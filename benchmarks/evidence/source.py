@@ -313,7 +313,8 @@ class Models:
     def recognised(self) -> dict[str, str]:
         """The source of each test clip by its mean frame, learned from the training clips that have captions."""
         known = captioned(self.parts.train)
-        sources = [sources_of(known.corpus)[name] for name in known.videos.ids]
+        source_of = sources_of(known.corpus)
+        sources = [source_of[name] for name in known.videos.ids]
         found = recognised_sources(mean_frames(known), sources, mean_frames(self.parts.test))
         return dict(zip(self.parts.test.videos.ids, found, strict=True))
 
