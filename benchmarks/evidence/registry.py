@@ -5,5 +5,8 @@ from __future__ import annotations
 from benchmarks.evidence import scene_text, source
 from benchmarks.evidence.rows import Evidence
 
-EVIDENCE: tuple[Evidence, ...] = (source.EVIDENCE, scene_text.EVIDENCE,)
+EVIDENCE: tuple[Evidence, ...] = (
+    source.EVIDENCE,
+    scene_text.EVIDENCE,
+)
 """In the order of the page. A bias has a module of its own here."""
