@@ -24,7 +24,9 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
-from evenreel.training.loop.run import RunHooks, train
+from evenreel.training.ensemble.members import train_recipe
+from evenreel.training.ensemble.strata import lengths_of
+from evenreel.training.loop.run import RunHooks
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records, Selection
 from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
@@ -74,7 +76,7 @@ def learned(
     """A trained matcher with its best weights on the validation split, and seconds of processor time.
 
     Args:
-        asked: the recipe.
+        asked: the recipe; its members become one matcher.
         train_part: what is learned from.
         val: what weights are selected on.
         start: all weights to begin with; None for fresh ones.
@@ -82,10 +84,11 @@ def learned(
     """
     begun_s = time.process_time()
     size, learned_from = train_part.videos.frames.shape[-1], examples or examples_of(train_part)
-    material = TrainingInputs(learned_from, size, examples_of(val), start=start or {})
+    lengths = None if asked.members is None else lengths_of(train_part.corpus, learned_from.pairs.clip_ids)
+    material = TrainingInputs(learned_from, size, examples_of(val), start=start or {}, lengths=lengths)
     hooks = RunHooks(partial(found_by, part=val, relevance=relevance_of(val), metrics=("R@1",)))
     with tempfile.TemporaryDirectory() as folder:
-        matcher = train(asked, material, Path(folder), hooks).matcher
+        matcher = train_recipe(asked, material, Path(folder), hooks).matcher
     return matcher, time.process_time() - begun_s
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.evidence import scene_text, source
+from benchmarks.evidence import length, scene_text, source
 from benchmarks.evidence.rows import Evidence
 
 EVIDENCE: tuple[Evidence, ...] = (
+    length.EVIDENCE,
     source.EVIDENCE,
     scene_text.EVIDENCE,
 )
