@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +15,7 @@ from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, CorpusArgument, DeviceOption, JsonOption, SeenOption
 from evenreel.cli.progress import share_bar
+from evenreel.cli.score.levels import SourceLevelling
 from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.reading import CaptionReading
 from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
@@ -22,6 +25,7 @@ from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import CorpusFeatures, Pretrained
+    from evenreel.types import ScoreBlocks
 
 CHECKPOINT_HELP = (
     "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); or what compares words with "
@@ -54,6 +58,7 @@ def score(
         frames=Annotated[int | None, typer.Option(min=1, max=MOST)],
         one=Annotated[str | None, typer.Option("--single-frame")],
     ),
+    levels: SourceLevelling = from_settings(SourceLevelling),
     word_probe: WordProbe = from_settings(WordProbe, panel=PROBES),
     reading: CaptionReading = from_settings(CaptionReading, panel=PROBES),
     as_json: JsonOption = False,
@@ -68,9 +73,11 @@ def score(
     if not asks_words(checkpoint):
         change.check(out)
         reading.check(out)
-    elif reading != CaptionReading():
+        levels.check(out)
+    elif reading != CaptionReading() or levels != SourceLevelling():
         raise UsageError(
-            f"{checkpoint} reads the words of captions as they are; leave --reading, --alpha and --draws out."
+            f"{checkpoint} reads the words of captions as they are; leave --reading, --alpha, --draws and "
+            "--level-sources out."
         )
     check_place(out)
     whole = load_corpus(corpus)
@@ -91,7 +98,9 @@ def score(
         uses = (*pretrained.about.uses, *change.uses, *reading.uses, *loaded.uses)
         notices = (*word_probe.notices(pretrained), *(f"scored with {use}" for use in reading.uses))
         with reading.read(pretrained):
-            scored = _score_by_matcher(pretrained, loaded, uses, notices, out)
+            load = partial(change.load, asked, features, progress=lambda share: None, seen=seen)
+            level = partial(levels.apply, corpus=whole, pretrained=pretrained, load=load)
+            scored = _score_by_matcher(pretrained, loaded, uses, notices, out, level)
     if len(splits) > 1:
         together = f"the splits {', '.join(splits)} are scored as one gallery; --split scores one alone"
         scored = replace(scored, notices=(*scored.notices, together))
@@ -101,7 +110,12 @@ def score(
 
 
 def _score_by_matcher(
-    pretrained: Pretrained, loaded: CorpusFeatures, uses: tuple[str, ...], notices: tuple[str, ...], out: Path
+    pretrained: Pretrained,
+    loaded: CorpusFeatures,
+    uses: tuple[str, ...],
+    notices: tuple[str, ...],
+    out: Path,
+    level: Callable[[ScoreBlocks], ScoreBlocks],
 ) -> Scored:
     """Write the scores of all captions with all clips, which say what they use."""
     from evenreel.evaluation import save_scores
@@ -113,5 +127,5 @@ def _score_by_matcher(
     check_table(out, scored)
     scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos, about=ScoreNotes(uses=uses))
     with share_bar("scoring") as progress:
-        save_scores(scores, out, progress)
+        save_scores(level(scores), out, progress)
     return scored
