@@ -45,6 +45,7 @@ from evenreel.debias.source.contrast import PRESETS
 from evenreel.encoders import load_encoder
 from evenreel.papers.engine.fine_tuning import fine_tuned
 from evenreel.papers.engine.material import CorpusPart, part_of
+from evenreel.papers.engine.runs import TrainingRun
 from evenreel.planted import PlantedCorpus, PlantSettings, corpus_of, plan_corpus, text_features, video_features
 from evenreel.planted.source import GENERATOR
 from evenreel.training.recipe.recipe import Recipe
@@ -164,7 +165,7 @@ def figures_of(training: Training, seed: int, sizes: Sizes, parts: tuple[CorpusP
     """Train once, and measure on the test split."""
     learnt, test = parts
     with tempfile.TemporaryDirectory() as folder:
-        trained = fine_tuned(recipe_of(training, seed, sizes), learnt, Path(folder), lambda share: None)
+        trained = fine_tuned(recipe_of(training, seed, sizes), learnt, TrainingRun("model", seed, Path(folder)))
     audit = AuditSettings(resamples=0)
     found = measure_source(test.scores(trained.matcher), test.corpus, GENERATOR, audit)
     return {

@@ -59,6 +59,7 @@ from evenreel.encoders import load_encoder
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.fine_tuning import fine_tuned, zero_shot
 from evenreel.papers.engine.material import CorpusPart
+from evenreel.papers.engine.runs import TrainingRun
 from evenreel.papers.engine.settings import study_recipe
 from evenreel.papers.ghost.direction import source_directions
 from evenreel.planted import Harder, PlantedCorpus, PlantSettings, plan_corpus, text_features, video_features
@@ -190,7 +191,7 @@ def one_trained(recipe: Recipe, learnt: CorpusPart, start: Matcher | None) -> Ma
     """A model, fresh or fine-tuned from another one."""
     weights = None if start is None else module(start).state_dict()
     with tempfile.TemporaryDirectory() as folder:
-        return fine_tuned(recipe, learnt, Path(folder), lambda share: None, weights).matcher
+        return fine_tuned(recipe, learnt, TrainingRun("model", 0, Path(folder)), weights).matcher
 
 
 def variants(models: Models, test: CorpusPart) -> Iterator[tuple[str, ScoreBlocks]]:

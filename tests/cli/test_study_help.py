@@ -14,7 +14,7 @@ from evenreel.papers import STUDIES
 
 COMMON = {"--out", "--split", "--resamples", "--confidence", "--seed", "--json"}
 FEATURES, LEARNED, SEEDS = {"--features"}, {"--train-split"}, {"--seeds"}
-TRAINING = FEATURES | LEARNED | SEEDS | {"--recipe", "--set", "--start", "--seen", "--device"}
+TRAINING = FEATURES | LEARNED | SEEDS | {"--recipe", "--set", "--start", "--seen", "--videos", "--device"}
 MODELS = FEATURES | {"--matcher", "--seen", "--device"}
 RANKINGS = MODELS | {"--scores"}
 STREAMS = MODELS | LEARNED | {"--recipe", "--set"}
@@ -72,7 +72,11 @@ def help_of(name: str, option: str) -> str:
     [
         ("ghost/f3", "--share", r"the most. \[default: 0, 0.2, 0.4, 0.6, 0.8]"),
         ("ghost/f3", "--group", r"'sora text'. \[default: the only ones]"),
-        ("ghost/f3", "--recipe", "What to train, a YAML file or a recipe that comes along, on features."),
+        (
+            "ghost/f3",
+            "--recipe",
+            "What to train, a YAML file or a recipe that comes along; with a backbone, towers are trained too.",
+        ),
         ("ghost/t1", "--features", "Folder of the corpus's features."),
         ("ghost/t1", "--videos", r"begin. \[default: that of the corpus]"),
         ("ghost/t2", "--matcher", r"(\[NAME=]CHECKPOINT, again for more). \[default: 'mean_pool']"),

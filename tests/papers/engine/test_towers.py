@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,19 +123,21 @@ def recipe_file(path: Path, **sections: Any) -> Path:
     return path
 
 
-def trained_and_scored(recipe: Path, corpus: Path, out: Path, *, seen: Path | None = None) -> NDArray[Any]:
-    """Scores of the test split by the three commands that a model card names."""
+def trained_and_scored(recipe: Path, small: Small, out: Path, *options: str) -> NDArray[Any]:
+    """Scores of the test split by the commands that train and that the model card names."""
     called("train", str(recipe), "--out", str(out))
-    card = (out / "checkpoint" / "README.md").read_text()
+    return scored(out, small, yaml.safe_load(recipe.read_text())["data"]["corpus"], *options)
+
+
+def scored(run: Path, small: Small, corpus: str, *options: str) -> NDArray[Any]:
+    card = (run / "checkpoint" / "README.md").read_text()
     command = next(line for line in card.splitlines() if line.startswith("evenreel features CORPUS"))
-    own = {"CORPUS": str(corpus), "CHECKPOINT/encoder": str(out / "checkpoint" / "encoder")}
+    own = {"CORPUS": corpus, "CHECKPOINT/encoder": str(run / "checkpoint" / "encoder")}
     words = [own.get(word, word) for word in shlex.split(command.partition(" --out")[0])[1:]]
-    videos = yaml.safe_load(recipe.read_text())["data"]["videos"]
-    called(*words, "--videos", videos, "--out", str(out / "own"))
-    before = [] if seen is None else ["--seen", str(seen)]
-    score = ["score", str(out / "checkpoint"), str(corpus), "--features", str(out / "own"), "--split", "test"]
-    called(*score, *before, "--out", str(out / "scores.npz"))
-    scores = load_scores(out / "scores.npz", select(load_corpus(corpus), split="test"))
+    called(*words, "--videos", str(small.videos), "--out", str(run / "own"))
+    given = ["--features", str(run / "own"), "--split", "test", *options, "--out", str(run / "scores.npz")]
+    called("score", str(run / "checkpoint"), corpus, *given)
+    scores = load_scores(run / "scores.npz", select(load_corpus(Path(corpus)), split="test"))
     assert isinstance(scores, Scores)
     return scores.values
 
@@ -156,7 +159,7 @@ def test_a_row_of_bima_is_what_train_and_score_make_of_its_recipe(
     sections = {"backbone": backbone, "matcher": {"name": "bima", "settings": settings}}
     data = {"corpus": str(small.corpus), "videos": str(small.videos), "seen": str(small.features)}
     recipe = recipe_file(tmp_path / "bima.yaml", data=data, **sections)
-    alone = trained_and_scored(recipe, small.corpus, tmp_path / "alone", seen=small.features)
+    alone = trained_and_scored(recipe, small, tmp_path / "alone", "--seen", str(small.features))
     moved = recipe_file(tmp_path / "elsewhere.yaml", data={"corpus": "corpus"}, **sections)  # the study's places count
     given = ["--features", str(small.features), "--recipe", str(moved), "--seeds", "1", "--out", str(tmp_path / "out")]
     called("study", "bima/t4", str(small.corpus), *given)
@@ -196,7 +199,7 @@ def test_rows_of_tcd_read_what_is_on_screen_through_their_own_text_towers(
     data = {"corpus": str(small.corpus), "videos": str(small.videos), "on_screen": str(small.features)}
     sections = {"backbone": {"model": str(small.model), "rule": RULE}, "matcher": {"name": "tcd"}}
     recipe = recipe_file(tmp_path / "tcd.yaml", data=data | {"words": words | {"ratio": 0.4}}, **sections)
-    alone = trained_and_scored(recipe, small.corpus, tmp_path / "alone")
+    alone = trained_and_scored(recipe, small, tmp_path / "alone")
     placeless = {"corpus": "corpus", "on_screen": "features", "words": words}
     moved = recipe_file(tmp_path / "elsewhere.yaml", data=placeless, **sections)
     given = ["--features", str(small.features), "--recipe", str(moved), "--seeds", "1", "--out", str(tmp_path / "out")]
@@ -230,7 +233,7 @@ def test_a_model_that_was_trained_on_mirrors_sees_them_by_its_own_towers(
     }
     data = {"corpus": str(tmp_path / "own"), "validation": None}
     recipe = recipe_file(tmp_path / "ghost.yaml", data=data | {"videos": str(small.videos)}, **sections)
-    alone = trained_and_scored(recipe, tmp_path / "own", tmp_path / "alone")
+    alone = trained_and_scored(recipe, small, tmp_path / "alone")
     seen: list[FineTuned] = []
     monkeypatch.setattr(
         "evenreel.papers.ghost.vectors.Trained", lambda *models: seen.extend(models) or Trained(*models)
@@ -240,6 +243,32 @@ def test_a_model_that_was_trained_on_mirrors_sees_them_by_its_own_towers(
     before, debiased, control = (one.test.scores(one.matcher).block(slice(0, 6), slice(0, 5)) for one in seen)
     np.testing.assert_allclose(debiased, alone, atol=2e-3)
     assert np.abs(before - debiased).max() > 1e-2 and np.abs(control - debiased).max() > 1e-4
+
+
+def test_members_have_towers_of_their_own_and_their_scores_are_added(
+    small: Small, tmp_path: Path, kept: dict[str, NDArray[Any]]
+) -> None:
+    """Strata, and strata that begin with all clips, as `evenreel train` and `evenreel fuse` have them."""
+    sections = {"backbone": {"model": str(small.model), "rule": RULE}, "matcher": {"name": "mean_pool"}}
+    data = {"corpus": str(small.corpus), "videos": str(small.videos)}
+    members = {"split": "equal", "begin": "full"}
+    recipe = recipe_file(tmp_path / "length.yaml", data=data, members=members, **sections)
+    told = json.loads(called("train", str(recipe), "--out", str(tmp_path / "alone"), "--json"))
+    for member in told["members"]:
+        scored(Path(member["folder"]), small, str(small.corpus))
+    files = [str(tmp_path / "alone" / "members" / str(number) / "scores.npz") for number in (1, 2)]
+    weights = [word for member in told["members"] for word in ("--weight", repr(member["weight"]))]
+    called("fuse", *files, "--by", "sum", *weights, "--out", str(tmp_path / "fused.npz"))
+    alone = load_scores(tmp_path / "fused.npz", select(load_corpus(small.corpus), split="test"))
+    given = ["--features", str(small.features), "--recipe", str(recipe), "--seeds", "1", "--out", str(tmp_path / "out")]
+    called("study", "length/failure", str(small.corpus), *given)
+    run = tmp_path / "out" / "runs" / "fine-tuned-strata" / "seed-0" / "members"
+    for name in ("all", "1", "2"):
+        assert weights_of(run / name) == weights_of(tmp_path / "alone" / "members" / name)
+    np.testing.assert_allclose(kept["fine-tuned strata"], alone.values, atol=2e-3)
+    table = {row[0]: row[1:4] for row in results(tmp_path / "out")["tables"][0]["rows"]}
+    assert table["fine-tuned strata"] == [2, 2, SPLITS["train"]]
+    assert table["baseline"] == [1, 1, SPLITS["train"]]
 
 
 # What is refused -----------------------------------------------------------------------------------------------------
@@ -258,7 +287,6 @@ def test_a_model_that_was_trained_on_mirrors_sees_them_by_its_own_towers(
             ["matcher.name=wti"],
             "The matcher hgr of the row 'hgr' reads captions as role graphs and not as a",
         ),
-        ("length/t10", ["matcher.name=wti"], "The row 'ensemble' has several members, and through towers each of"),
     ],
 )
 def test_what_no_study_trains_through_towers(
@@ -274,3 +302,19 @@ def test_what_no_study_trains_through_towers(
     words = ["study", study, str(small.corpus), "--features", str(small.features), "--recipe", str(recipe)]
     assert sentence in called(*words, *given, *bases, "--out", str(tmp_path / "study"), fails=True)
     assert not (tmp_path / "study" / "runs").exists(), "nothing is trained before"
+
+
+def test_what_is_named_and_not_looked_at(small: Small, tmp_path: Path) -> None:
+    """Videos of features that are computed already, and words of another source than the towers read."""
+    data, backbone = {"corpus": "corpus"}, {"model": str(small.model), "rule": RULE}
+    recipe = recipe_file(tmp_path / "tcd.yaml", data=data, backbone=backbone, matcher={"name": "tcd"})
+    words = ["study", "tcd/t2", str(small.corpus), "--out", str(tmp_path / "out"), "--features"]
+    found = called(*words, str(small.features), "--videos", str(small.videos), fails=True)
+    assert found == "Videos are for a recipe whose towers are trained (backbone); leave --videos out."
+    folder = tmp_path / "features"
+    shutil.copytree(small.features, folder)
+    manifest = json.loads((folder / "features.json").read_text())
+    manifest["sets"].append(manifest["sets"][0] | {"words": "ocr"})  # a later run that recognised them
+    (folder / "features.json").write_text(json.dumps(manifest))
+    found = called(*words, str(folder), "--recipe", str(recipe), "--words", "corpus", fails=True)
+    assert "which are words read in the frames; leave --words out" in found

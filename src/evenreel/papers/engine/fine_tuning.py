@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 from torch import Tensor
@@ -18,7 +17,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
-from evenreel.papers.engine.runs import clips_read, each_run
+from evenreel.papers.engine.runs import TrainingRun, each_run
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.towers import check_rows, pixel_inputs, read_clips, seen_by
 from evenreel.progress import Progress
@@ -113,22 +112,21 @@ def each_trained(
     for run in each_run(kinds, settings, progress):
         recipe = kinds[run.row]
         seeded = replace(recipe, loop=replace(recipe.loop, seed=run.seed))
-        trained = fine_tuned(seeded, part, run.folder, run.progress, start)
+        trained = fine_tuned(seeded, part, run, start)
         through = recipe.backbone is not None
-        seen = seen_by(trained, recipe, test, clips_read(run.folder)) if through else test
+        seen = seen_by(trained, recipe, test, run.clips_read) if through else test
         yield run.row, run.seed, FineTuned(trained.matcher, seen)
 
 
 def fine_tuned(
-    recipe: Recipe, part: CorpusPart, folder: Path, progress: Progress, start: Mapping[str, Tensor] | None = None
+    recipe: Recipe, part: CorpusPart, run: TrainingRun, start: Mapping[str, Tensor] | None = None
 ) -> TrainedModel:
     """Train a matcher to its last step; a run that is there goes on, and one that is over is read.
 
     Args:
         recipe: what to do; its places of data are not looked at.
         part: what is learned from.
-        folder: of the run.
-        progress: called with the share that is done.
+        run: its folder and progress.
         start: weights to begin with; None for fresh ones.
 
     Raises:
@@ -152,8 +150,6 @@ def fine_tuned(
         material = TrainingInputs(examples, part.videos.frames.shape[-1], start=start or {})
     else:
         shown = learned if mirrors is None else with_other_clips(learned, part.corpus, mirrors)
-        material = pixel_inputs(
-            read_clips(recipe, part, CorpusSplits(shown, None, mirrors, relevance), clips_read(folder))
-        )
-    outside = RunHooks(watch=lambda step, steps, figures: progress(step / steps), resume=True)
-    return train(recipe, material, folder, outside)
+        material = pixel_inputs(read_clips(recipe, part, CorpusSplits(shown, None, mirrors, relevance), run.clips_read))
+    outside = RunHooks(watch=lambda step, steps, figures: run.progress(step / steps), resume=True)
+    return train(recipe, material, run.folder, outside)

@@ -23,12 +23,14 @@ class TrainingRun(NamedTuple):
         seed: number of the seed, from 0.
         folder: folder of what training writes.
         progress: called with the share of this run that is done.
+        clips_read: file of all runs that remembers which clips can be read, for towers; None for none.
     """
 
     row: str
     seed: int
     folder: Path
-    progress: Progress
+    progress: Progress = lambda share: None
+    clips_read: Path | None = None
 
 
 def each_run(rows: Collection[str], settings: TrainingSettings, progress: Progress) -> Iterator[TrainingRun]:
@@ -41,7 +43,7 @@ def each_run(rows: Collection[str], settings: TrainingSettings, progress: Progre
     """
     with _runs_folder(settings) as runs:
         for row, seed, share in each_seed(rows, range(settings.seeds), progress):
-            yield TrainingRun(row, seed, runs / run_name(row) / f"seed-{seed}", share)
+            yield TrainingRun(row, seed, runs / run_name(row) / f"seed-{seed}", share, runs / CLIPS_READ)
 
 
 def each_seed(rows: Collection[str], seeds: range, progress: Progress) -> Iterator[tuple[str, int, Progress]]:
@@ -61,15 +63,6 @@ def run_name(row: str) -> str:
     ('rmvall', '20-generated')
     """
     return re.sub(r"[^a-z0-9]+", "-", row.lower())
-
-
-def clips_read(folder: Path) -> Path:
-    """Return the file of all runs beside one that remembers which clips can be read.
-
-    >>> clips_read(Path("runs/bima/seed-0")).as_posix()
-    'runs/clips_read.jsonl'
-    """
-    return folder.parents[1] / CLIPS_READ
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from evenreel.checkpoint.architecture import reads_graphs, reads_windows
+from evenreel.checkpoint.architecture import kept_weights, reads_graphs, reads_windows
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.sources import locate
 from evenreel.encoders.towers import usable_device
@@ -52,14 +52,9 @@ def check_rows(rows: Mapping[str, Recipe]) -> None:
     """Refuse rows that no tower can be trained for, before the first of them is.
 
     Raises:
-        UsageError: a matcher reads role graphs of captions, or a row has several members.
+        UsageError: a matcher reads role graphs of captions.
     """
     for name, recipe in rows.items():
-        if recipe.has_tower_members:
-            raise UsageError(
-                f"The row {name!r} has several members, and through towers each of them makes features of its own, "
-                "which no one matcher searches: leave 'backbone' out, or train its members with `evenreel train`."
-            )
         if recipe.backbone is not None and reads_graphs(spec_of(recipe)):
             raise UsageError(
                 f"The matcher {recipe.matcher.name} of the row {name!r} reads captions as role graphs and not as a "
@@ -104,14 +99,14 @@ def placed(recipe: Recipe, folders: PartFolders) -> Recipe:
     return replace(recipe, data=data)
 
 
-def read_clips(recipe: Recipe, part: CorpusPart, splits: CorpusSplits, verdicts: Path) -> LoadedSplits:
+def read_clips(recipe: Recipe, part: CorpusPart, splits: CorpusSplits, verdicts: Path | None) -> LoadedSplits:
     """Load the towers of a row and the clips that it learns from, as `evenreel train` does.
 
     Args:
         recipe: recipe of the row, with a backbone.
         part: the training split, whose folders are those of all clips.
         splits: what is learned from and selected on.
-        verdicts: file that remembers which clips can be read.
+        verdicts: file that remembers which clips can be read; None for none.
 
     Raises:
         EvenreelError: as `evenreel.training.data.material.load_material`.
@@ -134,14 +129,21 @@ def pixel_inputs(read: LoadedSplits) -> TrainingInputs:
     )
 
 
-def seen_by(trained: TrainedModel, recipe: Recipe, part: CorpusPart, verdicts: Path) -> CorpusPart:
+def begun_with_towers(learning: TrainingInputs, trained: TrainedModel) -> TrainingInputs:
+    """Return inputs that begin with the matcher and the towers of another training."""
+    if learning.towers is not None and trained.towers is not None:
+        learning.towers.model.load_state_dict(trained.towers.model.state_dict())
+    return replace(learning, start=kept_weights(trained.matcher), start_spec=trained.spec)
+
+
+def seen_by(trained: TrainedModel, recipe: Recipe, part: CorpusPart, verdicts: Path | None) -> CorpusPart:
     """Return a part with the features that trained towers make of it, as `evenreel features` does by a checkpoint.
 
     Args:
         trained: a row with its towers.
         recipe: its recipe.
         part: a split to search; its features are those of the towers before training.
-        verdicts: file that remembers which clips can be read.
+        verdicts: file that remembers which clips can be read; None for none.
 
     Raises:
         CorpusError: not one clip can be read.

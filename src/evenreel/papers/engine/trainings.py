@@ -13,25 +13,29 @@ from evenreel.checkpoint import Pretrained
 from evenreel.checkpoint.architecture import Encodings, encodings, kept_weights, module, uses_in
 from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
+from evenreel.evaluation import fuse
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, with_streams
-from evenreel.papers.engine.runs import TrainingRun, clips_read, each_run
+from evenreel.papers.engine.runs import TrainingRun, each_run
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.towers import check_rows, pixel_inputs, read_clips, seen_by
+from evenreel.papers.engine.towers import begun_with_towers, check_rows, pixel_inputs, read_clips, seen_by
 from evenreel.papers.engine.variants import Variant
 from evenreel.papers.engine.words import paragraphs
-from evenreel.progress import Progress
+from evenreel.progress import Progress, part_of
 from evenreel.training.cost import Shape
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import needs_relevance, pairs_of
 from evenreel.training.data.splits import CorpusSplits, parts_of
 from evenreel.training.ensemble.members import train_recipe
+from evenreel.training.ensemble.runs import ALL
 from evenreel.training.ensemble.strata import lengths_of
+from evenreel.training.ensemble.towers import score_weights, tower_member_recipes
 from evenreel.training.ensemble.trimmed import trimmed_corpus, uses_of
 from evenreel.training.loop.module import mixed_words
 from evenreel.training.loop.run import RunHooks, TrainedModel
+from evenreel.training.loop.run_folder import MEMBERS
 from evenreel.training.loop.validation import SelectionMeasure, higher_is_better
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import spec_of
@@ -54,6 +58,9 @@ class TrainingOutcome:
         learned: what was learned from, after trimming; by all members together.
         seen: makes any split as the matcher takes it, by towers of its own where these were trained.
         notices: sentences on how it was trained.
+        members: outcomes of members with towers of their own, of which `matcher` and `test` are the first's; empty for
+            a training with one matcher.
+        weights: weight of each member's scores.
     """
 
     row: str
@@ -63,6 +70,8 @@ class TrainingOutcome:
     learned: Corpus
     seen: Callable[[CorpusPart], CorpusPart]
     notices: tuple[str, ...] = ()
+    members: tuple[TrainingOutcome, ...] = ()
+    weights: tuple[float, ...] = ()
 
     @property
     def matcher(self) -> Matcher:
@@ -77,10 +86,14 @@ class TrainingOutcome:
     @property
     def cost(self) -> Encodings:
         """Return how often the matcher encodes a caption and a clip; as many galleries are kept."""
-        return encodings(self.trained.spec)
+        alone = encodings(self.trained.spec)
+        times = len(self.members) or 1
+        return Encodings(times * alone.captions, times * alone.videos)
 
     def scores(self) -> ScoreBlocks:
-        """Score every caption and clip of the test split."""
+        """Score every caption and clip of the test split; of members with their own features, by their weighted sum."""
+        if self.members:
+            return fuse({one.row: one.scores() for one in self.members}, "sum", weights=self.weights)
         return self.test.scores(self.matcher)
 
 
@@ -137,6 +150,8 @@ def each_outcome(
 
 def _member(name: str, whole: TrainingOutcome, number: int) -> TrainingOutcome:
     """A member of a training as a row of its own."""
+    if whole.members:
+        return replace(whole.members[number - 1], row=name)
     place = slice(number - 1, number)
     (alone,) = whole.trained.members[place]
     return replace(whole, row=name, trained=replace(alone, strata=whole.trained.strata[place]))
@@ -171,19 +186,44 @@ def few_seeds(settings: TrainingSettings) -> tuple[str, ...]:
 
 def _outcome(run: TrainingRun, variant: Variant, material: LearningInputs) -> TrainingOutcome:
     recipe = replace(variant.recipe, loop=replace(variant.recipe.loop, seed=run.seed * SEEDS_APART))
+    if not recipe.has_tower_members:
+        return _single(run, replace(variant, recipe=recipe), material)
+    recipes, trained = tower_member_recipes(recipe), dict[str, TrainingOutcome]()
+    for place, (name, one) in enumerate(recipes.items()):
+        progress = part_of(run.progress, place, len(recipes))
+        own = run._replace(row=f"{run.row}, {name}", folder=run.folder / MEMBERS / name, progress=progress)
+        begun = trained[ALL].trained if ALL in trained else None
+        trained[name] = _single(own, replace(variant, recipe=one), material, begun)
+    members = tuple(one for name, one in trained.items() if name != ALL)
+    return replace(
+        members[0],
+        row=run.row,
+        trained=replace(members[0].trained, strata=tuple(part for one in members for part in one.trained.strata)),
+        notices=tuple(dict.fromkeys(notice for one in members for notice in one.notices)),
+        members=members,
+        weights=score_weights(recipe, [one.trained for one in members]),
+    )
+
+
+def _single(
+    run: TrainingRun, variant: Variant, material: LearningInputs, begun: TrainedModel | None = None
+) -> TrainingOutcome:
+    """Train one matcher; `begun` is a training through towers whose weights all of it begins with."""
+    recipe = variant.recipe
     splits = splits_of(recipe, material)
     if variant.narrowed is not None:
         splits = splits._replace(learned=splits.learned.only(variant.narrowed(splits.learned.corpus)))
     if recipe.backbone is None:
         learning = learning_of(recipe, splits, material.start, material.weights_hash)
     else:
-        learning, splits = _pixels_of(recipe, splits, clips_read(run.folder))
+        learning, splits = _pixels_of(recipe, splits, run.clips_read)
+        learning = learning if begun is None else begun_with_towers(learning, begun)
     trained = _trained(recipe, learning, splits.selected, run)
     module(trained.matcher).to(usable_device(recipe.loop.device, "float32"))  # training leaves it in main memory
 
     def seen(part: CorpusPart) -> CorpusPart:
         if recipe.backbone is not None:
-            return seen_by(trained, recipe, part, clips_read(run.folder))
+            return seen_by(trained, recipe, part, run.clips_read)
         searched = with_streams(part, material.streams, recipe.data.streams).worded(recipe.data.words)
         return searched.only(searched.corpus)
 
@@ -195,7 +235,7 @@ def _outcome(run: TrainingRun, variant: Variant, material: LearningInputs) -> Tr
     return TrainingOutcome(run.row, run.seed, trained, searched, splits.learned.corpus, seen, notices)
 
 
-def _pixels_of(recipe: Recipe, splits: Splits, verdicts: Path) -> tuple[TrainingInputs, Splits]:
+def _pixels_of(recipe: Recipe, splits: Splits, verdicts: Path | None) -> tuple[TrainingInputs, Splits]:
     """Return what a row with towers learns from, and its splits without clips that cannot be read."""
     learned, selected = splits.learned, splits.selected
     parts = CorpusSplits(learned.corpus, None if selected is None else selected.corpus)
