@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from evenreel.arrays import Indices
+from evenreel.debias.backgrounds import Backgrounds
 from evenreel.encoders.trainable import TokenIds
 from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
@@ -97,17 +99,21 @@ class TrainingExamples(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FeatureExamples:
-    """Examples of features computed once; nothing about them is random.
+    """Examples of features computed once; nothing about them is random but exchanged backgrounds.
 
     Attributes:
         pairs: of the rows of both.
         text_features: features of the captions.
         video_features: features of the clips.
+        backgrounds: of the clips, which those of a batch exchange; None where each keeps its own.
+        exchanged: probability that a clip gets the background of another one.
     """
 
     pairs: Pairs
     text_features: TextFeatures
     video_features: VideoFeatures
+    backgrounds: Backgrounds | None = None
+    exchanged: float = 1.0
 
     def texts(self, rows: Indices) -> TextBatch:
         """Load features of some captions, see `TrainingExamples.texts`."""
@@ -115,7 +121,13 @@ class FeatureExamples:
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> VideoBatch:
         """Load features of some clips, see `TrainingExamples.videos`."""
-        return video_batch(self.video_features, rows)
+        batch = video_batch(self.video_features, rows)
+        if draw is None or self.backgrounds is None:
+            return batch
+        rng = np.random.default_rng([draw.seed, draw.batch])
+        added = torch.from_numpy(self.backgrounds.exchanged(rows, self.exchanged, rng))
+        frames = F.normalize(batch.frames.float(), dim=-1) + added[:, None]
+        return replace(batch, frames=frames.masked_fill(~batch.frame_mask[..., None], 0.0))
 
 
 @dataclass(frozen=True, eq=False)

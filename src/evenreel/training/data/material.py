@@ -20,6 +20,7 @@ from evenreel.features.graphs import with_graphs
 from evenreel.features.load import find_clips, load_text_features
 from evenreel.features.progress import SetAside
 from evenreel.progress import Progress
+from evenreel.training.data.backgrounds import with_backgrounds
 from evenreel.training.data.balance import Balanced, balanced
 from evenreel.training.data.examples import FeatureExamples, TrainingExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
@@ -92,6 +93,8 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     if (words := recipe.changed_words) is not None:
         source["words_changed"] = json.dumps(asdict(words))
     learned, balance = _balanced(recipe, read.learned, splits.learned)
+    if recipe.backgrounds is not None and isinstance(learned, FeatureExamples):
+        learned = with_backgrounds(learned, recipe.backgrounds, recipe.loop.seed)
     by_length = recipe.members is not None and recipe.members.by == "length"
     start = None if recipe.start is None else load_start(recipe.start, read.encoder, recipe.data.streams)
     known = () if start is None else start.about.uses

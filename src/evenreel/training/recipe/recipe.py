@@ -15,6 +15,7 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.media.sampling import parse_rule
 from evenreel.training.recipe.sections import (
     Backbone,
+    BackgroundExchange,
     Data,
     LengthBalance,
     Loop,
@@ -59,6 +60,8 @@ class Recipe:
         balance: clips drawn so that their class says nothing of their length; null for each once in an epoch.
         without_length: what the lengths of clips explain of frames beyond captions is taken off them, in training and
             in search; null for nothing.
+        backgrounds: clips shown before the backgrounds of others, so that a place says nothing of what captions name;
+            null for their own.
         members: several trainings that become one matcher; null for one training.
         optimiser: AdamW.
         schedule: of the rates.
@@ -79,6 +82,7 @@ class Recipe:
     trim: Trim | None = None
     balance: LengthBalance | None = None
     without_length: LengthRemoval | None = None
+    backgrounds: BackgroundExchange | None = None
     members: Members | None = None
     optimiser: Optimiser = field(default_factory=Optimiser)
     schedule: Schedule = field(default_factory=Schedule)
@@ -137,6 +141,11 @@ def _wrong_loop(recipe: Recipe) -> Iterator[str]:
         yield "data.on_screen goes with a backbone; data.features have on-screen text of their own: leave it out."
     if recipe.data.seen is not None and recipe.backbone is None:
         yield "data.seen goes with a backbone; data.features are of a tower that learns nothing already: leave it out."
+    if recipe.backgrounds is not None and (recipe.backbone is not None or recipe.debias is not None):
+        yield (
+            "backgrounds are exchanged between features computed once, and debias compares clips that show the same "
+            "one: leave backbone and debias out, or set backgrounds to null."
+        )
     if (recipe.data.features is None) == (recipe.backbone is None):
         yield "A recipe has either data.features, computed once, or a backbone that runs in training: give one of them."
     if (recipe.loop.epochs is None) == (recipe.loop.steps is None):
@@ -289,6 +298,8 @@ def _out_of_range(recipe: Recipe) -> Iterator[str]:
         "trim.least": (recipe.trim.least if recipe.trim else None, 1, high),
         "balance.strata": (recipe.balance.strata if recipe.balance else None, 2, 1024),
         "balance.most": (recipe.balance.most if recipe.balance else None, 1, 1e9),
+        "backgrounds.clusters": (recipe.backgrounds.clusters if recipe.backgrounds else None, 2, 2**16),
+        "backgrounds.share": (recipe.backgrounds.share if recipe.backgrounds else None, low, 1.0),
         "members.count": (recipe.members.count if recipe.members else None, 2, 1024),
         "members.only": (recipe.members.only if recipe.members else None, 1, 1024),
         "members.at_once": (recipe.members.at_once if recipe.members else None, 1, 1024),

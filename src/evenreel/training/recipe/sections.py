@@ -159,6 +159,19 @@ class LengthBalance:
 
 
 @dataclass(frozen=True)
+class BackgroundExchange:
+    """Clips shown before the backgrounds of others: ours, see `evenreel.debias.backgrounds`.
+
+    Attributes:
+        clusters: kinds of backgrounds that are told apart, without labels.
+        share: probability that a clip gets the background of another clip of its batch, anew in every batch.
+    """
+
+    clusters: int = 100
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
 class Optimiser:
     """Settings of AdamW (decoupled weight decay, arXiv 1711.05101).
 

@@ -1,0 +1,52 @@
+"""Training clips that exchange their backgrounds (`evenreel.debias.backgrounds`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from evenreel.debias.backgrounds import Backgrounds, estimated_backgrounds
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.recipe.sections import BackgroundExchange
+from evenreel.types import FloatArray, TextFeatures, VideoFeatures
+
+
+def with_backgrounds(examples: FeatureExamples, exchange: BackgroundExchange, seed: int) -> FeatureExamples:
+    """Estimate the backgrounds of training clips, to be exchanged in every batch.
+
+    Clips without a pair take no part in the estimate, and no batch has them.
+
+    Raises:
+        UsageError: there are fewer clips than clusters, or features that are not finite.
+    """
+    pairs = examples.pairs
+    clips, places = np.unique(pairs.clips, return_inverse=True)
+    said = sums_by(places, unit_sentences(examples.text_features)[pairs.captions]) / np.bincount(places)[:, None]
+    found = estimated_backgrounds(mean_frames(examples.video_features)[clips], said, exchange.clusters, seed)
+    clusters = np.zeros(len(pairs.clip_ids), np.int64)
+    clusters[clips] = found.clusters
+    return replace(examples, backgrounds=Backgrounds(clusters, found.means), exchanged=exchange.share)
+
+
+def sums_by(places: np.ndarray, rows: FloatArray) -> FloatArray:
+    """Add rows (N, D) of equal place, 0 to P - 1, (P, D)."""
+    sums = np.zeros((int(places.max()) + 1, rows.shape[1]))
+    np.add.at(sums, places, rows)
+    return sums
+
+
+def mean_frames(videos: VideoFeatures) -> FloatArray:
+    """Compute the mean (V, D) of the frames of clips, each brought to length 1."""
+    means = np.empty((len(videos.ids), videos.frames.shape[2]))
+    for row, (frames, mask) in enumerate(zip(videos.frames, videos.frame_mask, strict=True)):
+        real = frames[mask].astype(np.float64)
+        means[row] = (real / np.linalg.norm(real, axis=1, keepdims=True)).mean(0)
+    return means
+
+
+def unit_sentences(texts: TextFeatures) -> FloatArray:
+    """Return the sentences (Q, D), each brought to length 1."""
+    sentences = texts.sentence.astype(np.float64)
+    brought: FloatArray = sentences / np.linalg.norm(sentences, axis=1, keepdims=True)
+    return brought

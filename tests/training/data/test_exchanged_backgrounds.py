@@ -1,0 +1,78 @@
+"""Training clips exchange their backgrounds, in training alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evenreel.training.data.backgrounds import mean_frames, with_backgrounds
+from evenreel.training.data.examples import Draw, FeatureExamples
+from evenreel.training.loop.run import train
+from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.recipe.sections import BackgroundExchange
+from tests.training.small_material import small_examples, small_material, small_recipe
+
+
+def exchanging(share: float = 1.0) -> FeatureExamples:
+    return with_backgrounds(small_examples(), BackgroundExchange(4, share), 0)
+
+
+def test_frames_move_by_the_difference_of_two_backgrounds_and_padding_stays_zero() -> None:
+    examples, rows = exchanging(), np.array([0, 2, 3, 5, 5])
+    found = examples.backgrounds
+    assert found is not None
+    plain, changed = examples.videos(rows), examples.videos(rows, Draw(3, 7))
+    means = {tuple(row) for row in np.round(found.means, 4).tolist()}
+    for place, row in enumerate(rows):
+        mask = plain.frame_mask[place]
+        unit = torch.nn.functional.normalize(plain.frames[place][mask].float(), dim=-1)
+        moved = (changed.frames[place][mask] - unit).numpy()
+        assert np.ptp(moved, axis=0).max() < 1e-5
+        assert tuple(np.round(found.means[found.clusters[row]] + moved[0], 4).tolist()) in means
+        assert not changed.frames[place][~mask].any()
+    again, other = examples.videos(rows, Draw(3, 7)), examples.videos(rows, Draw(3, 8))
+    assert torch.equal(again.frames, changed.frames) and not torch.equal(other.frames, changed.frames)
+
+
+def test_validation_and_a_share_of_nothing_leave_clips_as_they_are() -> None:
+    rows = np.arange(4)
+    examples = exchanging()
+    assert torch.equal(examples.videos(rows).frames, small_examples().videos(rows).frames)
+    kept = exchanging(0.0).videos(rows, Draw(0, 0))
+    unit = torch.nn.functional.normalize(examples.videos(rows).frames.float(), dim=-1)
+    assert torch.allclose(kept.frames, unit * kept.frame_mask[..., None], atol=1e-6)
+
+
+def test_the_mean_frame_leaves_padding_out() -> None:
+    videos = small_examples().video_features
+    for row, mean in enumerate(mean_frames(videos)):
+        real = [frame / np.linalg.norm(frame) for frame in videos.frames[row][videos.frame_mask[row]].astype(float)]
+        assert mean == pytest.approx(sum(real) / len(real), abs=1e-6)
+
+
+def test_a_training_with_exchanged_backgrounds_differs_and_repeats(tmp_path: Path) -> None:
+    recipe = small_recipe()
+    weights = []
+    for number, examples in enumerate((small_examples(), exchanging(), exchanging())):
+        material = replace(small_material(), examples=examples)
+        matcher = train(recipe, material, tmp_path / str(number)).matcher
+        assert isinstance(matcher, torch.nn.Module)
+        weights.append(torch.cat([one.flatten() for one in matcher.state_dict().values()]))
+    assert torch.equal(weights[1], weights[2]) and not torch.equal(weights[0], weights[1])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": {"features": None}, "backbone": {"model": "builtin"}},
+        {"backgrounds": {"clusters": 1}},
+        {"backgrounds": {"share": 1.5}},
+    ],
+)
+def test_what_cannot_be_exchanged_is_refused(changes: dict[str, dict[str, object]]) -> None:
+    with pytest.raises(RecipeError, match="backgrounds"):
+        small_recipe(**{"backgrounds": {}, **changes})
