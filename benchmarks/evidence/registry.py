@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.evidence import length, scene_text, source
+from benchmarks.evidence import length, scene_text, source, textual, visual
 from benchmarks.evidence.rows import Evidence
 
 EVIDENCE: tuple[Evidence, ...] = (
+    visual.EVIDENCE,
+    textual.EVIDENCE,
     length.EVIDENCE,
     source.EVIDENCE,
     scene_text.EVIDENCE,

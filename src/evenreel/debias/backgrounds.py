@@ -14,9 +14,10 @@ cluster holds a part of what its clips are captioned with, and taking that away 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
 from evenreel.errors import UsageError
@@ -57,7 +58,7 @@ class Backgrounds(NamedTuple):
         return np.where(changed[:, None], own[rng.permutation(len(rows))] - own, np.float32(0))
 
 
-def estimated_backgrounds(clips: FloatArray, captions: FloatArray, count: int, seed: int = 0) -> Backgrounds:
+def estimated_backgrounds(clips: NDArray[Any], captions: NDArray[Any], count: int, seed: int = 0) -> Backgrounds:
     """Estimate backgrounds: what clips of one cluster share beyond what their captions say.
 
     Args:
@@ -87,9 +88,9 @@ def estimated_backgrounds(clips: FloatArray, captions: FloatArray, count: int, s
     return Backgrounds(found.labels_.astype(np.int64), _means(rest, found.labels_, count).astype(np.float32))
 
 
-def _means(rows: FloatArray, clusters: Indices, count: int) -> FloatArray:
+def _means(rows: NDArray[Any], clusters: Indices, count: int) -> NDArray[np.float64]:
     """(K, D) mean of the rows of each cluster; zero for one without rows."""
     sums = np.zeros((count, rows.shape[1]))
     np.add.at(sums, clusters, rows)
-    means: FloatArray = sums / np.maximum(1, np.bincount(clusters, minlength=count))[:, None]
+    means: NDArray[np.float64] = sums / np.maximum(1, np.bincount(clusters, minlength=count))[:, None]
     return means

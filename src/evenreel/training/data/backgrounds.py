@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evenreel.arrays import Indices
 from evenreel.debias.backgrounds import Backgrounds, estimated_backgrounds
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.recipe.sections import BackgroundExchange
-from evenreel.types import FloatArray, TextFeatures, VideoFeatures
+from evenreel.types import TextFeatures, VideoFeatures
 
 
 def with_backgrounds(examples: FeatureExamples, exchange: BackgroundExchange, seed: int) -> FeatureExamples:
@@ -29,14 +31,14 @@ def with_backgrounds(examples: FeatureExamples, exchange: BackgroundExchange, se
     return replace(examples, backgrounds=Backgrounds(clusters, found.means), exchanged=exchange.share)
 
 
-def sums_by(places: np.ndarray, rows: FloatArray) -> FloatArray:
+def sums_by(places: Indices, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Add rows (N, D) of equal place, 0 to P - 1, (P, D)."""
     sums = np.zeros((int(places.max()) + 1, rows.shape[1]))
     np.add.at(sums, places, rows)
     return sums
 
 
-def mean_frames(videos: VideoFeatures) -> FloatArray:
+def mean_frames(videos: VideoFeatures) -> NDArray[np.float64]:
     """Compute the mean (V, D) of the frames of clips, each brought to length 1."""
     means = np.empty((len(videos.ids), videos.frames.shape[2]))
     for row, (frames, mask) in enumerate(zip(videos.frames, videos.frame_mask, strict=True)):
@@ -45,8 +47,8 @@ def mean_frames(videos: VideoFeatures) -> FloatArray:
     return means
 
 
-def unit_sentences(texts: TextFeatures) -> FloatArray:
+def unit_sentences(texts: TextFeatures) -> NDArray[np.float64]:
     """Return the sentences (Q, D), each brought to length 1."""
     sentences = texts.sentence.astype(np.float64)
-    brought: FloatArray = sentences / np.linalg.norm(sentences, axis=1, keepdims=True)
+    brought: NDArray[np.float64] = sentences / np.linalg.norm(sentences, axis=1, keepdims=True)
     return brought

@@ -1,0 +1,65 @@
+"""Directions in which captions of one clip differ: how people word things, and not what a clip shows.
+
+Ours, no BiMa's, whose split into content and bias has no data that tells one from the other. Where several people
+describe a clip, what their captions differ in is theirs and not the clip's. If habits differ in few respects, they lie
+in few directions; these are taken out of all captions, in training and in search, so that nothing can be learned from
+who writes. In speaker recognition this is nuisance attribute projection (Solomonoff, Campbell and Boardman 2005).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import Indices
+from evenreel.errors import UsageError
+
+BEYOND = 2.0
+"""Variance of a direction, in times of the median one, from which it is one of habits."""
+
+
+def habit_directions(captions: NDArray[Any], clips: Indices, most: int | None = None) -> NDArray[np.float64]:
+    """Find the directions in which captions of one clip differ more than twice as much as in the median direction.
+
+    Args:
+        captions: (Q, D) vector of each caption.
+        clips: (Q,) number of its clip, from 0.
+        most: most directions; None for half of D.
+
+    Returns:
+        (K, D) orthonormal rows, the direction of the largest differences first; K is 0 where no direction stands out.
+
+    Raises:
+        UsageError: fewer than D captions share a clip with another one.
+
+    >>> rng = np.random.default_rng(0)
+    >>> habits = rng.standard_normal((400, 1)) * np.array([0.6, 0.8, 0, 0])
+    >>> found = habit_directions(habits + 0.1 * rng.standard_normal((400, 4)), np.arange(400) // 2)
+    >>> np.abs(found).round(1).tolist()
+    [[0.6, 0.8, 0.0, 0.0]]
+    """
+    size = captions.shape[1]
+    counts = np.bincount(clips)
+    shared = counts[clips] > 1
+    if shared.sum() < size:
+        raise UsageError(
+            f"{shared.sum():,} captions share a clip with another one, and {size:,} are needed to tell habits of "
+            "wording from what clips show."
+        )
+    sums = np.zeros((len(counts), size))
+    np.add.at(sums, clips, captions)
+    apart = (captions - sums[clips] / counts[clips][:, None])[shared]
+    spread, directions = np.linalg.eigh(apart.T @ apart)
+    wanted = min(int((spread > BEYOND * np.median(spread)).sum()), size // 2 if most is None else most)
+    found: NDArray[np.float64] = directions.T[::-1][:wanted]
+    return found
+
+
+def without_directions(vectors: NDArray[Any], directions: NDArray[Any]) -> NDArray[Any]:
+    """Take directions (K, D), orthonormal, out of vectors (..., D), which get unit length again; zero ones stay so."""
+    left = vectors - vectors @ directions.T @ directions
+    lengths = np.linalg.norm(left, axis=-1, keepdims=True)
+    cleared: NDArray[Any] = left / np.where(lengths == 0, 1, lengths)
+    return cleared
