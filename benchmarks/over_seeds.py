@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -175,6 +176,7 @@ def in_processes(jobs: Sequence[tuple[Any, ...]], work: Callable[..., Made], pro
         work: a function of a module.
         processes: calls at a time.
     """
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # numpy's; worlds differ in rounding
     with ProcessPoolExecutor(processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
         for job in as_completed([pool.submit(work, *own) for own in jobs]):
             yield job.result()

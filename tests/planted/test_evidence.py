@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -19,7 +20,7 @@ from benchmarks.evidence.page import Measured, evidence_page, reaches, read, sec
 from benchmarks.evidence.registry import EVIDENCE
 from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Cell, Evidence, Place, Row, cells_of
 from benchmarks.evidence.work import WORLD, of_world, planned_s
-from benchmarks.over_seeds import Figures
+from benchmarks.over_seeds import Figures, in_processes
 from evenreel.errors import EvenreelError
 from tests.conftest import REPOSITORY
 
@@ -167,3 +168,10 @@ def test_wrong_options_get_a_sentence(
         command.main()
     assert stopped.value.code == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_worlds_are_drawn_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products on more threads are rounded otherwise, and a world drawn anew would be taken for another one."""
+    for name in (names := ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")):
+        monkeypatch.setenv(name, "2")
+    assert list(in_processes([(name,) for name in names], os.getenv, 1)) == ["1", "1"]
