@@ -65,7 +65,7 @@ ROWS: Mapping[str, Row] = {
     ),
     CLEARED: Row(
         "ours",
-        "the directions in which captions of one clip differ most taken out of all captions.",
+        "the directions in which captions of one clip differ most taken out of all captions, as by `without_habits`.",
         uses="several captions of a clip",
         chosen=True,
     ),

@@ -80,6 +80,17 @@ def test_what_lengths_explain_is_saved_with_the_matcher(tmp_path: Path) -> None:
     assert torch.equal(scores(after), scores(before))
 
 
+def test_directions_of_habits_are_saved_with_the_matcher(tmp_path: Path) -> None:
+    before = trained(MatcherSpec("without_habits", {"beyond": 3.0}, (small("mean_pool"),)))
+    kept = module(before.matcher).kept
+    assert isinstance(kept, torch.Tensor)
+    kept[0] = 0
+    save_pretrained(tmp_path / "saved", before)
+    after = load_matcher(tmp_path / "saved")
+    assert after.spec.settings == {"beyond": 3.0}
+    assert torch.equal(scores(after), scores(before))
+
+
 def ensemble(*specs: MatcherSpec) -> MatcherSpec:
     """With weights that a sum of rounded ones would not give."""
     weights = prior_weights(range(1, len(specs) + 1))
@@ -271,4 +282,4 @@ def test_a_matcher_that_is_not_its_spec_is_not_saved(tmp_path: Path) -> None:
 
 
 def test_every_wrapper_has_a_round_trip() -> None:
-    assert set(WRAPPERS) == {"adapted", "ensemble", "per_stratum", "without_length"}
+    assert set(WRAPPERS) == {"adapted", "ensemble", "per_stratum", "without_habits", "without_length"}

@@ -50,11 +50,12 @@ def test_without_habits_nothing_is_taken_out() -> None:
     assert habit_directions(captions, clips).shape == (0, 12)
 
 
-def test_no_more_than_asked_for_and_never_more_than_half() -> None:
+def test_a_higher_bar_takes_less_and_never_more_than_half() -> None:
     captions, clips, _ = written(1.0)
-    assert len(habit_directions(captions, clips, most=2)) == 2
+    assert len(habit_directions(captions, clips, beyond=1e6)) == 0
     rng = np.random.default_rng(0)
-    assert len(habit_directions(rng.standard_normal((400, 4)) * [1, 5, 5, 9], np.arange(400) // 2)) <= 2
+    apart = rng.standard_normal((400, 4)) * [1, 5, 7, 9]
+    assert len(habit_directions(apart, np.arange(400) // 2, beyond=1)) == 2
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 5))

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.debias.fusion import Fusion
 from evenreel.debias.length import Ensemble, PerStratum
+from evenreel.debias.without_habits import HabitRemoval, WithoutHabits
 from evenreel.debias.without_length import LengthRemoval, WithoutLength
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS, Matcher, build_matcher
@@ -38,6 +39,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "adapted": Wrapper(Adapted, AdapterSettings),
     "ensemble": Wrapper(Ensemble, Fusion, several=True),
     "per_stratum": Wrapper(PerStratum, Fusion),
+    "without_habits": Wrapper(WithoutHabits, HabitRemoval),
     "without_length": Wrapper(WithoutLength, LengthRemoval),
 }
 

@@ -20,16 +20,17 @@ BEYOND = 2.0
 """Variance of a direction, in times of the median one, from which it is one of habits."""
 
 
-def habit_directions(captions: NDArray[Any], clips: Indices, most: int | None = None) -> NDArray[np.float64]:
-    """Find the directions in which captions of one clip differ more than twice as much as in the median direction.
+def habit_directions(captions: NDArray[Any], clips: Indices, beyond: float = BEYOND) -> NDArray[np.float64]:
+    """Find the directions in which captions of one clip differ much more than in the median direction.
 
     Args:
         captions: (Q, D) vector of each caption.
         clips: (Q,) number of its clip, from 0.
-        most: most directions; None for half of D.
+        beyond: variance of a direction of habits, at least, in times of the median direction's; 1 or more.
 
     Returns:
-        (K, D) orthonormal rows, the direction of the largest differences first; K is 0 where no direction stands out.
+        (K, D) orthonormal rows, the direction of the largest differences first; K is at most half of D, and 0 where no
+        direction stands out.
 
     Raises:
         UsageError: fewer than D captions share a clip with another one.
@@ -52,7 +53,7 @@ def habit_directions(captions: NDArray[Any], clips: Indices, most: int | None = 
     np.add.at(sums, clips, captions)
     apart = (captions - sums[clips] / counts[clips][:, None])[shared]
     spread, directions = np.linalg.eigh(apart.T @ apart)
-    wanted = min(int((spread > BEYOND * np.median(spread)).sum()), size // 2 if most is None else most)
+    wanted = int((spread > beyond * np.median(spread)).sum())
     found: NDArray[np.float64] = directions.T[::-1][:wanted]
     return found
 

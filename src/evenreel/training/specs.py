@@ -19,9 +19,14 @@ from evenreel.training.recipe.recipe import Recipe, RecipeError
 
 
 def spec_of(recipe: Recipe) -> MatcherSpec:
-    """Return the specification of the recipe's matcher, in its adapter and behind what changes frames before it."""
+    """Return the specification of the recipe's matcher, in its adapter and behind what changes features before it."""
     spec = MatcherSpec(recipe.matcher.name, recipe.matcher.settings)
-    for wrapper, settings in (("adapted", recipe.adapter), ("without_length", recipe.without_length)):
+    wrappers = {
+        "adapted": recipe.adapter,
+        "without_length": recipe.without_length,
+        "without_habits": recipe.without_habits,
+    }
+    for wrapper, settings in wrappers.items():
         spec = spec if settings is None else MatcherSpec(wrapper, asdict(settings), (spec,))
     return spec
 

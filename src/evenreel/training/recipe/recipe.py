@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from evenreel.debias.source.contrast import SourceDebias
+from evenreel.debias.without_habits import HabitRemoval
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.documents import brief
 from evenreel.errors import UsageError
@@ -60,6 +61,8 @@ class Recipe:
         balance: clips drawn so that their class says nothing of their length; null for each once in an epoch.
         without_length: what the lengths of clips explain of frames beyond captions is taken off them, in training and
             in search; null for nothing.
+        without_habits: the directions in which captions of one clip differ most are taken out of all captions, in
+            training and in search; null for nothing.
         backgrounds: clips shown before the backgrounds of others, so that a place says nothing of what captions name;
             null for their own.
         members: several trainings that become one matcher; null for one training.
@@ -82,6 +85,7 @@ class Recipe:
     trim: Trim | None = None
     balance: LengthBalance | None = None
     without_length: LengthRemoval | None = None
+    without_habits: HabitRemoval | None = None
     backgrounds: BackgroundExchange | None = None
     members: Members | None = None
     optimiser: Optimiser = field(default_factory=Optimiser)
@@ -162,6 +166,8 @@ def _wrong_loop(recipe: Recipe) -> Iterator[str]:
 def _wrong_backbone(recipe: Recipe, backbone: Backbone) -> Iterator[str]:
     if recipe.without_length is not None:
         yield "without_length is fitted to features before training: use data.features, or set it to null."
+    if recipe.without_habits is not None:
+        yield "without_habits is fitted to features before training: use data.features, or set it to null."
     if recipe.adapter and recipe.adapter.windows and recipe.data.on_screen is None:
         yield (
             "adapter.windows needs on-screen text, and a backbone reads that of data.on_screen: name there a folder "

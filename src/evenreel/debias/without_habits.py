@@ -1,0 +1,100 @@
+"""A matcher of captions without the habits of those who wrote them (`evenreel.debias.habits`): ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.debias.habits import BEYOND, habit_directions
+from evenreel.matchers.adapter import map_captions
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.matcher import Matcher
+from evenreel.settings_checks import check_settings, number
+
+
+@dataclass(frozen=True)
+class HabitRemoval:
+    """Settings of taking habits of wording out of captions.
+
+    Attributes:
+        beyond: variance of a direction of habits, at least, in times of the median direction's.
+    """
+
+    beyond: float = BEYOND
+
+    def __post_init__(self) -> None:
+        check_settings("without_habits", self, {"beyond": number("at least 1", lambda value: value >= 1)})
+
+
+class WithoutHabits(nn.Module):
+    """A matcher of captions without habits of wording; before `fit_pairs`, the matcher as it is.
+
+    Args:
+        matcher: the matcher, adapted or not.
+        dimension: D of words and sentences.
+        settings: from which variance on a direction is one of habits.
+    """
+
+    kept: Tensor
+
+    def __init__(self, matcher: Matcher, dimension: int, settings: HabitRemoval) -> None:
+        super().__init__()
+        inner: Any = matcher
+        self.matcher: Any = inner
+        self.limits = matcher.limits
+        self.settings = settings
+        self.register_buffer("kept", torch.eye(dimension))
+
+    @property
+    def logit_scale(self) -> Tensor:
+        """Logit scale of the wrapped matcher."""
+        scale: Tensor = self.matcher.logit_scale
+        return scale
+
+    def fit_pairs(self, pairs: Callable[[], Iterable[tuple[TextBatch, VideoBatch]]]) -> None:
+        """Find the directions of habits in training pairs.
+
+        Args:
+            pairs: gives all captions with their videos, in batches.
+
+        Raises:
+            UsageError: too few captions share a video with another one.
+        """
+        sentences, videos = list[Tensor](), list[str]()
+        for text, video in pairs():
+            sentences.append(F.normalize(text.sentence.double(), dim=-1))
+            videos += video.ids
+        clips = np.unique(videos, return_inverse=True)[1]
+        found = torch.from_numpy(habit_directions(torch.cat(sentences).numpy(), clips, self.settings.beyond).copy())
+        self.kept.copy_(torch.eye(len(self.kept), dtype=torch.float64) - found.T @ found)
+
+    def encode_text(self, text: TextBatch) -> Any:
+        """Encode captions without habits."""
+        return self.matcher.encode_text(self.cleared(text))
+
+    def encode_video(self, video: VideoBatch) -> Any:
+        """Encode videos with the wrapped matcher."""
+        return self.matcher.encode_video(video)
+
+    def score(self, text: Any, video: Any) -> Tensor:
+        """Score states with the wrapped matcher, (Q, V)."""
+        scores: Tensor = self.matcher.score(text, video)
+        return scores
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """Compute the wrapped matcher's loss terms of the captions without habits."""
+        terms: dict[str, Tensor] = self.matcher.loss(replace(batch, text=self.cleared(batch.text)))
+        return terms
+
+    def cleared(self, text: TextBatch) -> TextBatch:
+        """Take habits out of the words and sentences of captions, which keep unit length."""
+        return map_captions(text, self._without)
+
+    def _without(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        return F.normalize(vectors.to(self.kept.dtype) @ self.kept, dim=-1).masked_fill(~mask[..., None], 0.0)
