@@ -324,12 +324,14 @@ def _inputs(
         return getattr(sources, name, {})
 
     others = of("others").values()
+    recipe: Recipe | None = getattr(settings, "recipe", None)
     return {
         "corpus": [corpus, *(one.corpus for one in others)],
         "features": [of("features") or None, *(one.features for one in others), of("seen") or None],
         "matcher": [*of("matchers").values(), of("start") or None],
         "scores": list(of("scores").values()),
         "recipe": [choice.recipe],
+        "model": [recipe.backbone.model] if recipe is not None and recipe.backbone is not None else [],
         "few training clips": getattr(settings, "tail_classes", ()),
     }
 

@@ -21,8 +21,13 @@ from evenreel.encoders import load_encoder
 from evenreel.evaluation import load_scores
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import given
+from evenreel.papers import STUDIES, TrainingSettings, study_recipe
 from evenreel.papers.engine.fine_tuning import FineTuned
-from evenreel.papers.engine.trainings import TrainingOutcome
+from evenreel.papers.engine.reading import load_study_inputs
+from evenreel.papers.engine.sources import TextTrainingSources
+from evenreel.papers.engine.towers import through_towers
+from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome
+from evenreel.papers.engine.variants import Variant
 from evenreel.papers.ghost.vectors import Trained
 from evenreel.planted import write_clip
 from evenreel.types import ScoreBlocks, Scores
@@ -269,6 +274,31 @@ def test_members_have_towers_of_their_own_and_their_scores_are_added(
     table = {row[0]: row[1:4] for row in results(tmp_path / "out")["tables"][0]["rows"]}
     assert table["fine-tuned strata"] == [2, 2, SPLITS["train"]]
     assert table["baseline"] == [1, 1, SPLITS["train"]]
+
+
+def test_clips_that_cannot_be_read_take_no_part(small: Small, tmp_path: Path) -> None:
+    """One that is learned from, one that is selected on and one that is searched; their features are there."""
+    videos = tmp_path / "videos"
+    shutil.copytree(small.videos, videos)
+    for name in ("v2", "v9", "v14"):
+        (videos / f"{name}.mp4").write_bytes(b"this is no video")
+    data, backbone = {"corpus": "corpus"}, {"model": str(small.model), "rule": RULE}
+    recipe = recipe_file(tmp_path / "tcd.yaml", data=data, backbone=backbone, matcher={"name": "tcd"})
+    material = load_study_inputs(
+        STUDIES["tcd/t2"].needs,
+        small.corpus,
+        TextTrainingSources(features=small.features, videos=videos, validation_split="val", rule=RULE),
+    )
+    through = through_towers(study_recipe(recipe), material)
+    settings = TrainingSettings(recipe=through, seeds=1, runs=tmp_path / "runs")
+    (row,) = each_outcome({"tcd": Variant(through)}, material, settings, lambda share: None)
+    assert row.learned.clips["clip_id"].to_list() == [f"v{n}" for n in range(8) if n != 2]
+    assert row.test.videos.ids == tuple(f"v{n}" for n in range(12, 17) if n != 14)
+    assert row.scores().video_ids == row.test.videos.ids
+    assert row.notices == (
+        "tcd: 2 clips to learn from or to select on cannot be read.",
+        "tcd: 1 clip to search cannot be read.",
+    )
 
 
 # What is refused -----------------------------------------------------------------------------------------------------

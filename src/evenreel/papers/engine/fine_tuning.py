@@ -150,6 +150,6 @@ def fine_tuned(
         material = TrainingInputs(examples, part.videos.frames.shape[-1], start=start or {})
     else:
         shown = learned if mirrors is None else with_other_clips(learned, part.corpus, mirrors)
-        material = pixel_inputs(read_clips(recipe, part, CorpusSplits(shown, None, mirrors, relevance), run.clips_read))
+        material = pixel_inputs(read_clips(recipe, part, CorpusSplits(shown, None, mirrors, relevance), run))
     outside = RunHooks(watch=lambda step, steps, figures: run.progress(step / steps), resume=True)
     return train(recipe, material, run.folder, outside)

@@ -19,6 +19,7 @@ from evenreel.errors import UsageError
 from evenreel.features.pretrained import with_pretrained_means
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, PartFolders
+from evenreel.papers.engine.runs import TrainingRun
 from evenreel.papers.engine.study import Study
 from evenreel.training.data.clip_check import clip_files, readable
 from evenreel.training.data.examples import TrainingInputs
@@ -99,14 +100,14 @@ def placed(recipe: Recipe, folders: PartFolders) -> Recipe:
     return replace(recipe, data=data)
 
 
-def read_clips(recipe: Recipe, part: CorpusPart, splits: CorpusSplits, verdicts: Path | None) -> LoadedSplits:
+def read_clips(recipe: Recipe, part: CorpusPart, splits: CorpusSplits, run: TrainingRun) -> LoadedSplits:
     """Load the towers of a row and the clips that it learns from, as `evenreel train` does.
 
     Args:
         recipe: recipe of the row, with a backbone.
         part: the training split, whose folders are those of all clips.
         splits: what is learned from and selected on.
-        verdicts: file that remembers which clips can be read; None for none.
+        run: called with the share of the clips that were looked at; which can be read is remembered beside it.
 
     Raises:
         EvenreelError: as `evenreel.training.data.material.load_material`.
@@ -114,7 +115,7 @@ def read_clips(recipe: Recipe, part: CorpusPart, splits: CorpusSplits, verdicts:
     own = placed(recipe, _folders_of(part))
     if own.backbone is None:
         raise UsageError("Pictures are for towers, and the recipe has no backbone: give one.")
-    return load_pixels(own, own.backbone, splits, lambda share: None, verdicts)
+    return load_pixels(own, own.backbone, splits, run.progress, run.clips_read)
 
 
 def pixel_inputs(read: LoadedSplits) -> TrainingInputs:
@@ -161,7 +162,7 @@ def seen_by(trained: TrainedModel, recipe: Recipe, part: CorpusPart, verdicts: P
     module = RetrievalModule(trained.matcher, trained.towers, recipe, steps=1)
     module.to(usable_device(recipe.loop.device, "float32"))
     texts, videos = tower_features(module, pixel_examples(whole, towers, corpus, there), recipe.loop.workers)
-    if trained.towers.learns:
+    if trained.towers.learns and trained.matcher.limits.pretrained_mean:
         videos = with_pretrained_means(videos, folders.features, corpus)
     return replace(part, corpus=corpus, texts=texts, videos=videos)
 

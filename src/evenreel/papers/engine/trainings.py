@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
@@ -40,6 +39,7 @@ from evenreel.training.loop.validation import SelectionMeasure, higher_is_better
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import spec_of
 from evenreel.types import Corpus, ScoreBlocks
+from evenreel.wording import count
 
 SEEDS_APART = 1000
 """Between trainings of a row: the members of an ensemble take the seeds that follow, and rows that shared members with
@@ -216,7 +216,7 @@ def _single(
     if recipe.backbone is None:
         learning = learning_of(recipe, splits, material.start, material.weights_hash)
     else:
-        learning, splits = _pixels_of(recipe, splits, run.clips_read)
+        learning, splits = _pixels_of(recipe, splits, run)
         learning = learning if begun is None else begun_with_towers(learning, begun)
     trained = _trained(recipe, learning, splits.selected, run)
     module(trained.matcher).to(usable_device(recipe.loop.device, "float32"))  # training leaves it in main memory
@@ -231,19 +231,23 @@ def _single(
     searched = seen(test)
     notices = tuple(f"{run.row}: {notice}" for notice in splits.notices) if run.seed == 0 else ()
     if recipe.backbone is not None and (lost := len(test.videos.ids) - len(searched.videos.ids)):
-        notices += (f"{run.row}: {lost:,} clips cannot be read and are not searched.",)
+        notices += (f"{run.row}: {count(lost, 'clip')} to search cannot be read.",)
     return TrainingOutcome(run.row, run.seed, trained, searched, splits.learned.corpus, seen, notices)
 
 
-def _pixels_of(recipe: Recipe, splits: Splits, verdicts: Path | None) -> tuple[TrainingInputs, Splits]:
+def _pixels_of(recipe: Recipe, splits: Splits, run: TrainingRun) -> tuple[TrainingInputs, Splits]:
     """Return what a row with towers learns from, and its splits without clips that cannot be read."""
     learned, selected = splits.learned, splits.selected
     parts = CorpusSplits(learned.corpus, None if selected is None else selected.corpus)
-    read = read_clips(recipe, learned, parts._replace(relevance=needs_relevance(recipe)), verdicts)
+    read = read_clips(recipe, learned, parts._replace(relevance=needs_relevance(recipe)), run)
     there = pl.col("clip_id").is_in(list(read.learned.pairs.clip_ids))
     usable = learned.only(select(learned.corpus, where=there))
     kept = None if selected is None or read.validation is None else selected.only(read.validation)
-    lost = (f"{len(read.set_aside):,} clips cannot be read and take no part.",) if read.set_aside else ()
+    lost = (
+        (f"{count(len(read.set_aside), 'clip')} to learn from or to select on cannot be read.",)
+        if read.set_aside
+        else ()
+    )
     learning = replace(pixel_inputs(read), lengths=lengths_of(usable.corpus, read.learned.pairs.clip_ids))
     return learning, Splits(usable, kept, splits.notices + lost)
 
