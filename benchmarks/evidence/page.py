@@ -221,9 +221,15 @@ def gap_words(one: Measured) -> str:
     """Baseline, oracle and gap."""
     baseline, oracle = one.biased[BASELINE], one.oracle
     gaps = (f"{name} {words(difference(oracle, baseline, name))}" for name in ("R@1", "mAP"))
+    told = "told" if one.evidence.oracle else "without"
+    beside = "".join(
+        f" {name[0].upper()}{name[1:]}: {mean(baseline, name):.1f} with the bias, {mean(oracle, name):.1f} {told}, "
+        f"{', '.join(f'{mean(one.biased[row], name):.1f} {row}' for row in one.evidence.untrained)}."
+        for name in one.evidence.beside
+    )
     return (
-        f"R@1 {mean(baseline, METRIC):.1f} with the bias and {mean(oracle, METRIC):.1f} "
-        f"{'told' if one.evidence.oracle else 'without'}; gap: {', '.join(gaps)}."
+        f"R@1 {mean(baseline, METRIC):.1f} with the bias and {mean(oracle, METRIC):.1f} {told}; "
+        f"gap: {', '.join(gaps)}.{beside}"
     )
 
 
@@ -242,7 +248,10 @@ def rules_words(one: Measured) -> str:
 
 def table(one: Measured) -> str:
     """A line of each row."""
-    head = "| row | kind | R@1 | gap closed, % | harm at strength 0 | steps | models | training, s | search, s |"
+    beside = "".join(f" {name}, at strength 0 |" for name in one.evidence.beside)
+    head = (
+        f"| row | kind | R@1 | gap closed, % | harm at strength 0 |{beside} steps | models | training, s | search, s |"
+    )
     rows = {name: one.evidence.rows[name] for name in shown(one)}
     best = [name for name, row in rows.items() if row.chosen]
     lines = [cells(one, name, row, name in best) for name, row in rows.items()]
@@ -255,7 +264,8 @@ def cells(one: Measured, name: str, row: Row, best: bool) -> list[str]:
     figures = one.biased[name]
     label = f"**`{name}`**" if best else f"`{name}`"
     costs = (cost(figures, TRAINING_S), cost(figures, SEARCH_S))
-    found = (f"{mean(figures, METRIC):.1f}", share(one, name), words(one.harm(name)))
+    beside = [f"{mean(figures, other):.1f}, {mean(one.free[name], other):.1f}" for other in one.evidence.beside]
+    found = (f"{mean(figures, METRIC):.1f}", share(one, name), words(one.harm(name)), *beside)
     return [label, KINDS[row.kind], *found, f"×{row.steps:g}", str(row.models), *costs]
 
 

@@ -106,6 +106,7 @@ class Evidence:
         size: how much is drawn.
         oracle: row that the baseline is compared with at full strength, where the bias is a task that needs more
             input; None for the baseline where nothing is planted.
+        beside: further figures of the rows that the page shows, with the bias and without.
     """
 
     world: str
@@ -115,6 +116,7 @@ class Evidence:
     measure: Callable[[Any, Place, Sequence[str]], Iterator[tuple[str, Figures]]]
     size: Size = Size()
     oracle: str | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -58,78 +58,86 @@ ALL_MIRRORS, OWN_MIRRORS = "the real clip of every generated one", "a mirror of 
 OWN_SOURCES, GALLERY_SOURCES = "sources of the training clips", "sources of the gallery clips"
 
 ROWS: Mapping[str, Row] = {
-    "untrained, mean frame": Row("untrained", "the mean frame against the sentence."),
-    BASELINE: Row("baseline", "plain training."),
-    REFERENCE: Row("admission", "each caption has its real clip or the mirror, by a coin."),
-    AGAIN: Row("admission", "from other random numbers."),
-    HALF: Row("admission", "half the steps.", steps=0.5),
-    TWICE: Row("admission", "twice the steps.", steps=2.0),
-    NO_ADAPTER: Row("admission", "features as they are."),
+    "untrained, mean frame": Row("untrained", "the mean frame against the sentence"),
+    BASELINE: Row("baseline", "plain training"),
+    REFERENCE: Row("admission", "each caption has its real clip or the mirror, by a coin"),
+    AGAIN: Row("admission", "from other random numbers"),
+    HALF: Row("admission", "half the steps", steps=0.5),
+    TWICE: Row("admission", "twice the steps", steps=2.0),
+    NO_ADAPTER: Row("admission", "features as they are"),
     CONTINUED: Row(
-        "control", "the baseline trained on for as many steps on the same clips, without correction.", steps=2.0
+        "control", "the baseline trained on for as many steps on the same clips, without correction", steps=2.0
     ),
     "contrastive, printed": Row(
         "published",
-        "the baseline trained on with the hinge on cosines, weight 1, summed over pairs (Generative Ghost, 5.1).",
+        "the baseline trained on with the hinge on cosines, weight 1, summed over pairs (Generative Ghost, 5.1)",
         steps=2.0, uses=ALL_MIRRORS, unavailable=True,
     ),
     "contrastive, released": Row(
-        "published", "the same as the code has it: logits, weight 0.002, half of the batch.",
+        "published", "the same as the code has it: logits, weight 0.002, half of the batch",
         steps=2.0, uses=ALL_MIRRORS, unavailable=True,
     ),
     "contrastive, own mirrors": Row(
-        "published", "the printed form with pairs of those clips alone that are real in training.",
+        "published", "the printed form with pairs of those clips alone that are real in training",
         steps=2.0, uses=OWN_MIRRORS,
     ),
     "p, printed": Row(
-        "published", "p of real clips by the released contrastive model, added to real clips (Generative Ghost, 5.2).",
-        steps=3.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
+        "published", "p of real clips by the released contrastive model, added to real clips (Generative Ghost, 5.2)",
+        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
     ),
     "p, released": Row(
-        "published", "p of generated clips, taken from real clips.",
-        steps=3.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
+        "published", "p of generated clips, taken from real clips",
+        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
     ),
     "p, printed, cosines": Row(
-        "published", "the first with moved vectors brought to unit length.",
-        steps=3.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
+        "published", "as `p, printed`, moved vectors brought to unit length",
+        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
     ),
     "p, released, cosines": Row(
-        "published", "the second with moved vectors brought to unit length.",
-        steps=3.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
+        "published", "as `p, released`, moved vectors brought to unit length",
+        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
+    ),
+    "p of continued, printed": Row(
+        "control", "as `p, printed`, by the model that went on without correction",
+        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
+    ),
+    "p of continued, released": Row(
+        "control", "as `p, released`, by that model",
+        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
     ),
     "p of continued, printed, cosines": Row(
-        "control", "p from the baseline to the model that went on without correction, on the same clips.",
+        "control", "as `p, printed, cosines`, by that model",
         steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
     ),
     "p of continued, released, cosines": Row(
-        "control", "the same of generated clips, taken from real clips.",
+        "control", "as `p, released, cosines`, by that model",
         steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
     ),
     "neutral, own mirrors": Row(
         "ours",
-        "the baseline trained on with the two-sided term (preset `neutral`) and pairs of the same clips.",
+        "the baseline trained on with the two-sided term (preset `neutral`) and pairs of the same clips",
         steps=2.0, uses=OWN_MIRRORS,
     ),
-    "sources balanced": Row("ours", "real and generated clips drawn equally often.", uses=OWN_SOURCES),
+    "sources balanced": Row("ours", "real and generated clips drawn equally often", uses=OWN_SOURCES),
     "both sides": Row(
-        "ours", "half of the generated clips moved by the mean difference of sources within texts, in training.",
+        "ours", "half of the generated clips moved by the mean difference of sources within texts, in training",
         uses=OWN_SOURCES,
     ),
     "direction of errors": Row(
         "ours",
         "taken out of captions: the mean difference of the clip that is wrongly first and the right one, among "
-        f"{HELD_CLIPS:,} training clips.",
+        f"{HELD_CLIPS:,} training clips",
     ),
     "direction of sources": Row(
-        "ours", "taken out of captions: the mean difference of generated and real training clips.", uses=OWN_SOURCES
+        "ours", "taken out of captions: the mean difference of generated and real training clips", uses=OWN_SOURCES
     ),
     "rank in source": Row(
-        "ours", "the rank of a clip among gallery clips of its source, as recognised.", uses=OWN_SOURCES
+        "ours", "the rank of a clip among gallery clips of its source, as recognised", uses=OWN_SOURCES
     ),
     "levelled": Row(
         "ours",
         "scores of generated clips, as recognised, lowered by as much as their right answers score higher on "
-        "validation.",
+        "validation",
         uses=OWN_SOURCES + " and of validation", chosen=True,
     ),
 }  # fmt: skip
@@ -399,4 +407,4 @@ def mean_frames(part: FeatureWorld) -> FloatArray:
     return part.videos.frames.astype(np.float32).mean(1)
 
 
-EVIDENCE = Evidence("drawn", "source", ROWS, drawn, measured_rows)
+EVIDENCE = Evidence("drawn", "source", ROWS, drawn, measured_rows, beside=(WIN_RATE,))

@@ -110,6 +110,13 @@ def test_the_page_has_every_row_with_its_costs(made: Measured) -> None:
     assert "| yes | `harmful`: 75.0 [75.0, 75.0] % | `half` (falls short) |" in summary([made])
 
 
+def test_further_figures_stand_beside_the_harm(made: Measured) -> None:
+    page = section(made._replace(evidence=evidence(beside=("mAP",))))
+    assert "| harm at strength 0 | mAP, at strength 0 | steps |" in page
+    assert "| -0.1 [-1.1, 0.9] | 35.5, 40.0 | ×1 |" in page
+    assert "MAP: 30.0 with the bias, 40.0 without, 10.0 untrained, mean." in page
+
+
 def test_a_row_that_misses_a_seed_is_not_shown(tmp_path: Path, made: Measured) -> None:
     lines = (tmp_path / "drawn-length.jsonl").read_text().splitlines()
     kept = [line for line in lines if not ('"half"' in line and '"seed": 12' in line)]
