@@ -74,5 +74,7 @@ def test_the_share_says_how_many_clips_are_changed() -> None:
 def test_what_cannot_be_clustered_is_refused() -> None:
     with pytest.raises(UsageError, match="3 clips cannot be divided into 4"):
         estimated_backgrounds(np.eye(3), np.eye(3), 4)
+    with pytest.raises(UsageError, match="no vectors"):
+        estimated_backgrounds(np.eye(3), np.zeros((3, 0)), 2)
     with pytest.raises(UsageError, match="not finite"):
         estimated_backgrounds(np.full((5, 2), np.nan), np.zeros((5, 2)), 2)

@@ -69,10 +69,12 @@ def estimated_backgrounds(clips: NDArray[Any], captions: NDArray[Any], count: in
         seed: seed of the clusters that k-means begins with.
 
     Raises:
-        UsageError: there are fewer clips than clusters, or numbers that are not finite.
+        UsageError: there are fewer clips than clusters, captions without vectors, or numbers that are not finite.
     """
     from sklearn.cluster import KMeans
 
+    if not captions.shape[1]:
+        raise UsageError("Captions have no vectors here; what a clip shows beyond its caption cannot be told without.")
     if len(clips) < count:
         raise UsageError(f"{len(clips):,} clips cannot be divided into {count:,} kinds of background.")
     if not (np.isfinite(clips).all() and np.isfinite(captions).all()):

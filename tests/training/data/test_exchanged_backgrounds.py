@@ -6,15 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
+from evenreel.corpus import make_corpus, save_corpus
+from evenreel.errors import UsageError
+from evenreel.features import StoredSettings, store_features
 from evenreel.training.data.backgrounds import mean_frames, with_backgrounds
 from evenreel.training.data.examples import Draw, FeatureExamples
+from evenreel.training.data.material import load_material
 from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import RecipeError
 from evenreel.training.recipe.sections import BackgroundExchange
-from tests.training.small_material import small_examples, small_material, small_recipe
+from tests.training.small_material import small_corpus, small_examples, small_material, small_recipe
 
 
 def exchanging(share: float = 1.0) -> FeatureExamples:
@@ -63,6 +68,20 @@ def test_a_training_with_exchanged_backgrounds_differs_and_repeats(tmp_path: Pat
         assert isinstance(matcher, torch.nn.Module)
         weights.append(torch.cat([one.flatten() for one in matcher.state_dict().values()]))
     assert torch.equal(weights[1], weights[2]) and not torch.equal(weights[0], weights[1])
+
+
+def test_a_recipe_loads_clips_that_exchange_backgrounds_and_needs_vectors_of_captions(tmp_path: Path) -> None:
+    corpus = small_corpus(12)
+    save_corpus(make_corpus(corpus.clips.with_columns(split=pl.lit("train")), corpus.captions), tmp_path / "corpus")
+    for name in corpus.clips["clip_id"]:
+        np.save(tmp_path / f"{name}.npy", np.random.default_rng(0).standard_normal((3, 4)))
+    store_features(corpus, tmp_path / "features", StoredSettings("small", {"rgb": [tmp_path]}))
+    data = {"corpus": str(tmp_path / "corpus"), "features": str(tmp_path / "features"), "validation": None}
+    hgr = {"name": "hgr", "settings": {"size": 8, "word_size": 4}}
+    recipe = small_recipe(data=data, matcher=hgr, backgrounds={"clusters": 2})
+    with pytest.raises(UsageError, match="Captions have no vectors"):
+        load_material(recipe)
+    assert load_material(replace(recipe, backgrounds=None)).material.dimension == 4
 
 
 @pytest.mark.parametrize(
