@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.evidence import length, scene_text, source, textual, visual
+from benchmarks.evidence import domain, length, scene_text, source, textual, visual
 from benchmarks.evidence.rows import Evidence
 
 EVIDENCE: tuple[Evidence, ...] = (
@@ -10,6 +10,7 @@ EVIDENCE: tuple[Evidence, ...] = (
     textual.EVIDENCE,
     length.EVIDENCE,
     source.EVIDENCE,
+    domain.EVIDENCE,
     scene_text.EVIDENCE,
 )
 """In the order of the page. A bias has a module of its own here."""

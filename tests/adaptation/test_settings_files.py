@@ -52,6 +52,15 @@ SAFE = replace(
     decides="ranks",
     safety=SafetySettings(keep=0.7, teacher=0.9, held_out=0.25, roll_back=True, drift=True, confidence=0.95),
 )
+ROTATION = replace(
+    BASELINE,
+    objective="rotation",
+    learns="auto",
+    lr=1e-5,
+    bank=8192,
+    alike=0.75,
+    matching=MatchSettings("sinkhorn", temperature=0.02),
+)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +71,7 @@ SAFE = replace(
         ("titan/naive", replace(BASELINE, matching=MatchSettings("one_way"))),
         ("titan/ttt", replace(BASELINE, objective="ttt")),
         ("titan/ttt-flow", replace(BASELINE, objective="ttt_flow")),
+        ("rotation", ROTATION),
         ("safe", SAFE),
         ("safe-online", replace(SAFE, protocol="online", epochs=1, steps=4, causal_fit=PER_BATCH)),
     ],
@@ -106,7 +116,8 @@ def test_naive_settings_are_the_same_but_for_their_labels() -> None:
 
 
 def test_all_that_come_along_are_tested_and_settings_read_back(tmp_path: Path) -> None:
-    known = {"titan/offline", "titan/online", "titan/naive", "titan/ttt", "titan/ttt-flow", "safe", "safe-online"}
+    titan = {f"titan/{name}" for name in ("offline", "online", "naive", "ttt", "ttt-flow")}
+    known = {"rotation", "safe", "safe-online"} | titan
     assert set(shipped_settings()) == known
     for number, name in enumerate(known):
         path = tmp_path / f"{number}.yaml"
@@ -127,7 +138,7 @@ def test_settings_of_a_file_and_of_the_command() -> None:
     [
         (["safety.kep=0.5"], "There is no setting safety.kep; there are keep"),
         (["lr=-1"], "The setting lr of adaptation is -1.0; it must be a number above 0"),
-        (["objective=supervised"], "objective is 'supervised'; it must be 'pseudo_labels' or 'ttt' or 'ttt_flow'"),
+        (["objective=supervised"], "objective is 'supervised'; it must be 'pseudo_labels' or 'rotation' or 'ttt'"),
         (["lr"], "--set takes PLACE=VALUE"),
         (["causal=maybe"], "causal is 'maybe'; it must be true or false"),
     ],
@@ -155,7 +166,9 @@ def test_whose_fault_it_is_is_said(tmp_path: Path) -> None:
 
 
 def test_no_such_settings(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="no file of settings 'titn', neither a file nor one of the package: safe"):
+    with pytest.raises(
+        RecipeError, match="no file of settings 'titn', neither a file nor one of the package: rotation, safe"
+    ):
         load_settings("titn")
     (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
     with pytest.raises(RecipeError, match="is not a table of settings"):

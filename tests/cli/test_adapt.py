@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
+import torch
 import yaml
 from PIL import Image
 from typer.testing import CliRunner, Result
@@ -21,6 +23,7 @@ from typer.testing import CliRunner, Result
 from evenreel.adaptation.prepared import load_prepared
 from evenreel.adaptation.zero_shot import zero_shot
 from evenreel.checkpoint import EncoderNote, load_features_for, load_matcher, save_pretrained
+from evenreel.checkpoint.architecture import build, module
 from evenreel.cli.app import app
 from evenreel.cli.clip_pictures import clip_pictures
 from evenreel.config import MediaLimits
@@ -417,3 +420,21 @@ def test_a_trained_and_prepared_checkpoint_on_a_library_and_back(place: Place, s
     assert shelf.hits(trained) == found
     assert good("adapt", trained, "--undo") == f"{trained} is as it was before it was adapted.\n"
     assert files(trained) == before and shelf.hits(trained) == asked
+
+
+def test_a_rotation_of_captions_becomes_a_part_of_the_map(place: Place, tmp_path: Path) -> None:
+    manifest = read_manifest(place.features)
+    mlp = zero_shot(EncoderNote(manifest.encoder_id, manifest.weights_hash, manifest.dimension))
+    refused = place.adapt("--settings", "rotation", "--out", tmp_path / "out")
+    assert isinstance(refused.exception, UsageError) and "adapter of the kind linear" in str(refused.exception)
+    assert not (tmp_path / "out").exists()
+    spec = replace(mlp.spec, settings={"kind": "linear"})
+    matcher = build(spec, manifest.dimension)
+    save_pretrained(tmp_path / "source", replace(mlp, matcher=matcher, spec=spec))
+    printed = json.loads(
+        place.adapted("--settings", "rotation", "--out", tmp_path / "out", "--json", checkpoint=tmp_path / "source")
+    )
+    assert printed["kept"] and 0 < printed["steps"][0]["loss"]["cosine"] <= 1
+    before, after = (module(load_matcher(tmp_path / name).matcher).state_dict() for name in ("source", "out"))
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {"text_map.change.0.weight"}

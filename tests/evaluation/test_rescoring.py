@@ -22,6 +22,7 @@ from evenreel.evaluation.rescoring import (
     nearest_neighbour_norm,
     querybank_norm,
     rescore,
+    sinkhorn_norm,
 )
 from evenreel.types import Scores
 
@@ -268,3 +269,31 @@ def test_wrong_calls_get_a_sentence() -> None:
             dual_softmax(scores_of(values))
         with pytest.raises(ScoresError, match="NaN or infinite"):
             querybank_norm(s, values)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(9, 5), (4, 7)])
+def test_sinkhorn_normalisation_is_that_of_a_slow_loop(rows: int, columns: int) -> None:
+    scores, bank = random_scores(1, videos=columns), bank_of(2, rows, columns)
+    of_videos = [1.0] * columns
+    for _ in range(300):
+        of_bank = [
+            (1 / rows) / sum(of_videos[v] * math.exp(bank[b, v] / 0.1) for v in range(columns)) for b in range(rows)
+        ]
+        for v in range(columns):
+            wanted = sum(of_bank[b] * math.exp(bank[b, v] / 0.1) for b in range(rows))
+            of_videos[v] = 1 / columns / wanted if rows >= columns else min(1.0, 1 / rows / wanted)
+    expected = scores.values + 0.1 * np.log(of_videos)
+    found = sinkhorn_norm(scores, bank, 0.1, 300).values
+    assert found - found[:, :1] == pytest.approx(expected - expected[:, :1], abs=1e-6)
+
+
+def test_sinkhorn_normalisation_lowers_a_hub() -> None:
+    bank = np.array([[0.9, 0.2, 0.1], [0.8, 0.1, 0.3], [0.9, 0.3, 0.2]])
+    scores = scores_of([[0.85, 0.8, 0.1]])
+    assert sinkhorn_norm(scores, bank).values.argmax() == 1
+    assert "a bank of 3 captions" in str(sinkhorn_norm(scores, bank).about)
+    for bad in ({"temperature": 0.0}, {"iterations": 0}):
+        with pytest.raises(UsageError, match="temperature"):
+            sinkhorn_norm(scores, bank, **bad)
+    with pytest.raises(ScoresError, match="minus infinity"):
+        sinkhorn_norm(scores, np.where(bank > 0.85, -np.inf, bank))

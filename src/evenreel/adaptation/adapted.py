@@ -15,6 +15,7 @@ from evenreel.adaptation.drift import Drift, drift_of, mean_shift
 from evenreel.adaptation.learning import Learner, learnable
 from evenreel.adaptation.quality import Quality, QualityVerdict, compared, of_both, quality
 from evenreel.adaptation.report import AdaptationStep
+from evenreel.adaptation.rotation import labelled_rotation, turn_captions, turnable
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import QueryStream, check_sentences, joined, taken
 from evenreel.adaptation.titan.pseudo_labels import (
@@ -68,10 +69,13 @@ class TestTimeMatcher(nn.Module):
         settings, resources = settings or AdaptSettings(), resources or Resources()
         resources.check(settings)
         learnable(matcher, settings.learns, settings.objective)
+        if settings.objective == "rotation":
+            turnable(matcher)
         self.settings, self._resources, self._videos = settings, resources, videos
         self.source: Any = _frozen(matcher)
         drift = settings.safety.drift and resources.statistics is not None
-        self._at_source = gallery_of(self.source, videos, vectors=settings.causal or drift)
+        compared = settings.causal or drift or settings.objective == "rotation"
+        self._at_source = gallery_of(self.source, videos, vectors=compared)
         self.reset()
 
     def reset(self) -> None:
@@ -195,11 +199,22 @@ class TestTimeMatcher(nn.Module):
                 kept = pairs.kept(self.settings.safety.keep)
                 step = self._recorded_step(step, pairs, kept)
                 step = replace(step, loss=self._learner.paired(kept.texts, kept.columns, self._videos))
+            elif self.settings.objective == "rotation":
+                step = replace(step, loss=self._turned(window))
             else:
                 loss = self._learner.unpaired(taken(window.texts, own), self._videos)
                 step = replace(step, loss=loss)
         self.steps.append(step)
         self.steps[-1] = replace(step, served=self._name)
+
+    def _turned(self, window: QueryWindow) -> dict[str, float]:
+        """Turn captions towards the clips that they are assigned to; how far they went, as a cosine."""
+        assert self._at_source.vectors is not None
+        queries, clips = vectors_of(self.student, window.texts).numpy(), self._at_source.vectors.numpy()
+        rotation = labelled_rotation(queries, clips, self.settings.alike, self.settings.matching.temperature)
+        turn_captions(self.student, rotation)
+        self._follow()
+        return {"cosine": float(np.trace(rotation)) / len(rotation)}
 
     def _recorded_step(self, step: AdaptationStep, pairs: PseudoPairs, kept: PseudoPairs) -> AdaptationStep:
         found = balance(pairs.columns[: pairs.queries], len(self._videos.ids))
@@ -227,7 +242,8 @@ class TestTimeMatcher(nn.Module):
     @property
     def _clips_stay(self) -> bool:
         """Whether nothing learns that clips are encoded with; the map of captions maps texts of windows too."""
-        return self.settings.learns == "text" and (self._videos.on_screen is None or not self.limits.windows)
+        text = self.settings.learns == "text" or self.settings.objective == "rotation"
+        return text and (self._videos.on_screen is None or not self.limits.windows)
 
     def _remember(self, texts: TextFeatures, sentences: tuple[str, ...]) -> Indices:
         """Put queries behind those that were seen, of which the first go where there are too many; their places."""

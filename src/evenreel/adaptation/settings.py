@@ -19,7 +19,7 @@ from evenreel.settings_checks import (
     whole,
 )
 
-Objective = Literal["pseudo_labels", "ttt", "ttt_flow"]
+Objective = Literal["pseudo_labels", "rotation", "ttt", "ttt_flow"]
 Decides = Literal["correction", "ranks"]
 """Who chooses among candidates, see `AdaptSettings.decides`."""
 Learns = Literal["all", "heads", "norms", "text", "auto"]
@@ -105,8 +105,9 @@ class AdaptSettings:
     """Settings of test-time training on one stream.
 
     Attributes:
-        objective: what is minimised: symmetric InfoNCE on pseudo-labels (TITAN, and the naive baseline), or a baseline
-            without labels of any kind, `ttt` (TTT++) or `ttt_flow` (TTTFlow).
+        objective: what is learned: by symmetric InfoNCE on pseudo-labels (TITAN, and the naive baseline); `rotation`,
+            one turn of all captions towards the clips that a transport assigns to them, each time that all is gone
+            through; or a baseline without labels of any kind, `ttt` (TTT++) or `ttt_flow` (TTTFlow).
         protocol: `offline`: learn from all queries, then predict all; `online`: batch by batch, in the order in which
             queries came.
         predict: of `online`, whether a batch is predicted after the model has learned from it, as in the paper, or
@@ -121,7 +122,9 @@ class AdaptSettings:
         bank: most queries that ranks are counted among, the latest (more where a batch is larger); it bounds memory to
             a few tables of `bank` x V.
         ranks: whether the rank of a query for a clip is counted among all that were seen so far or in its batch alone.
-        matching: how a query gets its pseudo clip; `one_way` is the naive first clip.
+        matching: how a query gets its pseudo clip; `one_way` is the naive first clip. Of `rotation` only the
+            temperature counts.
+        alike: of `rotation`: cosine of two queries, less the mean of all, from which on they count once.
         counterfactuals: captions without their over-attended words are learned from too; None for none.
         causal: whether candidates are chosen among by the bias correction of the source checkpoint.
         causal_fit: of `causal`: how the target stage of the correction trains.
@@ -144,6 +147,7 @@ class AdaptSettings:
     bank: int = 4096
     ranks: Literal["bank", "batch"] = "bank"
     matching: MatchSettings = field(default_factory=MatchSettings)
+    alike: float = 0.75
     counterfactuals: CounterfactualSettings | None = field(default_factory=CounterfactualSettings)
     causal: bool = True
     causal_fit: FitSettings = field(default_factory=FitSettings)
@@ -153,7 +157,7 @@ class AdaptSettings:
 
     def __post_init__(self) -> None:
         ranges = {
-            "objective": one_of("pseudo_labels", "ttt", "ttt_flow"),
+            "objective": one_of("pseudo_labels", "rotation", "ttt", "ttt_flow"),
             "protocol": one_of("offline", "online"),
             "predict": one_of("after", "before"),
             "learns": one_of("all", "heads", "norms", "text", "auto"),
@@ -163,6 +167,7 @@ class AdaptSettings:
             "epochs": whole(1),
             "bank": whole(2),
             "ranks": one_of("bank", "batch"),
+            "alike": ABOVE_0_TO_1,
             "causal": TRUE_OR_FALSE,
             "decides": one_of("correction", "ranks"),
             "seed": whole(0, MOST_BITS),

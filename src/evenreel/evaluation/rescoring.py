@@ -27,6 +27,7 @@ from evenreel.arrays import Column, slices
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.settings import Direction
+from evenreel.evaluation.transport import potentials
 from evenreel.types import ScoreBlocks, Scores
 
 Matrix = NDArray[Any]
@@ -182,6 +183,35 @@ def nearest_neighbour_norm(
     bank = _checked_bank(bank, values.shape[1], top, len(bank))
     lowered = _less_column(values, weight * _mean_of_best(bank, top))
     return _result(scores, _queries_as_rows(lowered, direction), _bank_label(bank, values, direction))
+
+
+def sinkhorn_norm(scores: Scores, bank: Matrix, temperature: float = 0.02, iterations: int = 20) -> Scores:
+    """Add to each video the potential that it has in an entropic transport of the bank's captions to the videos.
+
+    In the transport a video can be the answer of about as many captions as any other, of one at most where there are
+    fewer captions than videos, so that what too many want is lowered. The correction belongs to the video, so an index
+    can store it. After arXiv 2508.02538 (banks of queries and of the gallery), in the form that needs no second bank.
+
+    Args:
+        scores: scores of Q captions and V videos.
+        bank: (N, V) finite scores of N other captions, none of which should ask for the same as many others: what is
+            asked for often counts as a hub.
+        temperature: of the transport, in units of the scores; 1 / the logit scale of a matcher is a good one.
+        iterations: most rounds.
+
+    Raises:
+        UsageError: temperature or iterations are out of their range.
+    """
+    if not (temperature > 0 and iterations >= 1):
+        raise UsageError(
+            f"The temperature is above 0 and rounds are at least 1; they were {temperature}, {iterations}."
+        )
+    values = _numbers(scores.values, scores)
+    bank = _checked_bank(bank, values.shape[1], 1, len(bank))
+    if np.isneginf(bank).any():
+        raise ScoresError("The bank has scores of minus infinity; a transport needs finite ones.")
+    offsets = temperature * potentials(bank.astype(np.float64) / temperature, iterations).of_items
+    return _result(scores, _less_column(values, -offsets), _bank_label(bank, values, "t2v"))
 
 
 def csls(scores: Scores, neighbours: int = 10) -> Scores:

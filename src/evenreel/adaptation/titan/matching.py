@@ -18,11 +18,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from scipy.special import logsumexp
 from scipy.stats import rankdata
 
 from evenreel.arrays import Indices
 from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.transport import potentials
 
 Match = Literal["one_way", "rank_sum", "mutual_nn", "hungarian", "sinkhorn"]
 Table = NDArray[np.float64]
@@ -34,7 +34,7 @@ MOST_CELLS = 2**27
 """Queries x places of videos in an assignment: a GiB of float64, and minutes of work."""
 
 _ROUNDING = 1e-9
-"""Two rank sums, or two steps of a transport, nearer than this share of their size are equal."""
+"""Two rank sums nearer than this share of their size are equal."""
 
 
 @dataclass(frozen=True)
@@ -204,17 +204,8 @@ def transport_plan(scores: NDArray[Any], temperature: float, iterations: int) ->
 
 def _plan(kernel: Table, iterations: int) -> Table:
     """(q, v) logarithms, of which each row and each column has a finite one."""
-    queries, videos = kernel.shape
-    share, most = -np.log(queries), -np.log(min(queries, videos))
-    of_rows = share - logsumexp(kernel, axis=1)
-    for _ in range(iterations):
-        of_columns = most - logsumexp(kernel + of_rows[:, None], axis=0)
-        if queries < videos:
-            of_columns = np.minimum(of_columns, 0.0)  # a column may have less
-        before, of_rows = of_rows, share - logsumexp(kernel + of_columns, axis=1)
-        if np.abs(of_rows - before).max() <= _ROUNDING * max(1.0, np.abs(of_rows).max()):
-            break
-    return np.asarray(np.exp(kernel + of_columns + of_rows[:, None]))
+    of_queries, of_items = potentials(kernel, iterations)
+    return np.asarray(np.exp(kernel + of_items + of_queries[:, None]))
 
 
 def _least_sums(table: Table, sums: Table) -> Indices:

@@ -76,6 +76,8 @@ class Resources:
         Raises:
             UsageError: something that the settings need is missing.
         """
+        if settings.objective == "rotation":
+            return
         if settings.objective != "pseudo_labels":
             if self.objective is None:
                 raise UsageError(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT_HELP = "A matcher: a folder, a hub id, or mean_pool, which needs no training and learns from here on."
 SETTINGS_HELP = (
-    "How it learns: a YAML file, or safe, safe-online, titan/offline, titan/online, titan/naive, titan/ttt, "
+    "How it learns: a YAML file, or safe, safe-online, rotation, titan/offline, titan/online, titan/naive, titan/ttt, "
     "titan/ttt-flow."
 )
 SET_HELP = "PLACE=VALUE instead of the settings': lr=1e-3, safety.keep=0.5; may be given again."
