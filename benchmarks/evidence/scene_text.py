@@ -213,7 +213,7 @@ class Cell:
         return found_by(as_scores(values_of(matcher, test), test), test)
 
     def figures(self, name: str) -> Figures:
-        """What a row finds in the test split, and what it costs."""
+        """What a row finds in the test split, and what it costs; fused rows score the validation split in search."""
         channels = FUSED.get(name) or ALIKE.get(name) or (name,)
         seconds = sum(self.model(one)[1] for one in channels if one != WORDS)
         begun_s = time.process_time()
