@@ -24,7 +24,7 @@ from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.papers import STUDIES, run_study
 from evenreel.papers.engine.material import with_streams
-from evenreel.papers.engine.trainings import splits_of
+from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.engine.variants import BASELINE, Variants
 from evenreel.papers.frame_length.classes import End, OneClass, picked_class, without_end
 from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, RANKS, length_figures
@@ -39,7 +39,7 @@ from evenreel.papers.frame_length.variants import (
     other_matchers,
 )
 from evenreel.report.result.record import AuditResult, AuditTable
-from evenreel.training.data.examples import TrainingInputs
+from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.ensemble.runs import seeded_runs
 from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.milestones import SelectionProgress
@@ -50,6 +50,7 @@ from evenreel.training.specs import learned_from, spec_of
 from tests.papers.class_clips import STREAMS, class_material, quick_settings
 from tests.papers.every_input import EverySetting, options_of
 
+KINDS = ("verb_classes", "noun_classes")
 TRIM = ("trim.target=test", "trim.margin=20", "trim.least=2")
 TRAINED = [name for name, study in STUDIES.items() if name.startswith("length/") and "recipe" in options_of(study)]
 ROWS = {
@@ -433,3 +434,28 @@ def test_several_matchers_do_not_begin_with_one_checkpoint() -> None:
     start = Pretrained(matcher, spec, About(EncoderNote("encoder", "hash", 16)))
     with pytest.raises(UsageError, match="trains several matchers, and a checkpoint"):
         run_study("length/t7", replace(class_material(), start=start), quick_settings())
+
+
+def test_what_a_recipe_draws_otherwise_a_study_does_too() -> None:
+    """Balanced classes and exchanged backgrounds are not left out in silence."""
+    material = class_material()
+    recipe = quick_settings("balance.most=100").recipe
+    splits = splits_of(recipe, material)
+    pairs = learning_of(recipe, splits).examples.pairs
+    assert pairs.weights is not None
+    clips = splits.learned.corpus.clips
+    lengths, shares = np.array(clips["frame_count"]), dict[tuple[int, int, bool], float]()
+    long = dict(zip(clips["clip_id"], lengths > np.median(lengths), strict=True))
+    actions = {name: (verbs[0], nouns[0]) for name, verbs, nouns in clips.select("clip_id", *KINDS).iter_rows()}
+    for row, weight in zip(pairs.clips, pairs.weights, strict=True):
+        key = *actions[pairs.clip_ids[row]], bool(long[pairs.clip_ids[row]])
+        shares[key] = shares.get(key, 0.0) + float(weight)
+    both = [action for action in set(actions.values()) if {(*action, False), (*action, True)} <= shares.keys()]
+    ratios = [shares[(*action, True)] / shares[(*action, False)] for action in both]
+    assert len(both) > 3 and np.median(ratios) == pytest.approx(1), "as often long as short, whatever the action"
+    plain = learning_of(quick_settings().recipe, splits).examples.pairs
+    assert plain.weights is None
+
+    swapped = quick_settings("backgrounds.clusters=2").recipe
+    examples = learning_of(swapped, splits_of(swapped, material)).examples
+    assert isinstance(examples, FeatureExamples) and examples.exchanged == 1.0

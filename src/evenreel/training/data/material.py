@@ -92,9 +92,7 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     source = {"caption_texts": digest(text for part in splits.both for text in part.captions["text"]), **read.source}
     if (words := recipe.changed_words) is not None:
         source["words_changed"] = json.dumps(asdict(words))
-    learned, balance = _balanced(recipe, read.learned, splits.learned)
-    if recipe.backgrounds is not None and isinstance(learned, FeatureExamples):
-        learned = with_backgrounds(learned, recipe.backgrounds, recipe.loop.seed)
+    learned, balance = drawn_as_told(recipe, read.learned, splits.learned)
     by_length = recipe.members is not None and recipe.members.by == "length"
     start = None if recipe.start is None else load_start(recipe.start, read.encoder, recipe.data.streams)
     known = () if start is None else start.about.uses
@@ -113,12 +111,25 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     return LoadedData(material, read.validation, read.encoder, read.set_aside, splits.trimmed, balance, tuple(uses))
 
 
-def _balanced(recipe: Recipe, learned: TrainingExamples, corpus: Corpus) -> tuple[TrainingExamples, Balanced | None]:
-    """The examples with weights where the recipe balances them."""
-    if recipe.balance is None:
-        return learned, None
-    pairs, found = balanced(learned.pairs, corpus, recipe.balance)
-    return replace(cast("Any", learned), pairs=pairs), found  # features, or pixels
+def drawn_as_told(
+    recipe: Recipe, learned: TrainingExamples, corpus: Corpus
+) -> tuple[TrainingExamples, Balanced | None]:
+    """Weigh the clips of a training split, and exchange their backgrounds, as a recipe says.
+
+    Returns:
+        The examples, and what the weights do; None without `balance`.
+
+    Raises:
+        CorpusError: clips have no classes, and the recipe balances them.
+        UsageError: lengths of clips are not known, or there are too few clips.
+    """
+    found: Balanced | None = None
+    if recipe.balance is not None:
+        pairs, found = balanced(learned.pairs, corpus, recipe.balance)
+        learned = replace(cast("Any", learned), pairs=pairs)  # features, or pixels
+    if recipe.backgrounds is not None and isinstance(learned, FeatureExamples):
+        learned = with_backgrounds(learned, recipe.backgrounds, recipe.loop.seed)
+    return learned, found
 
 
 def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pretrained:
