@@ -29,7 +29,7 @@ from benchmarks.evidence.drawn import (
     values_of,
     without_adapter,
 )
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Kind, Place, Row
 from benchmarks.over_seeds import Figures
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus import make_corpus, own_clip
@@ -48,14 +48,36 @@ from evenreel.training.data.pairs import pairs_of
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import CAMERA, FloatArray, ScoreBlocks
 
-WIN_RATE = "win rate"
+WIN_RATE, CONTINUED = "win rate", "continued"
 COIN = 2_000
 """Added to the seed of what the reference is told."""
 HELD_CLIPS = 4_000
 """Training clips among which wrong answers are looked for."""
-CONTINUED = "continued"
 ALL_MIRRORS, OWN_MIRRORS = "the real clip of every generated one", "a mirror of every real training clip"
 OWN_SOURCES, GALLERY_SOURCES = "sources of the training clips", "sources of the gallery clips"
+
+MOVED = {
+    "printed": "p of real test clips, added to real clips (Generative Ghost, 5.2)",
+    "released": "p of generated test clips, taken from real clips, as the code has it",
+}
+
+
+def p_rows() -> dict[str, Row]:
+    """Rows of p-vectors, of the contrastive model and of the control, by dot products and by cosines."""
+    kinds: dict[str, tuple[Kind, str]] = {
+        "p": ("published", "by the released contrastive model"),
+        "p of continued": ("control", "by the model that went on without correction"),
+    }
+    ways = {"": "", ", cosines": "; moved vectors are brought to unit length"}
+    return {
+        f"{name}, {form}{way}": Row(
+            kind, f"{moved}, {whose}{said}", steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True
+        )
+        for name, (kind, whose) in kinds.items()
+        for way, said in ways.items()
+        for form, moved in MOVED.items()
+    }
+
 
 ROWS: Mapping[str, Row] = {
     "untrained, mean frame": Row("untrained", "the mean frame against the sentence"),
@@ -81,38 +103,7 @@ ROWS: Mapping[str, Row] = {
         "published", "the printed form with pairs of those clips alone that are real in training",
         steps=2.0, uses=OWN_MIRRORS,
     ),
-    "p, printed": Row(
-        "published", "p of real clips by the released contrastive model, added to real clips (Generative Ghost, 5.2)",
-        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
-    ),
-    "p, released": Row(
-        "published", "p of generated clips, taken from real clips",
-        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
-    ),
-    "p, printed, cosines": Row(
-        "published", "as `p, printed`, moved vectors brought to unit length",
-        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
-    ),
-    "p, released, cosines": Row(
-        "published", "as `p, released`, moved vectors brought to unit length",
-        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
-    ),
-    "p of continued, printed": Row(
-        "control", "as `p, printed`, by the model that went on without correction",
-        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
-    ),
-    "p of continued, released": Row(
-        "control", "as `p, released`, by that model",
-        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
-    ),
-    "p of continued, printed, cosines": Row(
-        "control", "as `p, printed, cosines`, by that model",
-        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
-    ),
-    "p of continued, released, cosines": Row(
-        "control", "as `p, released, cosines`, by that model",
-        steps=2.0, models=2, uses=GALLERY_SOURCES, unavailable=True,
-    ),
+    **p_rows(),
     "neutral, own mirrors": Row(
         "ours",
         "the baseline trained on with the two-sided term (preset `neutral`) and pairs of the same clips",
@@ -255,8 +246,7 @@ class Models:
             "rank in source": self.ranked_in_source,
             "levelled": self.levelled,
         }[row]
-        training_s = self.baseline[1]
-        return self.searched(read, training_s)
+        return self.searched(read, self.baseline[1])
 
     def searched(self, read: Callable[[], ScoreBlocks], training_s: float) -> Made:
         """Scores with the seconds of processor time that they took."""
