@@ -70,7 +70,10 @@ def test_frames_lose_their_length_and_keep_what_the_caption_says() -> None:
     matcher, texts, videos = fitted()
     alone = WithoutLength(MeanPool(SIZE, MeanPoolSettings()), SIZE, LengthRemoval(4))
     alone.fit_pairs(
-        lambda: [(replace(text, sentence=text.sentence[:, :0]), video) for text, video in batches(texts, videos)]
+        lambda: [
+            (replace(text, sentence=torch.ones_like(text.sentence[:, :1])), video)
+            for text, video in batches(texts, videos)
+        ]
     )
     means = [
         one.frames.mean(1).numpy().astype(float)
@@ -127,6 +130,8 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         matcher.fit_pairs(lambda: batches(texts, replace(videos, times_s=np.zeros_like(videos.times_s))))
     with pytest.raises(UsageError, match="needs 20"):
         length_effect([(torch.ones(19, 5), torch.ones(19, 5), torch.ones(19, SIZE))])
+    with pytest.raises(UsageError, match="No text tower"):
+        length_effect([(torch.ones(19, 5), torch.ones(19, 0), torch.ones(19, SIZE))])
     with pytest.raises(UsageError, match="terms"):
         LengthRemoval(0)
 

@@ -78,7 +78,7 @@ class WithoutLength(nn.Module):
             pairs: gives all captions with their videos, in batches; called twice.
 
         Raises:
-            UsageError: all videos have one length, or there are too few pairs.
+            UsageError: all videos have one length, no text tower has read the captions, or there are too few pairs.
         """
         spans = torch.cat([spans_s(video) for _, video in pairs()]).double()
         if spans.min() == spans.max():
@@ -145,10 +145,15 @@ def length_effect(pairs: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
         (1 + K, D) coefficients of the terms, in float64; what they give has a mean of 0 over all pairs.
 
     Raises:
-        UsageError: there are not twice as many pairs as numbers to fit.
+        UsageError: sentences have no numbers, or there are not twice as many pairs as numbers to fit.
     """
     count, squares, products, terms = 0, torch.zeros(()), torch.zeros(()), 0
     for lengths, sentences, means in pairs:
+        if not sentences.shape[1]:
+            raise UsageError(
+                "No text tower has read these captions (they are beside features that others computed), and "
+                "without_length compares lengths with what captions say: set it to null."
+            )
         known = torch.cat([lengths, sentences], dim=1).double()
         squares, products = squares + known.T @ known, products + known.T @ means.double()
         count, terms = count + len(known), lengths.shape[1]
