@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.evidence import domain, length, scene_text, source, textual, visual
 from benchmarks.evidence.rows import Evidence
+from benchmarks.evidence.together import source_text, visual_length
 
 EVIDENCE: tuple[Evidence, ...] = (
     visual.EVIDENCE,
@@ -12,5 +13,7 @@ EVIDENCE: tuple[Evidence, ...] = (
     source.EVIDENCE,
     domain.EVIDENCE,
     scene_text.EVIDENCE,
+    visual_length.EVIDENCE,
+    source_text.EVIDENCE,
 )
 """In the order of the page. A bias has a module of its own here."""

@@ -11,14 +11,16 @@ import pytest
 import torch
 
 from evenreel.corpus import make_corpus, save_corpus
+from evenreel.debias.backgrounds import estimated_backgrounds
 from evenreel.errors import UsageError
 from evenreel.features import StoredSettings, store_features
-from evenreel.training.data.backgrounds import mean_frames, with_backgrounds
+from evenreel.training.data.backgrounds import length_polynomials, mean_frames, with_backgrounds
 from evenreel.training.data.examples import Draw, FeatureExamples
 from evenreel.training.data.material import load_material
 from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import RecipeError
 from evenreel.training.recipe.sections import BackgroundExchange
+from evenreel.types import VideoFeatures
 from tests.training.small_material import small_corpus, small_examples, small_material, small_recipe
 
 
@@ -57,6 +59,34 @@ def test_the_mean_frame_leaves_padding_out() -> None:
     for row, mean in enumerate(mean_frames(videos)):
         real = [frame / np.linalg.norm(frame) for frame in videos.frames[row][videos.frame_mask[row]].astype(float)]
         assert mean == pytest.approx(sum(real) / len(real), abs=1e-6)
+
+
+def test_a_background_says_nothing_of_lengths_where_these_are_taken_off_frames() -> None:
+    rng, count, size = np.random.default_rng(0), 600, 12
+    kinds, lengths = rng.integers(3, size=count), rng.uniform(1, 9, count)
+    ranks = (np.argsort(np.argsort(lengths)) + 0.5) / count
+    places, along = np.eye(size)[:3], np.eye(size)[3]
+    kept = np.where(
+        rng.random(count) < 0.9, np.argsort(np.argsort(ranks)) * 3 // count, kinds
+    )  # places go with lengths
+    frames = places[kept] + np.outer(2 * ranks - 1, along) + 0.01 * rng.standard_normal((count, size))
+    frames = (frames / np.linalg.norm(frames, axis=1, keepdims=True))[:, None].astype(np.float32)
+    ids = tuple(f"v{row}" for row in range(count))
+    times_s = np.stack([np.zeros(count), lengths], axis=1)
+    videos = VideoFeatures(ids, frames.repeat(2, axis=1), np.ones((count, 2), np.bool_), times_s)
+    clips = np.arange(count)
+    ordered = length_polynomials(videos, clips, 3)
+    angle = np.arccos(2 * ranks - 1)
+    assert ordered == pytest.approx(np.stack([np.cos(k * angle) for k in (1, 2, 3)], axis=1), abs=1e-9)
+    noise = rng.standard_normal((count, 4))
+    plain, beyond = (
+        estimated_backgrounds(
+            mean_frames(videos), np.concatenate([noise, length_polynomials(videos, clips, terms)], 1), 3
+        )
+        for terms in (0, 5)
+    )
+    assert np.ptp(plain.means @ along) > 0.5  # the place of long clips brings length along
+    assert np.ptp(beyond.means @ along) < 0.25
 
 
 def test_a_training_with_exchanged_backgrounds_differs_and_repeats(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ offset o of domains (`evenreel.planted.worlds.domains`), and the trace t of a ge
 
     backgrounds and lengths: frames unit(sqrt(1 - s) x + sqrt(s) u(r)), nouns unit(sqrt(1 - s') y + sqrt(s') u'(l))
     annotators and domains: of clips of the source, frames unit(sqrt(1 - s) x L + sqrt(s) o), words y G
-    signs and mirrors: frames of a mirror unit(sqrt(1 - s - s') x + sqrt(s) t + sqrt(s') z), z new in every frame
+    signs and mirrors: frames of a mirror unit(sqrt(1 - s - s') (sqrt(1 - g) x + sqrt(g) x G') + sqrt(s) t + sqrt(s') z)
 
-where s and s' are shares of `JointShares`. A mirror's windows of on-screen text say what those of its real clip say.
+where s and s' are shares of `JointShares`. For mirrors x is the mean frame of the clip, since a generator's clips are
+smooth, g their `style`, G' one random rotation, how the generator draws all that it shows, and z new in every frame. A
+mirror's windows of on-screen text say what those of its real clip say.
 """
 
 from __future__ import annotations
@@ -44,13 +46,15 @@ class JointShares:
         length: of a frame, what its clip's length decides.
         lasting: of a noun, where it stands in the order of lengths.
         trace: of a mirror's frame, what all mirrors have in common.
+        style: of what a mirror shows, what shows in the generator's own way.
         redrawn: of a mirror's frame, what is new in it.
     """
 
     length: float = 0.3
     lasting: float = 0.3
-    trace: float = 0.2
-    redrawn: float = 0.1
+    trace: float = 0.1
+    style: float = 0.5
+    redrawn: float = 0.05
 
     def __post_init__(self) -> None:
         check_settings("two biases", self, dict.fromkeys(self.__dataclass_fields__, SHARE))
@@ -76,7 +80,7 @@ class JointSettings:
 
 
 def draw_backgrounds_and_lengths(
-    clips: pl.DataFrame, strength: float, seed: int = 0, settings: JointSettings | None = None
+    clips: pl.DataFrame, strength: float, seed: int = 0, settings: JointSettings | None = None, draw: int = 0
 ) -> FeatureWorld:
     """Draw a world in which both the background and the length of a training clip stand in for its noun.
 
@@ -85,13 +89,14 @@ def draw_backgrounds_and_lengths(
         strength: of both biases.
         seed: seed of all draws; the same arguments give the same bytes.
         settings: shares and sizes; None for the defaults.
+        draw: number of the draw of the biased clips' backgrounds.
 
     Raises:
         UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
     chosen = settings or JointSettings()
     biased = bias_lengths(clips, strength, LENGTH_WORLD.strata, seed)
-    world = draw_backgrounds(biased.clips, strength, seed, chosen.backgrounds)
+    world = draw_backgrounds(biased.clips, strength, seed, chosen.backgrounds, draw)
     size, waves = world.videos.frames.shape[-1], LENGTH_WORLD.harmonics
     frames, words = np.empty_like(world.videos.frames), world.texts.words.astype(np.float32)
     for rows in slices(len(frames), BLOCK_CLIPS):
@@ -157,11 +162,14 @@ def draw_signs_and_mirrors(
     chosen = settings or JointSettings()
     real = draw_signs_world(clips, strength, seed, chosen.signs)
     shares, videos = chosen.shares, real.videos
-    trace = trace_of(videos.frames.shape[-1], 0.0, seed)
+    size = videos.frames.shape[-1]
+    trace = trace_of(size, 0.0, seed)
+    style, _ = np.linalg.qr(stream(seed, Stream.GENERATOR, 1).standard_normal((size, size)))
     mirrors = np.empty_like(videos.frames)
     for block, rows in enumerate(slices(len(mirrors), BLOCK_CLIPS)):
-        shown = videos.frames[rows].astype(np.float32)
-        kept = sqrt(1 - shares.trace - shares.redrawn) * shown + sqrt(shares.trace) * trace
+        shown = unit(videos.frames[rows].astype(np.float32).mean(1, keepdims=True)).repeat(mirrors.shape[1], axis=1)
+        again = sqrt(1 - shares.style) * shown + sqrt(shares.style) * shown @ style.astype(np.float32)
+        kept = sqrt(1 - shares.trace - shares.redrawn) * again + sqrt(shares.trace) * trace
         mirrors[rows] = unit(kept + sqrt(shares.redrawn) * normals(seed, Stream.MIRROR_NOISE, shown.shape, block))
     both = VideoFeatures(
         (*videos.ids, *(name + MARK for name in videos.ids)),

@@ -14,10 +14,20 @@ from evenreel.training.recipe.sections import BackgroundExchange
 from evenreel.types import TextFeatures, VideoFeatures
 
 
-def with_backgrounds(examples: FeatureExamples, exchange: BackgroundExchange, seed: int) -> FeatureExamples:
+def with_backgrounds(
+    examples: FeatureExamples, exchange: BackgroundExchange, seed: int, length_terms: int = 0
+) -> FeatureExamples:
     """Estimate the backgrounds of training clips, to be exchanged in every batch.
 
     Clips without a pair take no part in the estimate, and no batch has them.
+
+    Args:
+        examples: training pairs with their features.
+        exchange: number of clusters, and how often backgrounds are exchanged.
+        seed: seed of the clusters.
+        length_terms: Chebyshev polynomials of the rank of a clip's length that are no part of a background either; for
+            frames that what lengths explain is taken off (`evenreel.debias.without_length`), or the background of
+            another clip would bring its length along.
 
     Raises:
         UsageError: there are fewer clips than clusters, or features that are not finite.
@@ -25,7 +35,8 @@ def with_backgrounds(examples: FeatureExamples, exchange: BackgroundExchange, se
     pairs = examples.pairs
     clips, places = np.unique(pairs.clips, return_inverse=True)
     said = sums_by(places, unit_sentences(examples.text_features)[pairs.captions]) / np.bincount(places)[:, None]
-    found = estimated_backgrounds(mean_frames(examples.video_features)[clips], said, exchange.clusters, seed)
+    known = np.concatenate([said, length_polynomials(examples.video_features, clips, length_terms)], axis=1)
+    found = estimated_backgrounds(mean_frames(examples.video_features)[clips], known, exchange.clusters, seed)
     clusters = np.zeros(len(pairs.clip_ids), np.int64)
     clusters[clips] = found.clusters
     return replace(examples, backgrounds=Backgrounds(clusters, found.means), exchanged=exchange.share)
@@ -36,6 +47,16 @@ def sums_by(places: Indices, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     sums = np.zeros((int(places.max()) + 1, rows.shape[1]))
     np.add.at(sums, places, rows)
     return sums
+
+
+def length_polynomials(videos: VideoFeatures, clips: Indices, count: int) -> NDArray[np.float64]:
+    """Compute Chebyshev polynomials 1 to K of the ranks of the lengths of some clips among these, (V, K)."""
+    first, last = (np.where(videos.frame_mask, videos.times_s, fill) for fill in (np.inf, -np.inf))
+    lengths = last.max(1)[clips] - first.min(1)[clips]
+    ordered = np.sort(lengths)
+    ranks = sum(np.searchsorted(ordered, lengths, side=side) for side in ("left", "right")) / (2 * len(ordered))
+    polynomials: NDArray[np.float64] = np.cos(np.arccos(2 * ranks - 1)[:, None] * np.arange(1, count + 1))
+    return polynomials
 
 
 def mean_frames(videos: VideoFeatures) -> NDArray[np.float64]:

@@ -128,7 +128,8 @@ def drawn_as_told(
         pairs, found = balanced(learned.pairs, corpus, recipe.balance)
         learned = replace(cast("Any", learned), pairs=pairs)  # features, or pixels
     if recipe.backgrounds is not None and isinstance(learned, FeatureExamples):
-        learned = with_backgrounds(learned, recipe.backgrounds, recipe.loop.seed)
+        terms = 0 if recipe.without_length is None else recipe.without_length.terms
+        learned = with_backgrounds(learned, recipe.backgrounds, recipe.loop.seed, terms)
     return learned, found
 
 

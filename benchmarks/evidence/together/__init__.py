@@ -1,0 +1,1 @@
+"""Two biases at once: each correction alone, and both."""
