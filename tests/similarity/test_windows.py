@@ -76,3 +76,9 @@ def test_clips_without_any_text_are_refused() -> None:
         window_scores(texts, replace(videos, on_screen=None))
     with pytest.raises(UsageError, match="No clip has on-screen text"):
         window_scores(texts, videos.taken(np.array([2])))
+
+
+def test_features_of_another_length_are_refused() -> None:
+    texts, videos = material()
+    with pytest.raises(UsageError, match="captions have 0 numbers and those of on-screen text 8"):
+        window_scores(replace(texts, words=texts.words[..., :0]), videos)

@@ -30,11 +30,16 @@ def window_scores(texts: TextFeatures, videos: VideoFeatures) -> Scores:
         videos: features of V clips with on-screen text, by the same encoder.
 
     Raises:
-        UsageError: no clip has on-screen text.
+        UsageError: no clip has on-screen text, or captions have features of another length.
     """
     read = videos.on_screen
     if read is None or not read.mask.any():
         raise UsageError("No clip has on-screen text; compute features that have it, without --no-ocr.")
+    if texts.words.shape[2] != read.windows.shape[2]:
+        raise UsageError(
+            f"Features of captions have {texts.words.shape[2]} numbers and those of on-screen text "
+            f"{read.windows.shape[2]}; compute both with one encoder."
+        )
     written = read.mask.any(1)
     columns, clip_starts = _real(read.windows, read.mask)
     captions = max(1, BLOCK_BYTES // (4 * len(columns) * texts.words.shape[1]))
