@@ -49,7 +49,7 @@ def evidence_figure(found: Sequence[Measured]) -> go.Figure:
             dot.error_x.color = COLOURS[own.kind]
             figure.add_trace(dot, row, column)
         for line in (0, CLOSED, 100):
-            figure.add_vline(x=line, line_dash="dot", line_color="#9ca3af", row=row, col=column)
+            figure.add_vline(x=line, line_width=1, line_color="#9ca3af", layer="below", row=row, col=column)
     for kind, colour in COLOURS.items():
         figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name=kind, marker={"color": colour, "size": 9}))
     figure.update_xaxes(range=ENDS, ticksuffix=" %")

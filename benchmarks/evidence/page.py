@@ -45,6 +45,7 @@ WORDS = Path(__file__).parent / "words"
 """What a person wrote below the tables of each bias: when to use what."""
 CLOSED, LEAST_CLOSED, HARM = 50.0, 25.0, -1.0
 """What a correction has to reach: percent of the gap, the lower end of its interval, and that of its harm in points."""
+ZERO = "change at strength 0"
 KINDS = {"untrained": "no training", "control": "control", "published": "published", "ours": "ours"}
 
 
@@ -155,10 +156,11 @@ def read(evidence: Evidence, folder: Path, seeds: Sequence[int], strength: float
 
 def summary(found: Iterable[Measured]) -> str:
     """A line of each bias: the gap, whether it is admitted, and what closes it."""
-    head = "| bias | world | gap in R@1 | admitted | best of the published | recommended | closes, % | harm |"
+    names = ("bias", "world", "gap in R@1", "admitted", "best published", "recommended", "closes, %", ZERO)
+    head = f"| {' | '.join(names)} |"
     lines = []
     for one in found:
-        name = f"[`{one.evidence.bias}`](#{one.evidence.bias}-{one.evidence.world}-world)"
+        name = f"[`{one.evidence.bias}`](#{one.evidence.bias.replace('+', '')}-{one.evidence.world}-world)"
         if not one.complete:
             lines.append([name, one.evidence.world, *["not measured"] * 2, *[""] * 4])
             continue
@@ -249,9 +251,7 @@ def rules_words(one: Measured) -> str:
 def table(one: Measured) -> str:
     """A line of each row."""
     beside = "".join(f" {name}, at strength 0 |" for name in one.evidence.beside)
-    head = (
-        f"| row | kind | R@1 | gap closed, % | harm at strength 0 |{beside} steps | models | training, s | search, s |"
-    )
+    head = f"| row | kind | R@1 | gap closed, % | {ZERO} |{beside} steps | models | training, s | search, s |"
     rows = {name: one.evidence.rows[name] for name in shown(one)}
     best = [name for name, row in rows.items() if row.chosen]
     lines = [cells(one, name, row, name in best) for name, row in rows.items()]
