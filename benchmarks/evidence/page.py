@@ -76,6 +76,14 @@ class Measured(NamedTuple):
         """Points above the baseline where nothing is planted."""
         return difference(self.free[row], self.free[BASELINE], METRIC)
 
+    def left(self, row: str) -> Gap | None:
+        """Percent of the gap that is left between a row without and with the bias; None for a task."""
+        if self.evidence.oracle:
+            return None
+        gap = differences(self.oracle, self.biased[BASELINE], METRIC)
+        ratio = fieller(differences(self.free[row], self.biased[row], METRIC), gap)
+        return Gap(*(100 * value for value in ratio))
+
     def rules(self) -> list[Verdict] | None:
         """The five rules of admission; None where figures are missing."""
         rows = self._as_admission()
@@ -156,13 +164,13 @@ def read(evidence: Evidence, folder: Path, seeds: Sequence[int], strength: float
 
 def summary(found: Iterable[Measured]) -> str:
     """A line of each bias: the gap, whether it is admitted, and what closes it."""
-    names = ("bias", "world", "gap in R@1", "admitted", "best published", "recommended", "closes, %", ZERO)
+    names = ("bias", "world", "gap in R@1", "admitted", "best published", "recommended", "closes, %", ZERO, "left, %")
     head = f"| {' | '.join(names)} |"
     lines = []
     for one in found:
         name = f"[`{one.evidence.bias}`](#{one.evidence.bias.replace('+', '')}-{one.evidence.world}-world)"
         if not one.complete:
-            lines.append([name, one.evidence.world, *["not measured"] * 2, *[""] * 4])
+            lines.append([name, one.evidence.world, *["not measured"] * 2, *[""] * 5])
             continue
         rules = one.rules()
         admitted = "not measured" if rules is None else "**no**" if broken(rules) else "yes"
@@ -184,9 +192,10 @@ def recommended(one: Measured) -> list[str]:
     """The row that was chosen on other seeds, and whether it reaches what is asked of a correction."""
     chosen = [name for name in shown(one) if one.evidence.rows[name].chosen]
     if not chosen:
-        return ["none", "", ""]
-    name = chosen[0]
-    return [f"`{name}`{'' if reaches(one, name) else ' (falls short)'}", share(one, name), words(one.harm(name))]
+        return ["none", "", "", ""]
+    name, left = chosen[0], one.left(chosen[0])
+    label = f"`{name}`{'' if reaches(one, name) else ' (falls short)'}"
+    return [label, share(one, name), words(one.harm(name)), words(left) if left else ""]
 
 
 def reaches(one: Measured, row: str) -> bool:
@@ -251,7 +260,8 @@ def rules_words(one: Measured) -> str:
 def table(one: Measured) -> str:
     """A line of each row."""
     beside = "".join(f" {name}, at strength 0 |" for name in one.evidence.beside)
-    head = f"| row | kind | R@1 | gap closed, % | {ZERO} |{beside} steps | models | training, s | search, s |"
+    found = f"R@1 | gap closed, % | {ZERO} | gap left, %"
+    head = f"| row | kind | {found} |{beside} steps | models | training, s | search, s |"
     rows = {name: one.evidence.rows[name] for name in shown(one)}
     best = [name for name, row in rows.items() if row.chosen]
     lines = [cells(one, name, row, name in best) for name, row in rows.items()]
@@ -265,7 +275,9 @@ def cells(one: Measured, name: str, row: Row, best: bool) -> list[str]:
     label = f"**`{name}`**" if best else f"`{name}`"
     costs = (cost(figures, TRAINING_S), cost(figures, SEARCH_S))
     beside = [f"{mean(figures, other):.1f}, {mean(one.free[name], other):.1f}" for other in one.evidence.beside]
-    found = (f"{mean(figures, METRIC):.1f}", share(one, name), words(one.harm(name)), *beside)
+    left = one.left(name)
+    rest = words(left) if left and np.isfinite(left.low) else ""
+    found = (f"{mean(figures, METRIC):.1f}", share(one, name), words(one.harm(name)), rest, *beside)
     return [label, KINDS[row.kind], *found, f"×{row.steps:g}", str(row.models), *costs]
 
 

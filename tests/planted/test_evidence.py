@@ -104,16 +104,22 @@ def test_a_correction_is_worth_using_only_where_it_does_no_harm(made: Measured) 
 
 def test_the_page_has_every_row_with_its_costs(made: Measured) -> None:
     page = section(made)
-    assert "| **`half`** | ours | 71.0 | 55.0 [50.1, 59.9] | -0.1 [-1.1, 0.9] | ×1 | 1 | 2.0 | 0.5 |" in page
-    assert "| `harmful` | published | 75.0 | 75.0 [75.0, 75.0] | -10.0 [-10.0, -10.0] | ×2 | 2 |" in page
+    assert (
+        "| **`half`** | ours | 71.0 | 55.0 [50.1, 59.9] | -0.1 [-1.1, 0.9] | 44.5 [44.5, 44.5] | ×1 | 1 | 2.0 | 0.5 |"
+        in page
+    )
+    assert (
+        "| `harmful` | published | 75.0 | 75.0 [75.0, 75.0] | -10.0 [-10.0, -10.0] | -25.0 [-25.0, -25.0] | ×2 | 2 |"
+        in page
+    )
     assert "gap: R@1 20.0 [20.0, 20.0]" in page
     assert "| yes | `harmful`: 75.0 [75.0, 75.0] % | `half` (falls short) |" in summary([made])
 
 
 def test_further_figures_stand_beside_the_harm(made: Measured) -> None:
     page = section(made._replace(evidence=evidence(beside=("mAP",))))
-    assert "| harm at strength 0 | mAP, at strength 0 | steps |" in page
-    assert "| -0.1 [-1.1, 0.9] | 35.5, 40.0 | ×1 |" in page
+    assert "| change at strength 0 | gap left, % | mAP, at strength 0 | steps |" in page
+    assert "| 44.5 [44.5, 44.5] | 35.5, 40.0 | ×1 |" in page
     assert "MAP: 30.0 with the bias, 40.0 without, 10.0 untrained, mean." in page
 
 
