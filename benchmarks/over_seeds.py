@@ -75,9 +75,9 @@ def fieller(numerators: NDArray[np.float64], denominators: NDArray[np.float64], 
     factor = float(student.ppf(0.5 + confidence / 2, count - 1)) ** 2 / count
     (var_over, cov), (_, var_under) = factor * np.cov(numerators, denominators)
     a, b, c = under**2 - var_under, over * under - cov, over**2 - var_over
-    if a <= 0 or b**2 < a * c:
+    if a <= 0:
         return Gap(over / under, -np.inf, np.inf)
-    root = float(np.sqrt(b**2 - a * c))
+    root = float(np.sqrt(max(0.0, b**2 - a * c)))  # below 0 by rounding alone, as the denominator is not 0
     return Gap(over / under, (b - root) / a, (b + root) / a)
 
 

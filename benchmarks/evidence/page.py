@@ -180,12 +180,14 @@ def summary(found: Iterable[Measured]) -> str:
 
 
 def best_published(one: Measured) -> str:
-    """The published row that finds the most under the bias."""
-    rows = [name for name in shown(one) if one.evidence.rows[name].kind == "published"]
+    """The published row that finds the most under the bias, of those that are given what users have."""
+    published = {name: one.evidence.rows[name] for name in shown(one) if one.evidence.rows[name].kind == "published"}
+    rows = [name for name, row in published.items() if not row.unavailable]
     if not rows:
         return "none"
     name = max(rows, key=lambda row: mean(one.biased[row], METRIC))
-    return f"`{name}`: {share(one, name)} %"
+    left = one.left(name)
+    return f"`{name}`: closes {share(one, name)}{'' if left is None else f', left {words(left)}'}"
 
 
 def recommended(one: Measured) -> list[str]:

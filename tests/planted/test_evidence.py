@@ -113,7 +113,9 @@ def test_the_page_has_every_row_with_its_costs(made: Measured) -> None:
         in page
     )
     assert "gap: R@1 20.0 [20.0, 20.0]" in page
-    assert "| yes | `harmful`: 75.0 [75.0, 75.0] % | `half` (falls short) |" in summary([made])
+    assert "| yes | `harmful`: closes 75.0 [75.0, 75.0], left -25.0 [-25.0, -25.0] | `half` (falls short) |" in summary(
+        [made]
+    )
 
 
 def test_further_figures_stand_beside_the_harm(made: Measured) -> None:
