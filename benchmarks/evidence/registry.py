@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.evidence import domain, length, scene_text, source, textual, visual
 from benchmarks.evidence.rows import Evidence
-from benchmarks.evidence.together import source_text, visual_length
+from benchmarks.evidence.together import source_text, textual_domain, visual_length
 
 EVIDENCE: tuple[Evidence, ...] = (
     visual.EVIDENCE,
@@ -15,5 +15,6 @@ EVIDENCE: tuple[Evidence, ...] = (
     scene_text.EVIDENCE,
     visual_length.EVIDENCE,
     source_text.EVIDENCE,
+    textual_domain.EVIDENCE,
 )
 """In the order of the page. A bias has a module of its own here."""
