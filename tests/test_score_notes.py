@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import evenreel
 from evenreel.arguments import check_scores
 from evenreel.corpus import make_corpus
+from evenreel.debias.source.level import levelled
 from evenreel.errors import UsageError
 from evenreel.evaluation.blocks import CaptionGroups, CheckedScores, GroupedScores, aligned
 from evenreel.evaluation.fused import _System, fuse
@@ -70,6 +71,7 @@ WRAPPERS: Mapping[str, Callable[[Scores], ScoreBlocks]] = {
     "TwoStage": lambda one: TwoStage(Scores(VALUES, CAPTIONS, CLIPS), one, 2),
     "TwoStage, as the first": lambda one: TwoStage(one, Scores(VALUES, CAPTIONS, CLIPS), 2),
     "TwoStage of all": lambda one: TwoStage(Scores(VALUES, CAPTIONS, CLIPS), one, None),
+    "LevelledScores": lambda one: levelled(one, {"made": 0.5}, dict.fromkeys(CLIPS[:3], "made")),
     "dense": lambda one: dense(CheckedScores(one)),
     "cut to a part": lambda one: cut_to(part_of(corpus()), one, corpus(), Path("s.npz"), lambda sentence: None),
     "turned": lambda one: _by_ids(Path("s.npz"), turned(one), corpus(), lambda sentence: None),
