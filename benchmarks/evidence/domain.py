@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
 from benchmarks.evidence.drawn import (
     OTHER,
-    annotation_table,
     as_scores,
+    clips_of,
     cosines,
     found_by,
     learned,
@@ -44,7 +44,6 @@ from evenreel.language.tokens import Tagged, Token
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.domains import DomainSettings, draw_domains, draw_queries
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.training.data.pairs import pairs_of
 from evenreel.types import FloatArray, Scores, TextFeatures
 
@@ -108,8 +107,7 @@ class DomainWorld:
     """A world of one seed and strength with its log of queries."""
 
     def __init__(self, place: Place, settings: DomainSettings | None = None) -> None:
-        sizes = SplitSizes(place.size.clips, test=place.size.test_clips)
-        clips = annotated_clips(annotation_table(place.annotations), sizes, place.seed)
+        clips = clips_of(place)
         self.place, self._clips = place, clips
         world = draw_domains(clips, place.strength, place.seed, settings)
         self.train, self.val, self.test = (world.split(name) for name in ("train", "val", "test"))

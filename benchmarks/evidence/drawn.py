@@ -15,13 +15,14 @@ import polars as pl
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmarks.evidence.rows import METRICS, SEARCH_S, TRAINING_S, Part
+from benchmarks.evidence.rows import METRICS, SEARCH_S, TRAINING_S, Part, Place
 from benchmarks.over_seeds import Figures
 from evenreel.corpus import FORMATS
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.ensemble.members import train_recipe
@@ -43,6 +44,12 @@ LINEAR = AdapterSettings(kind="linear")
 def annotation_table(folder: Path) -> Corpus:
     """The tables of EPIC-KITCHENS-100."""
     return FORMATS["epic-kitchens-100"]([folder]).corpus
+
+
+def clips_of(place: Place, val: int = 1_000) -> pl.DataFrame:
+    """The annotated clips of a world, with at most `val` in the validation split."""
+    sizes = SplitSizes(place.size.clips, val, place.size.test_clips)
+    return annotated_clips(annotation_table(place.annotations), sizes, place.seed)
 
 
 def recipe(

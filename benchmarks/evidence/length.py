@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
 from benchmarks.evidence.drawn import (
     OTHER,
-    annotation_table,
     as_scores,
+    clips_of,
     cosines,
     examples_of,
     found_by,
@@ -32,7 +32,6 @@ from evenreel.debias.without_length import LengthRemoval
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.drawing import FeatureWorld, draw_world
 from evenreel.planted.worlds.lengths import LENGTH_WORLD
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.planted.worlds.vectors import arc
 from evenreel.training.data.balance import balanced
 from evenreel.training.ensemble.trimmed import trimmed_corpus
@@ -152,8 +151,7 @@ class Drawn(NamedTuple):
 
 def draw(place: Place) -> Drawn:
     """Clips of EPIC-KITCHENS-100 whose nouns keep to strata of length in training and validation."""
-    sizes = SplitSizes(train=place.size.clips, test=place.size.test_clips)
-    clips = annotated_clips(annotation_table(place.annotations), sizes, place.seed)
+    clips = clips_of(place)
     world = draw_world(clips, place.strength, place.seed)
     return Drawn(*(world.split(name) for name in Drawn._fields))
 

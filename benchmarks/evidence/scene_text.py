@@ -17,8 +17,8 @@ from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE, variant
 from benchmarks.evidence.drawn import (
     LINEAR,
     OTHER,
-    annotation_table,
     as_scores,
+    clips_of,
     cosines,
     found_by,
     learned,
@@ -36,7 +36,6 @@ from evenreel.matchers.registry import build_matcher
 from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.signs import draw_signs_world, with_named_words
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.similarity.windows import window_scores
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks
@@ -177,8 +176,7 @@ ROWS: dict[str, Row] = {
 
 def draw(place: Place) -> Drawn:
     """Groups of clips that differ in nothing but a sign, in all splits."""
-    sizes = SplitSizes(place.size.clips, VALIDATION_CLIPS, place.size.test_clips)
-    clips = annotated_clips(annotation_table(place.annotations), sizes, place.seed)
+    clips = clips_of(place, VALIDATION_CLIPS)
     world = draw_signs_world(clips, place.strength, place.seed)
     parts = Parts(*(world.split(name) for name in Parts._fields))
     return Drawn(*parts, Parts(*(with_named_words(part, place.seed) for part in parts)))

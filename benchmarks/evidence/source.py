@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
 from benchmarks.evidence.drawn import (
     OTHER,
-    annotation_table,
     as_scores,
+    clips_of,
     cosines,
     examples_of,
     found_by,
@@ -42,7 +42,6 @@ from evenreel.debias.source.vector import caption_vectors, corrected_scores, vid
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.sources import MARK, captioned, draw_mirrored_world
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.recipe.recipe import Recipe
@@ -154,8 +153,7 @@ class Made:
 
 def drawn(place: Place) -> MirroredParts:
     """The world of a seed and strength."""
-    sizes = SplitSizes(place.size.clips, test=place.size.test_clips)
-    clips = annotated_clips(annotation_table(place.annotations), sizes, place.seed)
+    clips = clips_of(place)
     world = draw_mirrored_world(clips, place.strength, place.seed)
     train, val, test = (world.split(name) for name in ("train", "val", "test"))
     return MirroredParts(train, captioned(val), test)

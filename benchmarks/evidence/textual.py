@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
 from benchmarks.evidence.drawn import (
     OTHER,
-    annotation_table,
     as_scores,
+    clips_of,
     cosines,
     found_by,
     learned,
@@ -34,7 +34,6 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.registry import build_matcher
 from evenreel.planted.worlds.annotators import draw_annotators
 from evenreel.planted.worlds.drawing import FeatureWorld, numbers_of
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.training.recipe.recipe import Recipe
 
 CONTROL_TWICE = "twice the steps, uncorrected"
@@ -87,8 +86,7 @@ class AnnotatorParts(NamedTuple):
 
 def draw(place: Place) -> AnnotatorParts:
     """The world, with and without habits."""
-    sizes = SplitSizes(place.size.clips, test=place.size.test_clips)
-    clips = annotated_clips(annotation_table(place.annotations), sizes, place.seed)
+    clips = clips_of(place)
     world = draw_annotators(clips, place.strength, place.seed)
     plain = draw_annotators(clips, place.strength, place.seed, habits=False)
     train, val, test = (world.split(name) for name in ("train", "val", "test"))

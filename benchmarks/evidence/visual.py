@@ -21,8 +21,8 @@ from torch.nn import functional as F
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
 from benchmarks.evidence.drawn import (
     OTHER,
-    annotation_table,
     as_scores,
+    clips_of,
     cosines,
     examples_of,
     found_by,
@@ -43,7 +43,6 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.planted.worlds.backgrounds import draw_backgrounds, phrases_of
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.training.data.backgrounds import with_backgrounds
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.recipe.recipe import Recipe
@@ -106,8 +105,7 @@ class BackgroundParts(NamedTuple):
 
 def draw(place: Place) -> BackgroundParts:
     """The world, and the same clips before backgrounds that were drawn anew."""
-    sizes = SplitSizes(place.size.clips, test=place.size.test_clips)
-    clips = annotated_clips(annotation_table(place.annotations), sizes, place.seed)
+    clips = clips_of(place)
     world = draw_backgrounds(clips, place.strength, place.seed)
     redrawn = draw_backgrounds(clips, 0.0, place.seed, draw=1)
     train, val, test = (world.split(name) for name in ("train", "val", "test"))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
-from benchmarks.evidence import textual, visual
+from benchmarks.evidence import drawn, textual, visual
 from benchmarks.evidence.rows import BASELINE, Place, Size
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
@@ -17,12 +16,12 @@ PLACE = Place(3, 0.9, Size(300, 60, 2), Path())
 TABLE = made_up_table()
 
 
-def small(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "annotation_table", lambda folder: TABLE)
+@pytest.fixture(autouse=True)
+def made_up_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawn, "annotation_table", lambda folder: TABLE)
 
 
-def test_elements_are_left_out_of_search_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    small(visual, monkeypatch)
+def test_elements_are_left_out_of_search_alone() -> None:
     cell = visual.CellRows(visual.draw(PLACE), PLACE)
     with_elements, bare, again = (
         cell.figures(name) for name in (visual.BIMA_ALL, visual.SEARCHED_BARE, visual.BIMA_ALL)
@@ -30,14 +29,13 @@ def test_elements_are_left_out_of_search_alone(monkeypatch: pytest.MonkeyPatch) 
     assert with_elements["mAP"] == again["mAP"] != bare["mAP"]
 
 
-def test_balanced_and_exchanged_clips_are_those_of_the_training_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    small(visual, monkeypatch)
-    drawn = visual.draw(PLACE)
-    found = dict(visual.measured_rows(drawn, PLACE, [BASELINE, "balanced", "backgrounds exchanged"]))
+def test_balanced_and_exchanged_clips_are_those_of_the_training_split() -> None:
+    world = visual.draw(PLACE)
+    found = dict(visual.measured_rows(world, PLACE, [BASELINE, "balanced", "backgrounds exchanged"]))
     assert len({figures["mAP"] for figures in found.values()}) == 3
-    same = drawn.redrawn.split("test").videos.frames
-    assert same.tobytes() == drawn.test.videos.frames.tobytes()
-    assert drawn.redrawn.split("train").videos.frames.tobytes() != drawn.train.videos.frames.tobytes()
+    same = world.redrawn.split("test").videos.frames
+    assert same.tobytes() == world.test.videos.frames.tobytes()
+    assert world.redrawn.split("train").videos.frames.tobytes() != world.train.videos.frames.tobytes()
 
 
 def test_a_dictionary_names_what_training_captions_name_and_backgrounds() -> None:
@@ -50,8 +48,7 @@ def test_a_dictionary_names_what_training_captions_name_and_backgrounds() -> Non
         assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
 
 
-def test_habits_are_taken_out_of_all_splits_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    small(textual, monkeypatch)
+def test_habits_are_taken_out_of_all_splits_and_nothing_else() -> None:
     drawn = textual.draw(PLACE)
     for name in (textual.CLEARED, textual.BY_NAME):
         for before, after in zip((drawn.train, drawn.val, drawn.test), textual.parts_of(name, drawn), strict=True):
@@ -62,8 +59,7 @@ def test_habits_are_taken_out_of_all_splits_and_nothing_else(monkeypatch: pytest
     assert textual.parts_of(BASELINE, drawn)[0] is drawn.train
 
 
-def test_twice_the_steps_is_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    small(textual, monkeypatch)
+def test_twice_the_steps_is_trained_once() -> None:
     rows = ["twice the steps", textual.CONTROL_TWICE, "bima, textual half, printed"]
     found = dict(textual.measured_rows(textual.draw(PLACE), PLACE, rows))
     assert found["twice the steps"] == found[textual.CONTROL_TWICE] and len(found) == 3

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE, variant
-from benchmarks.evidence.drawn import annotation_table, as_scores, cosines, found_by, learned, values_of
+from benchmarks.evidence.drawn import as_scores, clips_of, cosines, found_by, learned, values_of
 from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row, Size
 from benchmarks.evidence.scene_text import MODELS, ORACLE, recipe_of
 from benchmarks.evidence.source import mean_frames
@@ -25,7 +25,6 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.signs import with_named_words
 from evenreel.planted.worlds.sources import captioned
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.planted.worlds.together import draw_signs_and_mirrors, mirrored_captions
 from evenreel.similarity.windows import window_scores
 from evenreel.types import ScoreBlocks
@@ -72,8 +71,7 @@ class Drawn(NamedTuple):
 
 def draw(place: Place) -> Drawn:
     """Groups of clips that differ in a sign, and their mirrors, to which most training captions belong."""
-    sizes = SplitSizes(place.size.clips, VALIDATION_CLIPS, place.size.test_clips)
-    clips = annotated_clips(annotation_table(place.annotations), sizes, place.seed)
+    clips = clips_of(place, VALIDATION_CLIPS)
     world = draw_signs_and_mirrors(clips, place.strength, place.seed)
     told = mirrored_captions(world, 0.0, place.seed)
     parts = [captioned(world.split("train")), captioned(world.split("val")), world.split("test")]

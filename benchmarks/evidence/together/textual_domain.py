@@ -18,8 +18,8 @@ from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
 from benchmarks.evidence.domain import QUERIES
 from benchmarks.evidence.drawn import (
     OTHER,
-    annotation_table,
     as_scores,
+    clips_of,
     cosines,
     found_by,
     learned,
@@ -39,7 +39,6 @@ from evenreel.debias.habits import habit_directions
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.annotators import draw_annotators
 from evenreel.planted.worlds.drawing import FeatureWorld, numbers_of
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.planted.worlds.together import draw_annotators_and_domains
 
 UNTRAINED, LONGER = "untrained, mean frame", "twice the steps, uncorrected"
@@ -75,8 +74,7 @@ class Drawn(NamedTuple):
 
 def draw(place: Place) -> Drawn:
     """Clips of a source, described by the annotators of their noun."""
-    sizes = SplitSizes(place.size.clips, test=place.size.test_clips)
-    clips = annotated_clips(annotation_table(place.annotations), sizes, place.seed)
+    clips = clips_of(place)
     world = draw_annotators_and_domains(clips, place.strength, place.seed)
     told = draw_annotators(clips, place.strength, place.seed, habits=False)
     train, val, test = (world.split(name) for name in ("train", "val", "test"))

@@ -1,7 +1,7 @@
 """Backgrounds and lengths that both stand in for nouns: frames without length, backgrounds exchanged, and both.
 
-Where both are made, backgrounds are estimated beyond what lengths explain. Without that the background of another clip
-brought its length along, and both together found less than one of them (seed 0).
+Where both are made, backgrounds are estimated beyond what lengths explain: else the background of another clip brings
+its length along.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
 from benchmarks.evidence.drawn import (
     OTHER,
-    annotation_table,
     as_scores,
+    clips_of,
     cosines,
     examples_of,
     found_by,
@@ -29,7 +29,6 @@ from benchmarks.evidence.visual import EXCHANGE
 from benchmarks.over_seeds import Figures
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.planted.worlds.together import draw_backgrounds_and_lengths
 from evenreel.training.data.backgrounds import with_backgrounds
 
@@ -66,8 +65,7 @@ class Drawn(NamedTuple):
 
 def draw(place: Place) -> Drawn:
     """Nouns whose clips keep to a background and to a stratum of length."""
-    sizes = SplitSizes(place.size.clips, test=place.size.test_clips)
-    clips = annotated_clips(annotation_table(place.annotations), sizes, place.seed)
+    clips = clips_of(place)
     world = draw_backgrounds_and_lengths(clips, place.strength, place.seed)
     redrawn = draw_backgrounds_and_lengths(clips, 0.0, place.seed, draw=1)
     train, val, test = (world.split(name) for name in ("train", "val", "test"))

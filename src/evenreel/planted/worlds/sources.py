@@ -119,7 +119,7 @@ def draw_mirrored_world(
         raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
     chosen = settings or WorldSettings()
     real = draw_world(clips, 0.0, seed, chosen)
-    frames = _mirror_frames(_contents(clips, real), (chosen, mirrors or MirrorShares()), seed)
+    frames = _mirror_frames(_contents(clips, real), chosen, mirrors or MirrorShares(), seed)
     learned = clips["split"].is_in(LEARNED).to_numpy()
     generated = learned & (stream(seed, Stream.SOURCES).random(len(learned)) < 0.5 + 0.5 * strength)
     videos = VideoFeatures(
@@ -158,9 +158,8 @@ def _contents(clips: pl.DataFrame, real: FeatureWorld) -> Contents:
     return contents_of(clips, ranks, ranks)
 
 
-def _mirror_frames(contents: Contents, shares: tuple[WorldSettings, MirrorShares], seed: int) -> NDArray[np.float16]:
+def _mirror_frames(contents: Contents, settings: WorldSettings, own: MirrorShares, seed: int) -> NDArray[np.float16]:
     """Frames (V, T, D) of the mirrors of all clips, block by block."""
-    settings, own = shares
     size, count = settings.dimension, settings.frames
     style, _ = np.linalg.qr(stream(seed, Stream.GENERATOR, 1).standard_normal((size, size)))
     trace = sqrt(own.trace) * trace_of(size, own.lead, seed)
