@@ -31,7 +31,7 @@ RESULTS = Path("benchmarks/results")
 def main() -> int:
     """Measure, plan or write the page."""
     asked = arguments()
-    chosen = [one for one in EVIDENCE if one.bias in asked.biases]
+    chosen = chosen_of(asked)
     seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
     if asked.page:
         asked.page.write_text(evidence_page(EVIDENCE, asked.results, seeds, asked.strength), encoding="utf-8")
@@ -43,7 +43,7 @@ def main() -> int:
         if asked.plan:
             print(plan(evidence, cells, known_runs(asked.out, Cell), asked.processes))
         else:
-            measured(cells, Cell, partial(of_world, asked.annotations.resolve()), asked)
+            measured(cells, Cell, partial(of_world, (asked.annotations or Path()).resolve()), asked)
     return 0
 
 
@@ -53,6 +53,8 @@ def arguments() -> argparse.Namespace:
     names = list(dict.fromkeys(one.bias for one in EVIDENCE))
     parser.add_argument("--annotations", type=Path, help="folder of EPIC-KITCHENS-100")
     parser.add_argument("--biases", nargs="+", default=names, choices=names, metavar="BIAS", help=", ".join(names))
+    worlds = list(dict.fromkeys(one.world for one in EVIDENCE))
+    parser.add_argument("--worlds", nargs="+", default=worlds, choices=worlds, metavar="WORLD", help=", ".join(worlds))
     parser.add_argument("--rows", nargs="+", default=[], help="names of rows; all where none is named")
     parser.add_argument("--seeds", type=int, default=5, help="at least 2")
     parser.add_argument("--first-seed", type=int, default=10, help="the others follow it")
@@ -66,12 +68,17 @@ def arguments() -> argparse.Namespace:
         parser.error(f"--seeds is at least 2 and --processes 1; they were {asked.seeds} and {asked.processes}")
     if not 0 < asked.strength <= 1:
         parser.error(f"--strength is above 0 and at most 1; it was {asked.strength}")
-    if asked.annotations is None and not (asked.page or asked.plan):
+    if asked.annotations is None and "drawn" in asked.worlds and not (asked.page or asked.plan):
         parser.error("--annotations is the folder of EPIC-KITCHENS-100's annotation files")
-    unknown = set(asked.rows) - {row for one in EVIDENCE if one.bias in asked.biases for row in one.rows}
+    unknown = set(asked.rows) - {row for one in chosen_of(asked) for row in one.rows}
     if unknown:
         parser.error(f"no bias that was named has the rows {', '.join(sorted(unknown))}")
     return asked
+
+
+def chosen_of(asked: argparse.Namespace) -> list[Evidence]:
+    """The biases and worlds that were named."""
+    return [one for one in EVIDENCE if one.bias in asked.biases and one.world in asked.worlds]
 
 
 def rows_asked(evidence: Evidence, rows: list[str]) -> list[str]:

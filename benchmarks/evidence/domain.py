@@ -13,7 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.drawn import (
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row
+from benchmarks.evidence.trainings import (
     OTHER,
     as_scores,
     clips_of,
@@ -25,7 +26,6 @@ from benchmarks.evidence.drawn import (
     values_of,
     without_adapter,
 )
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row
 from benchmarks.over_seeds import Figures
 from evenreel.adaptation.adapted import TestTimeMatcher, gallery_of
 from evenreel.adaptation.baselines.ttt_flow import FlowSettings

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.drawn import (
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row
+from benchmarks.evidence.trainings import (
     OTHER,
     as_scores,
     clips_of,
@@ -25,7 +26,6 @@ from benchmarks.evidence.drawn import (
     recipe,
     values_of,
 )
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row
 from benchmarks.over_seeds import Figures
 from evenreel.debias.trimming import PRESETS
 from evenreel.debias.without_length import LengthRemoval

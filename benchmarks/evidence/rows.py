@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -74,8 +74,8 @@ class Size:
     """How much is drawn and trained.
 
     Attributes:
-        clips: training clips.
-        test_clips: test clips at most.
+        clips: training clips; clips of all splits of a rendered world.
+        test_clips: test clips at most; 0 for as many as a rendered world has.
         steps: of the baseline's training.
     """
 
@@ -98,7 +98,7 @@ class Evidence:
     """A bias in a world, with all rows that are measured on it.
 
     Attributes:
-        world: `drawn` or `rendered`.
+        world: `drawn`, `rendered`, or `harder` for rendered videos with `settings`.
         bias: name of the bias.
         rows: by name; the baseline is among them. Names of readings without training begin with `untrained`.
         draw: makes the world of a seed and strength.
@@ -106,6 +106,7 @@ class Evidence:
         size: how much is drawn.
         oracle: row that the baseline is compared with at full strength, where the bias is a task that needs more
             input; None for the baseline where nothing is planted.
+        settings: of a harder rendered world, by name.
         beside: further figures of the rows that the page shows, with the bias and without.
     """
 
@@ -116,6 +117,7 @@ class Evidence:
     measure: Callable[[Any, Place, Sequence[str]], Iterator[tuple[str, Figures]]]
     size: Size = Size()
     oracle: str | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
     beside: tuple[str, ...] = ()
 
     @property

@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 from torch import Tensor
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE, variant
-from benchmarks.evidence.drawn import (
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row, Size
+from benchmarks.evidence.trainings import (
     LINEAR,
     OTHER,
     as_scores,
@@ -25,7 +26,6 @@ from benchmarks.evidence.drawn import (
     recipe,
     values_of,
 )
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row, Size
 from benchmarks.over_seeds import Figures
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus import own_clip

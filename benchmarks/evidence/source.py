@@ -17,7 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.drawn import (
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Kind, Place, Row
+from benchmarks.evidence.trainings import (
     OTHER,
     as_scores,
     clips_of,
@@ -29,7 +30,6 @@ from benchmarks.evidence.drawn import (
     values_of,
     without_adapter,
 )
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Kind, Place, Row
 from benchmarks.over_seeds import Figures
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus import make_corpus, own_clip

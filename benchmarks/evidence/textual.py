@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.drawn import (
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
+from benchmarks.evidence.trainings import (
     OTHER,
     as_scores,
     clips_of,
@@ -27,7 +28,6 @@ from benchmarks.evidence.drawn import (
     values_of,
     without_adapter,
 )
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
 from benchmarks.over_seeds import Figures
 from evenreel.debias.habits import habit_directions, without_directions
 from evenreel.matchers.adapter import AdapterSettings

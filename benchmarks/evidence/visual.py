@@ -19,7 +19,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.drawn import (
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
+from benchmarks.evidence.trainings import (
     OTHER,
     as_scores,
     clips_of,
@@ -32,7 +33,6 @@ from benchmarks.evidence.drawn import (
     values_of,
     without_adapter,
 )
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
 from benchmarks.over_seeds import Figures
 from evenreel.checkpoint.architecture import module
 from evenreel.debias.balance import balanced_weights

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.evidence import drawn, textual, visual
+from benchmarks.evidence import textual, trainings, visual
 from benchmarks.evidence.rows import BASELINE, Place, Size
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
@@ -18,7 +18,7 @@ TABLE = made_up_table()
 
 @pytest.fixture(autouse=True)
 def made_up_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawn, "annotation_table", lambda folder: TABLE)
+    monkeypatch.setattr(trainings, "annotation_table", lambda folder: TABLE)
 
 
 def test_elements_are_left_out_of_search_alone() -> None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE, variant
-from benchmarks.evidence.drawn import relevance_of
 from benchmarks.evidence.rows import ADMISSION, BASELINE, SEARCH_S, TRAINING_S, Place, Size
 from benchmarks.evidence.scene_text import (
     ALIKE,
@@ -23,6 +22,7 @@ from benchmarks.evidence.scene_text import (
     begun,
     measured_rows,
 )
+from benchmarks.evidence.trainings import relevance_of
 from evenreel.checkpoint.architecture import module
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.registry import build_matcher

@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE, variant
-from benchmarks.evidence.drawn import as_scores, clips_of, cosines, found_by, learned, values_of
 from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row, Size
 from benchmarks.evidence.scene_text import MODELS, ORACLE, recipe_of
 from benchmarks.evidence.source import mean_frames
+from benchmarks.evidence.trainings import as_scores, clips_of, cosines, found_by, learned, values_of
 from benchmarks.over_seeds import Figures
 from evenreel.corpus import own_clip
 from evenreel.corpus.counterparts import sources_of

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
 from benchmarks.evidence.domain import QUERIES
-from benchmarks.evidence.drawn import (
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
+from benchmarks.evidence.textual import cleared
+from benchmarks.evidence.trainings import (
     OTHER,
     as_scores,
     clips_of,
@@ -27,8 +29,6 @@ from benchmarks.evidence.drawn import (
     recipe,
     without_adapter,
 )
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
-from benchmarks.evidence.textual import cleared
 from benchmarks.over_seeds import Figures
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.resources import resources_of

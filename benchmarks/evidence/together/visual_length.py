@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.drawn import (
+from benchmarks.evidence.length import without_lengths
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
+from benchmarks.evidence.trainings import (
     OTHER,
     as_scores,
     clips_of,
@@ -23,8 +25,6 @@ from benchmarks.evidence.drawn import (
     recipe,
     without_adapter,
 )
-from benchmarks.evidence.length import without_lengths
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
 from benchmarks.evidence.visual import EXCHANGE
 from benchmarks.over_seeds import Figures
 from evenreel.debias.without_length import LengthRemoval

@@ -1,0 +1,1 @@
+"""Rows of rendered worlds, one module for each bias."""
