@@ -1,13 +1,13 @@
-"""When a planted bias can tell methods apart: five rules on figures over the seeds, in words and in a table."""
+"""When a planted bias can tell methods apart: five rules on figures over the seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.over_seeds import Figures, Gap, Seeds, differences, gap_of, markdown, mean, words
+from benchmarks.over_seeds import Figures, Gap, Seeds, differences, gap_of, mean, words
 from evenreel.planted import BIASES
 
 METRIC = "R@1"
@@ -97,24 +97,6 @@ def cost_of(rows: Seeds, change: str | None = None) -> Gap:
 def broken(found: Sequence[Verdict]) -> list[str]:
     """The rules that do not hold, each with its figure."""
     return [f"{one.rule} ({one.figure})" for one in found if not one.holds]
-
-
-def table(biases: Mapping[str, Seeds]) -> str:
-    """A row of each bias: what it finds, then the figure of each rule, and whether it is admitted."""
-    head = f"| bias | untrained | biased | oracle | without adapter | {' | '.join(RULES)} | admitted |"
-    return markdown(head, [cells(bias, rows, verdicts(rows)) for bias, rows in biases.items()])
-
-
-def cells(bias: str, rows: Seeds, found: Sequence[Verdict]) -> list[str]:
-    """The row of a bias."""
-    untrained = f"{np.mean(best_untrained(rows)):.1f}"
-    bare = (mean(rows[variant(row, NO_ADAPTER)], METRIC) for row in (BIASED, ORACLE))
-    marks = [one.figure if one.holds else f"**fails:** {one.figure}" for one in found]
-    admitted = "no" if broken(found) else "yes"
-    return [
-        f"`{bias}`", untrained, *(f"{mean(rows[row], METRIC):.1f}" for row in (BIASED, ORACLE)),
-        ", ".join(f"{figure:.1f}" for figure in bare), *marks, admitted,
-    ]  # fmt: skip
 
 
 def figures(rows: Seeds) -> Figures:

@@ -2,7 +2,7 @@
 
 Everywhere the wti matcher is trained behind a small adapter on features of the built-in encoder. For `length`, where
 what happens has to be learnt from the order of the frames, a transformer of two layers that starts from nothing comes
-before it, and the learning rate is three times as high. `benchmarks/admission.py` says which biases can tell methods
+before it, and the learning rate is three times as high. `benchmarks/evidence` says which biases can tell methods
 apart that way.
 """
 
@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,11 +19,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.corpus import own_clip, select
+from evenreel.corpus import select
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.scoring import encode_videos, matcher_scores
+from evenreel.matchers.scoring import encode_videos
 from evenreel.planted import (
     BiasName,
     PlantedClip,
@@ -89,21 +88,11 @@ def recipe(bias: BiasName, seed: int, sizes: Sizes, windows: bool = False) -> Re
     )
 
 
-def trained(asked: Recipe, split: Split, weights_hash: str | None = None, validation: Split | None = None) -> Matcher:
-    """A matcher with its best weights on the validation split, after its last step where there is none.
-
-    Args:
-        asked: the recipe.
-        split: that is learned from.
-        weights_hash: of the encoder, for matchers with vectors of it.
-        validation: split whose R@1 says which weights are kept.
-    """
-    examples = None if validation is None else examples_of(validation)
-    dimension = split.videos.frames.shape[-1]
-    material = TrainingInputs(examples_of(split), dimension, examples, weights_hash=weights_hash)
-    hooks = RunHooks() if validation is None else RunHooks(partial(found_in, corpus=validation.corpus))
+def trained(asked: Recipe, split: Split) -> Matcher:
+    """A matcher after its last step."""
+    material = TrainingInputs(examples_of(split), split.videos.frames.shape[-1])
     with tempfile.TemporaryDirectory() as folder:
-        return train(asked, material, Path(folder), hooks).matcher
+        return train(asked, material, Path(folder), RunHooks()).matcher
 
 
 def examples_of(split: Split) -> FeatureExamples:
@@ -129,24 +118,6 @@ def encoding_s(matcher: Matcher, videos: VideoFeatures) -> float:
         encode_videos(matcher, videos)
         taken.append(time.process_time() - begun_s)
     return min(taken)
-
-
-def figure(matcher: Matcher, test: Split, bias: BiasName) -> float:
-    """R@1 in percent, text to video, where all that a caption names has to be shown.
-
-    For `source` it is the real clip of a real clip's caption, in a gallery that holds generated mirrors as well.
-    """
-    held = matcher_scores(matcher, test.texts, test.videos)
-    if bias != "source":
-        return found_in(held, test.corpus, ["R@1"])["R@1"]
-    everything = slice(0, len(held.caption_ids)), slice(0, len(held.video_ids))
-    values, captions, videos = held.block(*everything), list(held.caption_ids), list(held.video_ids)
-    real = [row for row, name in enumerate(captions) if "_generator" not in name]
-    values, captions = values[real], [captions[row] for row in real]
-    relevance = own_clip(test.corpus, captions, videos).block(slice(0, len(captions)), everything[1])
-    settings = EvaluationSettings(metrics=parse_metrics(["R@1"]), directions=("t2v",), resamples=0, partial=True)
-    found = evaluate(Scores(values, captions, videos), test.corpus, settings, relevance=relevance)
-    return found.directions["t2v"].summary["R@1"].value
 
 
 def showing(corpus: Corpus, captions: Sequence[str], videos: Sequence[str]) -> NDArray[np.float64]:

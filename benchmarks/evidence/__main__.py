@@ -1,14 +1,17 @@
 """How much of a planted bias does each correction bring back, and what does it cost?
 
-    python -m benchmarks.evidence --annotations DIR [--biases length ...] [--rows NAME ...] [--seeds 5]
-        [--first-seed 10] [--strength 0.9] [--processes 2] [--results DIR] [--page docs/evidence.md] [--plan]
+    python -m benchmarks.evidence --annotations DIR [--worlds drawn rendered harder] [--biases length ...]
+        [--rows NAME ...] [--seeds 5] [--first-seed 10] [--strength 0.9] [--processes 2] [--results DIR]
+        [--page docs/evidence.md] [--save-admissions] [--plan]
 
-For every bias and seed a world is drawn twice, with the bias and without it, and every row is trained or read on both;
-each training keeps the weights with the best R@1 on a validation split that is biased as its training split is. DIR
-holds the annotation files of EPIC-KITCHENS-100 (docs/corpora.md). The figures are written down row by row in --results;
+For every bias and seed a world is made twice, with the bias and without it, and every row is trained or read on both;
+each training keeps the weights with the best R@1 on a validation split that is biased as its training split is. Drawn
+worlds are features for the clips of EPIC-KITCHENS-100, whose annotation files are in DIR (docs/corpora.md); rendered
+ones are planted videos, which the built-in encoder sees. The figures are written down row by row in --results;
 a run that was broken off goes on, and what is there is not measured again, so that any row can be had with --rows and
-an empty folder. --page writes the page from what is in the folder and measures nothing. --plan says what is missing and
-about how long it takes. Seeds 0 to 4 chose the worlds and the settings; 10 to 14 are reported.
+an empty folder. --save-admissions writes whether rendered worlds are admitted into the package, where `evenreel
+planted` reads it. --page writes the page from what is in the folder and measures nothing. --plan says what is missing
+and about how long it takes. Seeds 0 to 4 chose the worlds and the settings; 10 to 14 are reported.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from benchmarks.evidence.page import evidence_page
+from benchmarks.evidence.admissions import save_admissions
+from benchmarks.evidence.page import evidence_page, read
 from benchmarks.evidence.registry import EVIDENCE
 from benchmarks.evidence.rows import STRENGTH, Cell, Evidence, cells_of
 from benchmarks.evidence.work import of_world, planned_s
@@ -35,6 +39,10 @@ def main() -> int:
     seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
     if asked.page:
         asked.page.write_text(evidence_page(EVIDENCE, asked.results, seeds, asked.strength), encoding="utf-8")
+        return 0
+    if asked.save_admissions:
+        found = [read(evidence, asked.results, seeds, asked.strength) for evidence in chosen]
+        print("\n".join(save_admissions(found, seeds, asked.strength)))
         return 0
     asked.results.mkdir(parents=True, exist_ok=True)
     for evidence in chosen:
@@ -62,13 +70,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=usable_cores(), help="worlds measured at a time")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the figures")
     parser.add_argument("--page", type=Path, help="write the page from the figures")
+    parser.add_argument(
+        "--save-admissions", action="store_true", help="write verdicts on rendered worlds into the package"
+    )
     parser.add_argument("--plan", action="store_true", help="say what is to be done, and about how long it takes")
     asked = parser.parse_args()
     if asked.seeds < 2 or asked.processes < 1:
         parser.error(f"--seeds is at least 2 and --processes 1; they were {asked.seeds} and {asked.processes}")
     if not 0 < asked.strength <= 1:
         parser.error(f"--strength is above 0 and at most 1; it was {asked.strength}")
-    if asked.annotations is None and "drawn" in asked.worlds and not (asked.page or asked.plan):
+    measures = not (asked.page or asked.plan or asked.save_admissions)
+    if asked.annotations is None and "drawn" in asked.worlds and measures:
         parser.error("--annotations is the folder of EPIC-KITCHENS-100's annotation files")
     unknown = set(asked.rows) - {row for one in chosen_of(asked) for row in one.rows}
     if unknown:

@@ -15,7 +15,6 @@ from benchmarks.admission_rules import (
     METRIC,
     NO_ADAPTER,
     ORACLE,
-    RULES,
     TWICE,
     Verdict,
     best_untrained,
@@ -39,7 +38,6 @@ from benchmarks.over_seeds import (
     words,
 )
 from evenreel.errors import EvenreelError
-from evenreel.planted.admission import Admission, read_admissions
 
 WORDS = Path(__file__).parent / "words"
 """What a person wrote below the tables of each bias: when to use what."""
@@ -86,10 +84,11 @@ class Measured(NamedTuple):
 
     def rules(self) -> list[Verdict] | None:
         """The five rules of admission; None where figures are missing."""
-        rows = self._as_admission()
+        rows = self.as_admission()
         return None if rows is None else verdicts(rows)
 
-    def _as_admission(self) -> Seeds | None:
+    def as_admission(self) -> Seeds | None:
+        """The rows of the rules of admission by the names that these have; None where some are missing."""
         evidence = self.evidence
         needed = {BASELINE, REFERENCE, AGAIN, HALF, TWICE, NO_ADAPTER, *evidence.untrained}
         if evidence.oracle:
@@ -120,22 +119,7 @@ def evidence_page(every: Sequence[Evidence], folder: Path, seeds: Sequence[int],
     head = (WORDS / "head.md").read_text(encoding="utf-8").rstrip()
     parts = [head.replace("SEEDS", f"{seeds[0]} to {seeds[-1]}").replace("STRENGTH", f"{strength:g}"), summary(found)]
     parts += [section(one) for one in found]
-    parts.append(rendered(read_admissions()))
     return "\n\n".join(parts) + "\n"
-
-
-def rendered(admissions: Sequence[Admission]) -> str:
-    """What was measured of biases in rendered videos by the rules of admission."""
-    lines = [
-        [
-            f"`{one.bias}`{''.join(f', {name} {value:g}' for name, value in one.harder.items())}",
-            *(one.rules[rule] if rule not in one.broken else f"**{one.rules[rule]}**" for rule in RULES),
-            "yes" if one.admitted else "**no**",
-        ]
-        for one in admissions
-    ]
-    table = markdown(f"| bias | {' | '.join(RULES)} | admitted |", lines)
-    return f"{(WORDS / 'rendered.md').read_text(encoding='utf-8').strip()}\n\n{table}"
 
 
 def read(evidence: Evidence, folder: Path, seeds: Sequence[int], strength: float) -> Measured:
@@ -221,7 +205,8 @@ def section(one: Measured) -> str:
     """Heading, gap, rules, rows and advice of a bias."""
     evidence = one.evidence
     parts = [f"## {evidence.bias}, {evidence.world} world"]
-    command = f"python -m benchmarks.evidence --annotations DIR --biases {evidence.bias}"
+    source = " --annotations DIR" if evidence.world == "drawn" else ""
+    command = f"python -m benchmarks.evidence{source} --worlds {evidence.world} --biases {evidence.bias}"
     parts.append(f"```console\n{command}\n```")
     if not one.complete:
         return "\n\n".join([*parts, "Not measured."])

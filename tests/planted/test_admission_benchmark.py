@@ -1,18 +1,13 @@
-"""`benchmarks/admission.py`: each rule on figures made by hand, what is resumed, and all of it on a few clips."""
+"""Rules of admission on figures made by hand, references of rendered worlds, and every row of these on a few clips."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks import admission as benchmark
 from benchmarks import over_seeds
-from benchmarks.admission import REFERENCES, Run, rows_of
 from benchmarks.admission_rules import (
     AGAIN,
     BIASED,
@@ -29,13 +24,24 @@ from benchmarks.admission_rules import (
     TWICE,
     UNTRAINED,
     broken,
-    table,
     variant,
     verdicts,
 )
-from evenreel.planted import BIASES, BiasName, PlantedClip, admission_of, plan_corpus, planted_statistics
+from benchmarks.evidence.admissions import save_admissions
+from benchmarks.evidence.page import Measured
+from benchmarks.evidence.registry import EVIDENCE
+from benchmarks.evidence.rendered import plain
+from benchmarks.evidence.rendered.references import REFERENCES, elsewhere
+from benchmarks.evidence.rendered.worlds import UNTRAINED as UNTRAINED_ROWS
+from benchmarks.evidence.rendered.worlds import RenderedWorld, admission_models, recipe_of
+from benchmarks.evidence.rows import BASELINE, Cell, Place, Size
+from evenreel.planted import BIASES, BiasName, PlantedClip, PlantSettings, admission_of, plan_corpus, planted_statistics
 from evenreel.planted import admission as packaged
+from evenreel.planted.harder import Harder
 
+CHANGES = (HALF, TWICE, NO_ADAPTER)
+FREE_ROWS = {BASELINE: ORACLE, AGAIN: AGAIN} | {change: variant(ORACLE, change) for change in CHANGES}
+"""Rows where nothing is planted, and what the rules call them."""
 GOOD = {
     variant(UNTRAINED, "mean_pool"): [40.0, 60.0, 50.0],
     variant(UNTRAINED, "wti"): [50.0, 40.0, 45.0],
@@ -103,18 +109,16 @@ def test_nothing_is_seen_at_strength_0() -> None:
     assert failed(again=[82.0, 82.1, 81.9], frames_alone=[82.1, 82.0, 82.0]) == []
 
 
-def test_a_bias_without_cost_is_not_admitted_and_the_table_says_why() -> None:
+def test_a_bias_without_cost_is_not_admitted_and_the_figures_say_why() -> None:
     rows = {name: [{"R@1": 90.0}] * 3 for name in GOOD}
     found = broken(verdicts(rows))
     assert [rule.split(" (")[0] for rule in found] == [NEEDED, COSTS, STEADY, EXPLAINED]
-    line = table({"visual": rows}).splitlines()[-1]
-    assert line.startswith("| `visual` | 90.0 | 90.0 | 90.0 | 90.0, 90.0 | **fails:** 0.0") and line.endswith("| no |")
 
 
 @pytest.mark.parametrize("bias", BIASES)
 def test_references_change_what_is_learned_from_and_plant_nothing(bias: BiasName) -> None:
     if BIASES[bias].in_test:
-        assert rows_of(bias)[REFERENCE].words
+        assert admission_models(bias)[REFERENCE].windows
         return
     plan = plan_corpus(bias, 0.9, 1_000, seed=1)
     told = REFERENCES[bias](plan)
@@ -147,7 +151,7 @@ def test_the_reference_of_textual_leaves_the_content_of_captions() -> None:
 
 def test_a_bias_without_a_reference_of_its_own_learns_from_other_clips() -> None:
     plan = plan_corpus("visual", 0.9, 60, seed=1)
-    told = benchmark.elsewhere(plan)
+    told = elsewhere(plan)
 
     def scenes(clips: Sequence[PlantedClip]) -> set[int]:
         return {clip.scene.seed for clip in clips}
@@ -156,85 +160,49 @@ def test_a_bias_without_a_reference_of_its_own_learns_from_other_clips() -> None
 
 
 def test_every_training_is_selected_on_validation_ten_times() -> None:
-    run = Run("scene_text", 10, 0.9, ORACLE, 1_500, 500)
-    for name, row in rows_of("scene_text").items():
-        if not row.steps:
-            continue
-        recipe = benchmark.recipe_of(run, row, captions=1_800)
+    world = RenderedWorld(plan_corpus("scene_text", 0.9, 60, seed=1))
+    for name, model in admission_models("scene_text").items():
+        recipe = recipe_of(world, model, Place(10, 0.9, Size(60, 0, 500), Path()))
         assert recipe.loop.steps == 10 * (recipe.selection.every_steps or 0), name
-        assert (recipe.selection.metric, recipe.data.validation, recipe.loop.batch_size) == ("R@1", "val", 64)
-        assert (recipe.adapter is not None and recipe.adapter.windows) == row.words
-    assert benchmark.recipe_of(run, rows_of("visual")[variant(BIASED, NO_ADAPTER)], 20).adapter is None
+        assert (recipe.selection.metric, recipe.data.validation) == ("R@1", "val")
+        assert recipe.loop.batch_size == min(64, len(world.train.texts.ids))
+        assert (recipe.adapter is not None and recipe.adapter.windows) == model.windows
+    bare = admission_models("visual")[NO_ADAPTER]
+    assert recipe_of(world, bare, Place(10, 0.9, Size(), Path())).adapter is None
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """The command in this process, on 24 clips with 2 steps and 2 seeds, and a file of figures."""
+@pytest.mark.parametrize("name", ["rendered-domain", "rendered-scene_text", "rendered-source", "harder-textual"])
+def test_every_row_of_a_rendered_world_is_made(name: str) -> None:
+    (evidence,) = (one for one in EVIDENCE if one.name == name)
+    place = Place(1, 0.9, Size(60, 0, 2), Path())
+    rows = [name for name, row in evidence.rows.items() if row.kind in ("untrained", "baseline", "admission")]
+    found = dict(evidence.measure(evidence.draw(place), place, rows))
+    assert list(found) == rows
+    assert all(0 <= figures["R@1"] <= 100 for figures in found.values())
 
-    def serially(jobs: Sequence[tuple[Any, ...]], work: Callable[..., Any], processes: int) -> Iterator[Any]:
-        return (work(*job) for job in jobs)
 
-    def command(*arguments: str) -> int:
-        sizes = ("--clips", "24", "--steps", "2", "--seeds", "2", "--out", str(tmp_path / "figures.jsonl"))
-        monkeypatch.setattr(sys, "argv", ["admission", "--biases", "visual", *sizes, *arguments])
-        return benchmark.main()
-
-    monkeypatch.setattr(over_seeds, "in_processes", serially)
+def test_verdicts_on_rendered_worlds_are_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "admission.json").write_text("[]", encoding="utf-8")
     monkeypatch.setattr(packaged, "SHIPPED", tmp_path / "admission.json")
-    return command
-
-
-def test_all_of_it_on_a_few_clips_and_no_more_where_figures_are_there(
-    here: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-
-    out = tmp_path / "figures.jsonl"
-    for seed in (10, 11):  # as a run left them that was broken off
-        for row in rows_of("visual"):
-            if ("," in row and not row.startswith(UNTRAINED)) or (seed, row) == (11, AGAIN):
-                over_seeds.note_run(out, Run("visual", seed, 0.9, row, 24, 2), {row: {"R@1": 0.0}})
-    assert here() == 1
-    printed = capsys.readouterr()
-    assert "not admitted: visual: " in printed.err and "| `visual` |" in printed.out
-    found = over_seeds.known_runs(out, Run)
-    assert {(run.seed, run.row) for run in found} == {(seed, row) for seed in (10, 11) for row in rows_of("visual")}
-    assert len(out.read_text(encoding="utf-8").splitlines()) == len(found)
-    assert all(rows[run.row]["R@1"] > 12.5 for run, rows in found.items() if run.row in (BIASED, ORACLE))  # 8 clips
-
-    def never(runs: Sequence[Run]) -> Iterator[Any]:
-        raise AssertionError(runs)
-
-    monkeypatch.setattr(benchmark, "of_corpus", never)
-    assert here() == 1
-    assert capsys.readouterr().out == printed.out
-    with pytest.raises(AssertionError):
-        here("--strength", "0.8")
-
-
-def test_only_five_seeds_are_saved(
-    here: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        here("--save")
-    assert "--save takes 5 seeds" in capsys.readouterr().err
-    run = Run("visual", 0, 0.9, "", 24, 2)
-    for seed in range(10, 15):
-        for row in rows_of("visual"):
-            value = next(values for name, values in GOOD.items() if name == row)[seed % 3]
-            over_seeds.note_run(tmp_path / "figures.jsonl", replace(run, seed=seed, row=row), {row: {"R@1": value}})
-    assert here("--save", "--seeds", "5") == 0
-    found = admission_of(plan_corpus("visual", 0.9, 24))
-    assert found is not None and found.admitted and found.seeds == (10, 11, 12, 13, 14)
-    assert found.means[ORACLE] == 80.0 and found.rules[STEADY] == "17.8, 18.8, 20.0"
+    names = {BASELINE: BIASED, REFERENCE: REFERENCE, AGAIN: AGAIN} | {c: variant(BIASED, c) for c in CHANGES}
+    biased = {row: [{"R@1": value} for value in GOOD[name]] for row, name in names.items()}
+    biased |= {name: [{"R@1": 50.0}] * 3 for name in UNTRAINED_ROWS}
+    free = biased | {row: [{"R@1": value} for value in GOOD[name]] for row, name in FREE_ROWS.items()}
+    found = [Measured(one, biased, free) for one in (plain.HARDER_VISUAL, plain.VISUAL)]
+    found.append(Measured(EVIDENCE[0], biased, free))
+    assert save_admissions(found, range(10, 13), 0.9) == ["harder-visual", "rendered-visual"]
+    harder = admission_of(plan_corpus("visual", 0.9, 24, settings=PlantSettings(harder=Harder(difficulty=1.0))))
+    assert harder is not None and harder.admitted and harder.seeds == (10, 11, 12)
+    assert harder.means[ORACLE] == 80.0 and harder.rules[STEADY] == "18.0, 19.0, 20.0"
+    assert admission_of(plan_corpus("visual", 0.9, 24)) is not None
 
 
 def test_a_line_that_a_kill_cut_is_measured_again_and_spoils_no_other(tmp_path: Path) -> None:
     path = tmp_path / "figures.jsonl"
-    runs = [Run("domain", seed, 0.9, "biased", 24, 2) for seed in range(3)]
-    for run in runs[:2]:
-        over_seeds.note_run(path, run, {"biased": {"R@1": 1.0}})
+    cells = [Cell("rendered", "domain", seed, 0.9, "baseline", 24, 0, 2) for seed in range(3)]
+    for cell in cells[:2]:
+        over_seeds.note_run(path, cell, {"baseline": {"R@1": 1.0}})
     path.write_bytes(path.read_bytes()[:-9])
-    assert list(over_seeds.known_runs(path, Run)) == runs[:1]
-    over_seeds.note_run(path, runs[2], {"biased": {"R@1": 2.0}})
-    assert list(over_seeds.known_runs(path, Run)) == [runs[0], runs[2]]
+    assert list(over_seeds.known_runs(path, Cell)) == cells[:1]
+    over_seeds.note_run(path, cells[2], {"baseline": {"R@1": 2.0}})
+    assert list(over_seeds.known_runs(path, Cell)) == [cells[0], cells[2]]

@@ -1,4 +1,4 @@
-"""Whether a planted bias was admitted: what `benchmarks/admission.py` measured of it, as it is shipped."""
+"""Whether a planted bias was admitted: what `benchmarks/evidence` measured of it, as it is shipped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenreel.planted.plan import PlantedCorpus, plan_corpus
 from evenreel.planted.shots import PlantSettings
 
 SHIPPED = Path(str(files("evenreel.planted").joinpath("admission.json")))
-"""File in the package that the benchmark writes."""
+"""File in the package that `python -m benchmarks.evidence --save-admissions` writes."""
 FEW_CLIPS = 40
 """Clips of a plan that stands for its world."""
 
