@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.types import FloatArray
 from tests.features.corpora import write_corpus
 from tests.features.pixel_encoder import PixelEncoder
 
@@ -66,9 +68,43 @@ def test_scores_are_less_what_mirrors_lead_by_on_the_held_out_split(
     np.testing.assert_allclose(found.block(slice(0, len(values)), slice(0, 2)), values, atol=1e-6)
 
 
+def test_what_made_a_clip_is_told_by_its_frames_where_the_corpus_does_not_say(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenreel.debias.source.level.MIN_CLIPS", 1)
+    whole = load_corpus(place / "corpus")
+    unsaid = whole.clips.with_columns(
+        source=pl.when(pl.col("split") == "test").then(None).otherwise("source"),
+        pair_id=pl.when(pl.col("split") == "test").then(None).otherwise("pair_id"),
+    )
+    save_corpus(make_corpus(unsaid, whole.captions), tmp_path / "corpus")
+    monkeypatch.setattr("evenreel.debias.source.level.recognised_sources", nearest)  # two clips are too few for LDA
+    options = ["--level-sources", "val", "--recognise-sources", "val", "--out", str(tmp_path / "s.npz")]
+    command = ["score", "mean_pool", str(tmp_path / "corpus"), "--features", str(place / "features")]
+    done = CliRunner().invoke(app, [*command, "--split", "test", *options])
+    assert done.exit_code == 0, done.output
+    found = load_scores(tmp_path / "s.npz", select(load_corpus(tmp_path / "corpus"), split="test"))
+    held, values = plain_values(place, "val"), plain_values(place, "test")
+    pretrained = named_matcher("mean_pool", place / "features")
+    known, asked = (
+        load_features_for(pretrained, place / "features", select(whole, split=name)).videos.frames.astype(float).mean(1)
+        for name in ("val", "test")
+    )
+    generated = ((asked - known[1]) ** 2).sum(1) < ((asked - known[0]) ** 2).sum(1)
+    values -= generated * (held[:, 1] - held[:, 0]).mean()
+    np.testing.assert_allclose(found.block(slice(0, len(values)), slice(0, 2)), values, atol=1e-6)
+
+
+def nearest(known: FloatArray, sources: Sequence[str], clips: FloatArray) -> list[str]:
+    """The source of the nearest known clip."""
+    return [sources[int(((known - clip) ** 2).sum(1).argmin())] for clip in clips]
+
+
 def test_what_cannot_be_levelled_is_refused(place: Path, tmp_path: Path) -> None:
     few = score(place, "--level-sources", "val", "--out", str(tmp_path / "s.npz"))
     assert isinstance(few.exception, UsageError) and "on held-out captions" in str(few.exception)
     nameless = score(place, "--level-sources", "val", "--out", str(tmp_path / "s.npy"))
     assert isinstance(nameless.exception, UsageError) and ".npz" in str(nameless.exception)
     assert not (tmp_path / "s.npy").exists()
+    alone = score(place, "--recognise-sources", "val", "--out", str(tmp_path / "s.npz"))
+    assert isinstance(alone.exception, UsageError) and "--level-sources" in str(alone.exception)

@@ -105,3 +105,5 @@ def test_sources_are_recognised_by_what_a_generators_clips_share() -> None:
     assert np.mean(np.array(found) == names[400:]) > 0.95
     with pytest.raises(UsageError, match="two at least"):
         recognised_sources(frames[:5], ["camera"] * 5, frames)
+    with pytest.raises(UsageError, match="1 of camera, 39 of sora"):
+        recognised_sources(frames[:40], ["camera"] + ["sora"] * 39, frames)

@@ -25,7 +25,7 @@ from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import CorpusFeatures, Pretrained
-    from evenreel.types import ScoreBlocks
+    from evenreel.types import ScoreBlocks, VideoFeatures
 
 CHECKPOINT_HELP = (
     "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); or what compares words with "
@@ -77,7 +77,7 @@ def score(
     elif reading != CaptionReading() or levels != SourceLevelling():
         raise UsageError(
             f"{checkpoint} reads the words of captions as they are; leave --reading, --alpha, --draws and "
-            "--level-sources out."
+            "--level-sources and --recognise-sources out."
         )
     check_place(out)
     whole = load_corpus(corpus)
@@ -115,7 +115,7 @@ def _score_by_matcher(
     uses: tuple[str, ...],
     notices: tuple[str, ...],
     out: Path,
-    level: Callable[[ScoreBlocks], ScoreBlocks],
+    level: Callable[[ScoreBlocks, VideoFeatures], ScoreBlocks],
 ) -> Scored:
     """Write the scores of all captions with all clips, which say what they use."""
     from evenreel.evaluation import save_scores
@@ -127,5 +127,5 @@ def _score_by_matcher(
     check_table(out, scored)
     scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos, about=ScoreNotes(uses=uses))
     with share_bar("scoring") as progress:
-        save_scores(level(scores), out, progress)
+        save_scores(level(scores, loaded.videos), out, progress)
     return scored

@@ -120,13 +120,17 @@ def recognised_sources(known: FloatArray, sources: Sequence[str], clips: FloatAr
         V sources.
 
     Raises:
-        UsageError: all known clips are of one source.
+        UsageError: all known clips are of one source, or fewer than `MIN_CLIPS` are of one of them.
     """
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
     names = sorted(set(sources))
     if len(names) < 2:
         raise UsageError(f"Sources are told apart by clips of two at least; all known ones are of {names}.")
+    counts = {name: list(sources).count(name) for name in names}
+    if min(counts.values()) < MIN_CLIPS:
+        few = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
+        raise UsageError(f"Sources are told apart by {MIN_CLIPS} known clips of each at least; there are {few}.")
     model = LinearDiscriminantAnalysis(priors=np.full(len(names), 1 / len(names)))
     return [str(name) for name in model.fit(known, list(sources)).predict(clips)]
 
