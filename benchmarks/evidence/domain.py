@@ -21,6 +21,7 @@ from benchmarks.evidence.trainings import (
     cosines,
     found_by,
     learned,
+    learned_by_likeness,
     measured_row,
     recipe,
     values_of,
@@ -61,6 +62,7 @@ NAIVE, CHR, CBC, TITAN, ONLINE, PRINTED = (
 )
 TTT = "TTT++"
 QB_NORM, NNN, SINKHORN = "QB-Norm", "NNN", "Sinkhorn normalisation"
+ALIKE = "drawn by likeness"
 MASSES, ROTATED, BOTH = "labels by transport", "rotation", "rotation and Sinkhorn normalisation"
 LOG = "the log of queries, without answers"
 CONFOUNDERS = 64
@@ -97,6 +99,11 @@ ROWS: dict[str, Row] = {
     QB_NORM: _adapted("QB-Norm with the log as its bank", steps=0),
     NNN: _adapted("NNN with the log as its bank", steps=0),
     SINKHORN: _adapted("potentials of clips in a transport of the log's groups of like queries", "published", 0),
+    ALIKE: Row(
+        "ours",
+        "clips drawn the more often, the more they are like those searched (`likeness`)",
+        uses="frames of the clips that are searched",
+    ),
     MASSES: _adapted("labels by transport from all queries to all clips alike, rate 1e-3", "ours"),
     ROTATED: _adapted("captions turned five times towards clips by transport from groups of like queries", "ours", 0),
     BOTH: _adapted("the rotation, then Sinkhorn normalisation by the same groups", "ours", 0, chosen=True),
@@ -208,6 +215,13 @@ class SourceModel:
         searched_s = time.process_time() - begun_s
         return found_by(scores, test) | {TRAINING_S: self.training_s + taken_s, SEARCH_S: searched_s}
 
+    def by_likeness(self) -> Figures:
+        """What another model finds that learned from clips drawn by how like they are to the searched ones."""
+        world, place = self._world, self._world.place
+        asked = recipe(place.seed, place.size.steps)
+        matcher, taken_s = learned_by_likeness(asked, world.train, world.val, world.test.videos)
+        return measured_row(matcher, world.test, taken_s)
+
     def titan(self, protocol: str = "offline", **changed: Any) -> AdaptSettings:
         """TITAN with the rate for a small adapter, and ranks among all of the log."""
         paper = load_settings(f"titan/{protocol}")
@@ -229,6 +243,7 @@ METHODS: dict[str, Callable[[SourceModel], Figures]] = {
     QB_NORM: lambda model: model.normalised(querybank_norm, grouped=False),
     NNN: lambda model: model.normalised(nearest_neighbour_norm, grouped=False),
     SINKHORN: lambda model: model.normalised(sinkhorn_norm, grouped=True),
+    ALIKE: lambda model: model.by_likeness(),
     MASSES: lambda model: model.row(
         replace(naive(model.titan(epochs=EPOCHS)), matching=MatchSettings("sinkhorn", temperature=0.02, iterations=20))
     ),

@@ -24,6 +24,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
+from evenreel.training.data.likeness import drawn_alike
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.strata import lengths_of
@@ -97,6 +98,15 @@ def learned(
     with tempfile.TemporaryDirectory() as folder:
         matcher = train_recipe(asked, material, Path(folder), hooks).matcher
     return matcher, time.process_time() - begun_s
+
+
+def learned_by_likeness(asked: Recipe, train_part: Part, val: Part, searched: VideoFeatures) -> tuple[Matcher, float]:
+    """As `learned`, from clips drawn the more often, the more they are like those that are searched."""
+    begun_s = time.process_time()
+    examples, _ = drawn_alike(examples_of(train_part), searched)
+    weighed_s = time.process_time() - begun_s
+    matcher, seconds = learned(asked, train_part, val, examples=examples)
+    return matcher, weighed_s + seconds
 
 
 def examples_of(part: Part) -> FeatureExamples:

@@ -1,4 +1,4 @@
-"""Annotators who go with what is shown, in clips of another domain: habits taken out, captions turned, and both.
+"""Annotators who go with what is shown, in another domain: habits out, captions turned, clips drawn by likeness.
 
 Habits are taken out in training and in search, a rotation comes after training; so there is one order of both.
 """
@@ -25,6 +25,7 @@ from benchmarks.evidence.trainings import (
     cosines,
     found_by,
     learned,
+    learned_by_likeness,
     measured_row,
     recipe,
     without_adapter,
@@ -36,6 +37,7 @@ from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import QueryStream
 from evenreel.debias.habits import habit_directions
+from evenreel.debias.without_habits import HabitRemoval
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.annotators import draw_annotators
 from evenreel.planted.worlds.drawing import FeatureWorld, numbers_of
@@ -43,7 +45,10 @@ from evenreel.planted.worlds.together import draw_annotators_and_domains
 
 UNTRAINED, LONGER = "untrained, mean frame", "twice the steps, uncorrected"
 CLEARED, TURNED, BOTH = "habits taken out", "rotation", "both"
-LOG, CAPTIONS = "the log of queries, without answers", "several captions of a clip"
+ALIKE, ALIKE_CLEARED = "drawn by likeness", "drawn by likeness, habits taken out"
+LOG, CAPTIONS, FRAMES = (
+    "the log of queries, without answers", "several captions of a clip", "frames of the clips that are searched",
+)  # fmt: skip
 ROWS: Mapping[str, Row] = {
     UNTRAINED: Row("untrained", "the mean frame against the sentence", steps=0),
     BASELINE: Row("baseline", "plain training of `mean_pool`"),
@@ -58,7 +63,12 @@ ROWS: Mapping[str, Row] = {
     LONGER: Row("control", "the baseline, trained longer", steps=2),
     CLEARED: Row("ours", "the directions in which captions of one clip differ taken out of captions", uses=CAPTIONS),
     TURNED: Row("ours", "captions turned towards clips by transport from groups of like queries", uses=LOG),
-    BOTH: Row("ours", "both", uses=f"{CAPTIONS}, {LOG}", chosen=True),
+    BOTH: Row("ours", "both", uses=f"{CAPTIONS}, {LOG}"),
+    ALIKE: Row("ours", "clips drawn the more often, the more they are like those searched (`likeness`)", uses=FRAMES),
+    ALIKE_CLEARED: Row(
+        "ours", "drawn so, and the habits of captions so drawn taken out (`without_habits`)",
+        uses=f"{CAPTIONS}, {FRAMES}", chosen=True,
+    ),
 }  # fmt: skip
 
 
@@ -133,6 +143,9 @@ def trained(name: str, drawn: Drawn, place: Place) -> tuple[Matcher, float]:
     if name == CLEARED:
         directions = directions_of(drawn.train)
         return learned(asked, cleared(drawn.train, directions), cleared(drawn.val, directions))
+    if name in (ALIKE, ALIKE_CLEARED):
+        asked = replace(asked, without_habits=HabitRemoval() if name == ALIKE_CLEARED else None)
+        return learned_by_likeness(asked, drawn.train, drawn.val, drawn.test.videos)
     return learned(without_adapter(asked) if name == NO_ADAPTER else asked, drawn.train, drawn.val)
 
 

@@ -82,7 +82,7 @@ def validation_figures(trained: TrainedModel) -> dict[str, float]:
 
 def clips_note(loaded: LoadedData, trained: TrainedModel) -> tuple[str, ...]:
     """List sentences on the training clips: what was left out of them, and how they were divided."""
-    left_out = tuple(one.sentence for one in (loaded.trimmed, loaded.balanced) if one is not None)
+    left_out = (() if loaded.trimmed is None else (loaded.trimmed.sentence,)) + loaded.drawn
     if trained.members:
         strata = tuple(f"Member {one.number} learned from {one}." for one in trained.strata)
         return left_out + (strata or (f"All {len(trained.members)} members learned from all clips, by other seeds.",))
@@ -101,6 +101,8 @@ def _inputs(recipe: Recipe) -> dict[str, str | None]:
         "on-screen text": data.on_screen,
         "model": None if recipe.backbone is None else recipe.backbone.model,
         "matcher to begin with": recipe.start,
+        "corpus of likeness": None if recipe.likeness is None else recipe.likeness.corpus,
+        "features of likeness": None if recipe.likeness is None else recipe.likeness.features,
     }
 
 

@@ -21,8 +21,9 @@ from evenreel.features.load import find_clips, load_text_features
 from evenreel.features.progress import SetAside
 from evenreel.progress import Progress
 from evenreel.training.data.backgrounds import with_backgrounds
-from evenreel.training.data.balance import Balanced, balanced
+from evenreel.training.data.balance import balanced
 from evenreel.training.data.examples import FeatureExamples, TrainingExamples, TrainingInputs
+from evenreel.training.data.likeness import drawn_alike, searched_clips
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.data.pixels import load_pixels
 from evenreel.training.data.splits import CorpusSplits, EncoderUsed, LoadedSplits, corpus_splits, digest, usable_part
@@ -43,7 +44,7 @@ class LoadedData:
         encoder: encoder of the features.
         set_aside: clips that take no part, nor do their captions, nor, with `debias`, their pairs.
         trimmed: clips left out for their length; None without `trim`.
-        balanced: effect of the weights of clips; None without `balance`.
+        drawn: how often clips are drawn, in sentences; none where each is once.
         uses: labels of what training uses of other splits, by `trim`, the matcher's files or the checkpoint it begins
             with.
     """
@@ -53,7 +54,7 @@ class LoadedData:
     encoder: EncoderUsed
     set_aside: tuple[SetAside, ...]
     trimmed: Trimmed | None = None
-    balanced: Balanced | None = None
+    drawn: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
 
 
@@ -92,7 +93,7 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     source = {"caption_texts": digest(text for part in splits.both for text in part.captions["text"]), **read.source}
     if (words := recipe.changed_words) is not None:
         source["words_changed"] = json.dumps(asdict(words))
-    learned, balance = drawn_as_told(recipe, read.learned, splits.learned)
+    learned, drawn = drawn_as_told(recipe, read.learned, splits.learned)
     by_length = recipe.members is not None and recipe.members.by == "length"
     start = None if recipe.start is None else load_start(recipe.start, read.encoder, recipe.data.streams)
     known = () if start is None else start.about.uses
@@ -107,30 +108,35 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
         lengths=lengths_of(splits.learned, learned.pairs.clip_ids) if by_length else None,
         weights_hash=read.encoder.weights_hash,
     )
-    uses = dict.fromkeys((*known, *(uses_of(recipe) if recipe.trim else ()), *uses_in(spec_of(recipe))))
-    return LoadedData(material, read.validation, read.encoder, read.set_aside, splits.trimmed, balance, tuple(uses))
+    uses = dict.fromkeys((*known, *uses_of(recipe), *uses_in(spec_of(recipe))))
+    return LoadedData(material, read.validation, read.encoder, read.set_aside, splits.trimmed, drawn, tuple(uses))
 
 
 def drawn_as_told(
     recipe: Recipe, learned: TrainingExamples, corpus: Corpus
-) -> tuple[TrainingExamples, Balanced | None]:
+) -> tuple[TrainingExamples, tuple[str, ...]]:
     """Weigh the clips of a training split, and exchange their backgrounds, as a recipe says.
 
     Returns:
-        The examples, and what the weights do; None without `balance`.
+        The examples, and what the weights do, a sentence each.
 
     Raises:
-        CorpusError: clips have no classes, and the recipe balances them.
-        UsageError: lengths of clips are not known, or there are too few clips.
+        CorpusError: clips have no classes, and the recipe balances them, or there are no clips that will be searched.
+        FeaturesError: features of the clips that will be searched are missing or damaged.
+        UsageError: lengths of clips are not known, there are too few clips, or encoders differ.
     """
-    found: Balanced | None = None
+    said: list[str] = []
     if recipe.balance is not None:
-        pairs, found = balanced(learned.pairs, corpus, recipe.balance)
+        pairs, balance = balanced(learned.pairs, corpus, recipe.balance)
         learned = replace(cast("Any", learned), pairs=pairs)  # features, or pixels
+        said.append(balance.sentence)
+    if recipe.likeness is not None and isinstance(learned, FeatureExamples):
+        learned, alike = drawn_alike(learned, searched_clips(recipe.likeness, recipe.data))
+        said.append(alike.sentence)
     if recipe.backgrounds is not None and isinstance(learned, FeatureExamples):
         terms = 0 if recipe.without_length is None else recipe.without_length.terms
         learned = with_backgrounds(learned, recipe.backgrounds, recipe.loop.seed, terms)
-    return learned, found
+    return learned, tuple(said)
 
 
 def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pretrained:

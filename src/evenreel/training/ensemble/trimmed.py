@@ -69,10 +69,13 @@ def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Tr
 
 def uses_of(recipe: Recipe) -> tuple[str, ...]:
     """List what a model of a recipe uses of a split it is neither trained nor selected on (`ScoreNotes.uses`)."""
-    trim = recipe.trim
-    if trim is None or trim.target in (None, recipe.data.validation):
-        return ()
-    return (f"class lengths of the split {trim.target}",)
+    trim, likeness = recipe.trim, recipe.likeness
+    found: list[str] = []
+    if trim is not None and trim.target not in (None, recipe.data.validation):
+        found.append(f"class lengths of the split {trim.target}")
+    if likeness is not None and (likeness.corpus is not None or likeness.split != recipe.data.validation):
+        found.append("frames of searched clips")
+    return tuple(found)
 
 
 def _means(actions: Actions, kept: NDArray[np.bool_]) -> Mapping[int, float]:

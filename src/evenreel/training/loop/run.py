@@ -213,9 +213,13 @@ def _begin_with(matcher: Matcher, material: TrainingInputs) -> None:
 
 
 def _feature_pairs(examples: TrainingExamples) -> Iterator[tuple[TextBatch, VideoBatch]]:
-    """All training pairs, in batches; examples are features, as `wrong_settings` has seen to."""
+    """Training pairs, as often as an epoch draws each, in batches; examples are features (`wrong_settings`)."""
     pairs = examples.pairs
-    for rows in slices(len(pairs), PAIRS_A_BATCH):
+    drawn = np.arange(len(pairs))
+    if pairs.weights is not None:
+        drawn = np.sort(Order(len(pairs), len(pairs), 0, pairs.weights).rows(0))
+    for part in slices(len(pairs), PAIRS_A_BATCH):
+        rows = drawn[part]
         batch = examples.texts(pairs.captions[rows]), examples.videos(pairs.clips[rows])
         yield cast("tuple[TextBatch, VideoBatch]", batch)
 

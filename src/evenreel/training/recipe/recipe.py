@@ -18,6 +18,7 @@ from evenreel.training.recipe.sections import (
     Backbone,
     BackgroundExchange,
     Data,
+    GalleryLikeness,
     LengthBalance,
     Loop,
     MatcherChoice,
@@ -59,6 +60,7 @@ class Recipe:
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
         balance: clips drawn so that their class says nothing of their length; null for each once in an epoch.
+        likeness: clips drawn the more often, the more they are like those that will be searched; null for each once.
         without_length: what the lengths of clips explain of frames beyond captions is taken off them, in training and
             in search; null for nothing.
         without_habits: the directions in which captions of one clip differ most are taken out of all captions, in
@@ -84,6 +86,7 @@ class Recipe:
     debias: SourceDebias | None = None
     trim: Trim | None = None
     balance: LengthBalance | None = None
+    likeness: GalleryLikeness | None = None
     without_length: LengthRemoval | None = None
     without_habits: HabitRemoval | None = None
     backgrounds: BackgroundExchange | None = None
@@ -118,6 +121,8 @@ def wrong_settings(recipe: Recipe) -> Iterator[str]:
     yield from _wrong_loop(recipe)
     if recipe.backbone is not None:
         yield from _wrong_backbone(recipe, recipe.backbone)
+    if recipe.likeness is not None and recipe.likeness.split == recipe.data.train and recipe.likeness.corpus is None:
+        yield f"likeness.split is {recipe.data.train!r}, the split that is learned from; name another one."
     if recipe.trim is not None:
         yield from _wrong_trim(recipe, recipe.trim)
     if recipe.members is not None:
@@ -164,6 +169,8 @@ def _wrong_loop(recipe: Recipe) -> Iterator[str]:
 
 
 def _wrong_backbone(recipe: Recipe, backbone: Backbone) -> Iterator[str]:
+    if recipe.likeness is not None:
+        yield "likeness compares features computed before training: use data.features, or set it to null."
     if recipe.without_length is not None:
         yield "without_length is fitted to features before training: use data.features, or set it to null."
     if recipe.without_habits is not None:

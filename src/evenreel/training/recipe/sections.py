@@ -159,6 +159,23 @@ class LengthBalance:
 
 
 @dataclass(frozen=True)
+class GalleryLikeness:
+    """Clips drawn the more often, the more they are like those that will be searched: ours.
+
+    See `evenreel.debias.likeness`. Of the searched clips nothing but frames is looked at.
+
+    Attributes:
+        split: split of these clips; null for all of `corpus`.
+        corpus: folder of a corpus that has them; null for that of `data`.
+        features: folder of their features, by the encoder of the training features; null for these.
+    """
+
+    split: str | None = "test"
+    corpus: str | None = None
+    features: str | None = None
+
+
+@dataclass(frozen=True)
 class BackgroundExchange:
     """Clips shown before the backgrounds of others: ours, see `evenreel.debias.backgrounds`.
 

@@ -1,0 +1,83 @@
+"""Training clips drawn more often where they are like clips that will be searched (`evenreel.debias.likeness`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from evenreel.corpus.folder import load_corpus
+from evenreel.corpus.splits import select
+from evenreel.debias.likeness import likeness_weights
+from evenreel.errors import UsageError
+from evenreel.features.load import find_clips
+from evenreel.features.manifest import read_manifest
+from evenreel.training.data.backgrounds import mean_frames
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.recipe.sections import Data, GalleryLikeness
+from evenreel.types import VideoFeatures
+
+
+class DrawnByLikeness(NamedTuple):
+    """What weights by likeness do to the clips of a training split.
+
+    Attributes:
+        searched: number of clips that training clips were compared with.
+        effective: number of equally weighed clips from which means vary as much as from the weighed ones (Kish 1965).
+        heaviest: largest weight, in times of a clip's mean weight.
+    """
+
+    searched: int
+    effective: float
+    heaviest: float
+
+    @property
+    def sentence(self) -> str:
+        """A sentence for the model card."""
+        return (
+            f"Clips are drawn up to {self.heaviest:.1f} times as often as on average, the more often the more they are "
+            f"like the {self.searched:,} clips that will be searched; that is worth {self.effective:,.0f} clips drawn "
+            "alike."
+        )
+
+
+def drawn_alike(examples: FeatureExamples, searched: VideoFeatures) -> tuple[FeatureExamples, DrawnByLikeness]:
+    """Weigh pairs by how like their clips are to those that will be searched, on top of the weights that they have.
+
+    Args:
+        examples: training pairs with their features.
+        searched: features of the clips that will be searched, of the same encoder.
+
+    Raises:
+        UsageError: features are not finite, or of another length.
+    """
+    pairs = examples.pairs
+    clips, places = np.unique(pairs.clips, return_inverse=True)
+    known, asked = mean_frames(examples.video_features)[clips], mean_frames(searched)
+    if known.shape[1] != asked.shape[1]:
+        raise UsageError(
+            f"Features of training clips have {known.shape[1]:,} numbers and those of `likeness` {asked.shape[1]:,}; "
+            "make both with one encoder."
+        )
+    weights = likeness_weights(known, asked)
+    drawn = weights[places] * (1.0 if pairs.weights is None else pairs.weights)
+    said = DrawnByLikeness(len(asked), float(weights.sum() ** 2 / (weights**2).sum()), float(weights.max()))
+    return replace(examples, pairs=replace(pairs, weights=drawn / drawn.mean())), said
+
+
+def searched_clips(likeness: GalleryLikeness, data: Data) -> VideoFeatures:
+    """Load the features of the clips that will be searched.
+
+    Raises:
+        CorpusError: there is no such corpus, or no such split of it.
+        FeaturesError: the features are missing or damaged.
+        UsageError: they are of another encoder than the training features.
+    """
+    corpus, folder = load_corpus(likeness.corpus or data.corpus), likeness.features or data.features or ""
+    part = corpus if likeness.split is None else select(corpus, split=likeness.split)
+    found = find_clips(folder, part, windows=False, streams=data.streams)
+    if found.manifest.weights_hash != read_manifest(Path(data.features or folder)).weights_hash:
+        raise UsageError(f"The features in {folder} and in {data.features} are of different encoders; use one.")
+    return found.load()[0]
