@@ -22,6 +22,7 @@ EVIDENCE: tuple[Evidence, ...] = (
     textual_domain.EVIDENCE,
     rendered_domain.EVIDENCE,
     rendered_scene_text.EVIDENCE,
+    rendered_scene_text.HARDER_EVIDENCE,
     rendered_length.EVIDENCE,
     rendered_plain.HARDER_VISUAL,
     rendered_plain.HARDER_TEXTUAL,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -18,18 +18,18 @@ from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAIN
 from benchmarks.evidence.trainings import (
     LINEAR,
     OTHER,
+    SplitName,
     as_scores,
     clips_of,
     cosines,
     found_by,
+    fused_by_validation,
     learned,
     recipe,
     values_of,
 )
 from benchmarks.over_seeds import Figures
 from evenreel.checkpoint.architecture import module
-from evenreel.corpus import own_clip
-from evenreel.evaluation.fused import Validation, fuse
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
@@ -40,7 +40,6 @@ from evenreel.similarity.windows import window_scores
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks
 
-SplitName = Literal["train", "val", "test"]
 BATCH, LEARNING_RATE, TEMPERATURE = 42, 8e-3, 0.03
 VALIDATION_CLIPS, EVALUATIONS = 200, 5
 ORACLE, WORDS, TCD, WEIGHED = "oracle", "words alone", "tcd", "weights by the caption"
@@ -233,13 +232,9 @@ class Cell:
         return self._models[name]
 
     def _fused(self, channels: Sequence[str], *, alike: bool) -> ScoreBlocks:
-        test = {name: self._scores(name, "test") for name in channels}
-        if len(test) == 1:
-            return next(iter(test.values()))
-        val, part = [self._scores(name, "val") for name in channels], self._drawn.val
-        answers = None if alike else own_clip(part.corpus, part.texts.ids, part.videos.ids)
-        weights = [1 / len(val)] * len(val) if alike else ()
-        return fuse(test, weights=weights, validation=Validation(val, answers))
+        if len(channels) == 1:
+            return self._scores(channels[0], "test")
+        return fused_by_validation(self._scores, channels, self._drawn.val, alike=alike)
 
     def _scores(self, name: str, split: SplitName) -> ScoreBlocks:
         told = name != WORDS and MODELS[name].told

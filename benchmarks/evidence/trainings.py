@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -17,8 +17,9 @@ from torch import Tensor
 
 from benchmarks.evidence.rows import METRICS, SEARCH_S, TRAINING_S, Part, Place
 from benchmarks.over_seeds import Figures
-from evenreel.corpus import FORMATS
+from evenreel.corpus import FORMATS, own_clip
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.evaluation.fused import Validation, fuse
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
@@ -33,6 +34,7 @@ from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records, Selection
 from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
+SplitName = Literal["train", "val", "test"]
 BATCH = 128
 EVALUATIONS = 10
 """Of each training, on its validation split."""
@@ -166,6 +168,23 @@ def measured_row(matcher: Matcher, test: Part, training_s: float) -> Figures:
     scores = as_scores(values_of(matcher, test), test)
     searched_s = time.process_time() - begun_s
     return found_by(scores, test) | {TRAINING_S: training_s, SEARCH_S: searched_s}
+
+
+def fused_by_validation(
+    scores: Callable[[str, SplitName], ScoreBlocks], channels: Sequence[str], val: Part, *, alike: bool = False
+) -> ScoreBlocks:
+    """Fuse channels of the test split with scales and weights from the validation split.
+
+    Args:
+        scores: scores of a channel and a split.
+        channels: names of two or more.
+        val: the validation split.
+        alike: whether weights are equal, so that scales alone are from the validation split.
+    """
+    answers = None if alike else own_clip(val.corpus, val.texts.ids, val.videos.ids)
+    weights = [1 / len(channels)] * len(channels) if alike else ()
+    held_out = Validation([scores(name, "val") for name in channels], answers)
+    return fuse({name: scores(name, "test") for name in channels}, weights=weights, validation=held_out)
 
 
 def cosines(texts: TextFeatures, videos: VideoFeatures) -> NDArray[np.float32]:

@@ -73,6 +73,15 @@ def as_the_target_looks(plan: PlantedCorpus) -> PlantedCorpus:
     return learning(plan, change)
 
 
+def with_true_words(plan: PlantedCorpus) -> PlantedCorpus:
+    """All clips with signs that are read as they are, in training and in search."""
+    clips = []
+    for clip in plan.clips:
+        signs = tuple(replace(sign, misread=0.0) for sign in clip.scene.signs)
+        clips.append(replace(clip, shot=replace(clip.shot, scene=replace(clip.scene, signs=signs))))
+    return replace(plan, clips=tuple(clips))
+
+
 def elsewhere(plan: PlantedCorpus) -> PlantedCorpus:
     """Other clips to learn from, in which nothing is planted: the reference of a bias that has none of its own."""
     others = plan_corpus(plan.bias, 0.0, len(plan.clips), plan.seed + OTHER, plan.settings).clips
@@ -86,5 +95,6 @@ REFERENCES: dict[str, Callable[[PlantedCorpus], PlantedCorpus]] = {
     "length": with_other_lengths,
     "source": with_drawn_sources,
     "domain": as_the_target_looks,
+    "scene_text": with_true_words,
 }
-"""What is learned from where someone knows the cause that was planted; `scene_text` is given the words."""
+"""What is learned from where someone knows the cause that was planted."""

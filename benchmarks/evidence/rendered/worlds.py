@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE, variant
 from benchmarks.evidence.rendered.references import REFERENCES, elsewhere
 from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Place, Row
-from benchmarks.evidence.trainings import EVALUATIONS, OTHER, as_scores, found_by, learned, values_of
+from benchmarks.evidence.trainings import EVALUATIONS, OTHER, SplitName, as_scores, found_by, learned, values_of
 from benchmarks.over_seeds import Figures
 from benchmarks.planted import BATCH, Sizes, Split, split_of
 from benchmarks.planted import recipe as planted_recipe
@@ -23,15 +23,15 @@ from evenreel.encoders import load_encoder
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
-from evenreel.planted import BIASES, BiasName, PlantedCorpus, PlantSettings, plan_corpus
+from evenreel.planted import BIASES, BiasName, PlantedClip, PlantedCorpus, PlantSettings, plan_corpus
+from evenreel.planted.features import on_screen_features
 from evenreel.planted.harder import Harder
 from evenreel.planted.plan import SPLITS
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import MatcherChoice, Selection
-from evenreel.types import ScoreBlocks
+from evenreel.types import ScoreBlocks, VideoFeatures
 
-SplitName = Literal["train", "val", "test"]
 ORACLE, ON_SIGNS = "oracle", ", words on signs"
 BARE = AdapterSettings(kind="none", windows=True)
 UNTRAINED = {"untrained, mean frame": "mean_pool", "untrained, tokens": "wti"}
@@ -79,8 +79,22 @@ class RenderedWorld:
 
     @cached_property
     def told(self) -> RenderedWorld:
-        """The world without the cause that was planted."""
-        return RenderedWorld(REFERENCES.get(self.plan.bias, elsewhere)(self.plan))
+        """The world without the cause that was planted; of a task, with windows that hold what signs say."""
+        plan = REFERENCES.get(self.plan.bias, elsewhere)(self.plan)
+        if not BIASES[plan.bias].in_test:
+            return RenderedWorld(plan)
+        if plan == self.plan:
+            return self
+        parts = zip(SPLITS, (self.train, self.val, self.test), strict=True)
+        return RenderedWorld(
+            plan, [part._replace(videos=reread(part.videos, plan.split(name))) for name, part in parts]
+        )
+
+
+def reread(videos: VideoFeatures, clips: Sequence[PlantedClip]) -> VideoFeatures:
+    """The same pictures, with windows of what is read on the signs of clips that are planned otherwise."""
+    windows = on_screen_features(clips, videos.times_s, videos.frame_mask, load_encoder("builtin"))
+    return replace(videos, on_screen=windows)
 
 
 def draw(bias: BiasName, place: Place, harder: Harder | None = None) -> RenderedWorld:
@@ -96,7 +110,7 @@ def admission_models(bias: BiasName) -> dict[str, Model]:
     models |= {HALF: Model(steps=0.5), TWICE: Model(steps=2.0), NO_ADAPTER: Model(adapter=False)}
     if not reads:
         return models | {REFERENCE: Model(told=True), AGAIN: Model(other=True)}
-    oracle = Model(windows=True)
+    oracle = Model(windows=True, told=True)
     variants = {change: replace(oracle, steps=models[change].steps) for change in (HALF, TWICE)}
     variants[NO_ADAPTER] = replace(oracle, adapter=False)
     models |= {ORACLE: oracle, **{variant(ORACLE, change): one for change, one in variants.items()}}
@@ -149,13 +163,19 @@ class Trainings:
     def figures(self, name: str) -> Figures:
         """What the model of a row finds in the test split, or a reading without training, and what it costs."""
         if name.startswith("untrained"):
-            return self.found(self._untrained(name))
+            return (self._told if name.endswith(ON_SIGNS) else self).found(self._untrained(name))
         model = self._models[name]
-        if isinstance(model, Model) and model.told:
-            plain = {name: replace(model, told=False)}
-            return Trainings(self.world.told, self.place, plain, self._found).figures(name)
+        if isinstance(model, Model) and model.told and self.world.told is not self.world:
+            return self._told.figures(name)
         matcher, seconds = self.model(name)
         return self.measured(matcher, seconds)
+
+    @cached_property
+    def _told(self) -> Trainings:
+        """The rows that are told, on the world without what was planted."""
+        told = {name: one for name, one in self._models.items() if isinstance(one, Model) and one.told}
+        models = {name: replace(one, told=False) for name, one in told.items()}
+        return Trainings(self.world.told, self.place, models, self._found)
 
     def measured(self, matcher: Matcher, training_s: float) -> Figures:
         """What a trained matcher finds in the test split, and what it costs."""
@@ -177,11 +197,12 @@ class Trainings:
         return as_scores(values_of(matcher, part), part)
 
     def model(self, name: str) -> Made:
-        """The model of a row."""
-        if name not in self._made:
-            model = self._models[name]
-            self._made[name] = self.trained(model) if isinstance(model, Model) else model(self)
-        return self._made[name]
+        """The model of a row; rows that are trained alike have one."""
+        model = self._models[name]
+        first = next(other for other, one in self._models.items() if one == model)
+        if first not in self._made:
+            self._made[first] = self.trained(model) if isinstance(model, Model) else model(self)
+        return self._made[first]
 
     def trained(self, model: Model, examples: FeatureExamples | None = None) -> Made:
         """Train a model with its best weights on the validation split.

@@ -59,7 +59,7 @@ def video_features(
     padded = np.zeros(mask.shape)
     padded[mask] = np.concatenate(times)
     ids = tuple(clip.clip_id for clip in clips)
-    return VideoFeatures(ids, frames, mask, padded, _on_screen(clips, padded, mask, encoder))
+    return VideoFeatures(ids, frames, mask, padded, on_screen_features(clips, padded, mask, encoder))
 
 
 def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeatures:
@@ -112,10 +112,20 @@ def _draw_frames(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:
     return (renderer.frame(float(time_s)) for time_s in times)
 
 
-def _on_screen(
+def on_screen_features(
     clips: Sequence[PlantedClip], times: NDArray[np.float64], mask: NDArray[np.bool_], encoder: Encoder
 ) -> OnScreen[NDArray[Any]] | None:
-    """What is read on signs, in a window for each of the T frames; None where no clip has a sign."""
+    """Encode what is read on the signs of clips, in a window for each frame.
+
+    Args:
+        clips: V clips.
+        times: (V, T) seconds, time of each frame in its clip.
+        mask: (V, T) True = real frame.
+        encoder: encoder of texts.
+
+    Returns:
+        Windows of what is read at the time of each frame; None where no clip has a sign.
+    """
     if not any(clip.scene.signs for clip in clips):
         return None
     said = {
