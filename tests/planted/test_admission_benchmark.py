@@ -171,7 +171,9 @@ def test_every_training_is_selected_on_validation_ten_times() -> None:
     assert recipe_of(world, bare, Place(10, 0.9, Size(), Path())).adapter is None
 
 
-@pytest.mark.parametrize("name", ["rendered-domain", "rendered-scene_text", "harder-scene_text", "rendered-source", "harder-textual"])
+@pytest.mark.parametrize(
+    "name", ["rendered-domain", "rendered-scene_text", "harder-scene_text", "rendered-source", "harder-textual"]
+)
 def test_every_row_of_a_rendered_world_is_made(name: str) -> None:
     (evidence,) = (one for one in EVIDENCE if one.name == name)
     place = Place(1, 0.9, Size(60, 0, 2), Path())

@@ -16,14 +16,13 @@ from benchmarks.evidence.rendered.worlds import (
     ORACLE,
     Model,
     RenderedWorld,
-    SplitName,
     Trainings,
     admission_models,
     admission_rows,
     draw,
 )
 from benchmarks.evidence.rows import BASELINE, SEARCH_S, TRAINING_S, Evidence, Place, Row, Size
-from benchmarks.evidence.trainings import fused_by_validation
+from benchmarks.evidence.trainings import SplitName, fused_by_validation
 from benchmarks.over_seeds import Figures
 from benchmarks.planted import Split
 from evenreel.language.bm25 import bm25_scores
@@ -53,22 +52,22 @@ FUSED: dict[str, tuple[str, str]] = {
     "letters, fused": (BASELINE, LETTERS),
 }
 ROWS = admission_rows("scene_text") | {
+    "letters, fused": Row(
+        "ours", "the baseline and BM25 over the trigrams that are read, weights from validation", chosen=True
+    ),
+    "words, fused": Row(
+        "ours", "the baseline and the best pair of word and window, untrained, weights from validation"
+    ),
     "frames, twice the steps": Row("control", "the baseline, trained longer", steps=2),
     "wti, windows": Row("control", "windows among the frames"),
     "mean_pool, windows": Row("control", "windows among the frames of another matcher"),
     "tcd, as printed": Row("published", "every equation as the paper prints it"),
     TCD: Row("published", "this package's reading of what the formulas are meant to do"),
-    "tcd, no calibration": Row("published", "L_hsc left out"),
-    "tcd, no clues": Row("published", "matched by frames and windows alone, which have attended to each other"),
     WEIGHED: Row(
         "ours", "the caption weighs frames and windows, windows also by their confidence; nothing else of TCD"
     ),
-    "words, fused": Row(
-        "ours", "the baseline and the best pair of word and window, untrained, weights from validation"
-    ),
-    "letters, fused": Row(
-        "ours", "the baseline and BM25 over the trigrams that are read, weights from validation", chosen=True
-    ),
+    "tcd, no calibration": Row("published", "L_hsc left out"),
+    "tcd, no clues": Row("published", "matched by frames and windows alone, which have attended to each other"),
 }  # fmt: skip
 
 
