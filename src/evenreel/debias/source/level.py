@@ -4,11 +4,13 @@ Ours, not a paper's; nothing is trained. On held-out captions, whose own clips a
 
     d_g = mean of s(q, own clip of q) over captions of clips of g - the same over captions of the camera's clips,
 
-where the mirror of a caption's clip is its own too, and so is the clip that its clip mirrors. With it every score of a
-clip v becomes s(q, v) - d_source(v). A right answer then scores alike on average, whatever made it. What all clips of a
-source score for any caption is another thing: a matcher that learned from generated clips reads their content better
-than that of real ones, so that right answers of a generator lead while its clips as a whole may be behind. What takes
-the mean difference of sources out of the captions (`evenreel.debias.source.direction`) makes that worse.
+and 0 where that is negative: a generator's clips may be harder to read than real ones, and to lift them would be a
+preference that the matcher does not have. The mirror of a caption's clip is its own too, and so is the clip that its
+clip mirrors. With it every score of a clip v becomes s(q, v) - d_source(v), and right answers of a generator lead no
+more. What all clips of a source score for any caption is another thing: a matcher that learned from generated clips
+reads their content better than that of real ones, so that right answers of a generator lead while its clips as a whole
+may be behind. What takes the mean difference of sources out of the captions (`evenreel.debias.source.direction`) makes
+that worse.
 
 Held-out clips that are real and that are generated are to be of the same contents on average: pairs of a clip and its
 mirror are, and so are clips of a collection that a generator filled up at random. Where gallery clips do not say what
@@ -77,7 +79,8 @@ def source_levels(scores: ScoreBlocks, corpus: Corpus, sources: Mapping[str, str
             `evenreel.corpus.counterparts.sources_of`; other clips take no part.
 
     Returns:
-        Level by generator, in the unit of the scores; only generators with `MIN_CLIPS` right answers have one.
+        Level by generator, 0 or more, in the unit of the scores; only generators with `MIN_CLIPS` right answers have
+        one.
 
     Raises:
         UsageError: fewer than `MIN_CLIPS` right answers are the camera's, or any one generator's.
@@ -93,7 +96,7 @@ def source_levels(scores: ScoreBlocks, corpus: Corpus, sources: Mapping[str, str
             f"Levels of sources need {MIN_CLIPS} right answers of a {CAMERA} on held-out captions, and {MIN_CLIPS} of "
             f"one generator; there are {counts}."
         )
-    return {name: level - enough[CAMERA] for name, level in sorted(enough.items()) if name != CAMERA}
+    return {name: max(level - enough[CAMERA], 0.0) for name, level in sorted(enough.items()) if name != CAMERA}
 
 
 def levelled(scores: ScoreBlocks, levels: Mapping[str, float], sources: Mapping[str, str]) -> LevelledScores:
