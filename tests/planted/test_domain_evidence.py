@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from benchmarks.evidence.domain import METHODS, ROWS, WordMeans
+from benchmarks.evidence import adapted
+from benchmarks.evidence.adapted import ALIKE, TURNS, Passes, log_scores
+from benchmarks.evidence.domain import ADAPTED, ROWS, WordMeans
+from benchmarks.evidence.rendered import domain as rendered
+from benchmarks.evidence.rows import Place, Size
+from evenreel.adaptation.baselines.ttt_flow import FlowSettings
+from evenreel.adaptation.preparing import PrepareSettings
+from evenreel.adaptation.rotation import alike_groups
+from evenreel.adaptation.settings import FitSettings
+from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import QueryStream
+from evenreel.matchers.registry import build_matcher
 from evenreel.types import TextFeatures, VideoFeatures
 
 
@@ -36,5 +49,54 @@ def test_verbs_and_nouns_are_told_by_their_names() -> None:
 
 
 def test_every_method_has_a_row_and_one_is_recommended() -> None:
-    assert set(METHODS) == {name for name, row in ROWS.items() if row.kind in ("published", "ours")}
+    assert {*ADAPTED, ALIKE} == {name for name, row in ROWS.items() if row.kind in ("published", "ours")}
     assert [name for name, row in ROWS.items() if row.chosen] == ["rotation and Sinkhorn normalisation"]
+    own = {name for name, row in rendered.ROWS.items() if row.kind in ("published", "ours")}
+    assert {*rendered.ADAPTED, *TURNS, ALIKE} == own
+    assert sum(row.chosen for row in rendered.ROWS.values()) == 1
+
+
+PLACE = Place(1, 0.9, Size(40, 0, 4), Path())
+
+
+@pytest.fixture(scope="module")
+def target() -> rendered.RenderedTarget:
+    return rendered.drawn(PLACE)
+
+
+def test_every_row_that_adapts_a_rendered_world_is_made(
+    target: rendered.RenderedTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = FitSettings(steps=2)
+    monkeypatch.setattr(adapted, "load_settings", lambda name: replace(load_settings(name), causal_fit=fit))
+    monkeypatch.setattr(
+        rendered.RenderedTarget, "preparing", PrepareSettings(causal_fit=fit, flow=FlowSettings(steps=2))
+    )
+    monkeypatch.setattr(rendered.RenderedTarget, "passes", Passes(2, 1, 1.0))
+    rows = [name for name, row in rendered.ROWS.items() if row.kind not in ("untrained", "admission")]
+    found = dict(rendered.EVIDENCE.measure(target, PLACE, rows))
+    assert list(found) == rows
+    for figures in found.values():
+        assert 0 <= figures["R@1"] <= 100 and figures["training, s"] > 0 and figures["search, s"] > 0
+
+
+def test_what_is_asked_of_a_rendered_target_comes_in_an_order_of_its_own(target: rendered.RenderedTarget) -> None:
+    asked, test = target.stream, target.test
+    assert asked.texts.ids != test.texts.ids and set(asked.texts.ids) == set(test.texts.ids)
+    texts = dict(test.corpus.captions.select("caption_id", "text").iter_rows())
+    assert asked.sentences == tuple(texts[one] for one in asked.texts.ids)
+    again = target.reader(build_matcher("mean_pool", 512, {}))(asked.sentences[:2])
+    assert again.sentence == pytest.approx(asked.texts.sentence[:2], abs=1e-3)
+
+
+def test_a_group_of_queries_scores_as_their_unit_mean() -> None:
+    log = stream()
+    matcher = build_matcher("mean_pool", 4, {})
+    alone, grouped = log_scores(matcher, log, False), log_scores(matcher, log, True)
+    unit = log.texts.sentence / np.linalg.norm(log.texts.sentence, axis=1, keepdims=True)
+    groups = alike_groups(unit, load_settings("rotation").alike)
+    shown = np.full(4, 0.5)  # every frame is (1, 1, 1, 1)
+    assert alone == pytest.approx(np.repeat(unit @ shown[:, None], 2, axis=1), abs=1e-3)
+    for group in range(groups.max() + 1):
+        total = unit[groups == group].sum(0)
+        assert grouped[group] == pytest.approx(total @ shown / np.linalg.norm(total), abs=1e-3)

@@ -180,8 +180,9 @@ class Trainings:
     def measured(self, matcher: Matcher, training_s: float) -> Figures:
         """What a trained matcher finds in the test split, and what it costs."""
         begun_s = time.process_time()
-        figures = self.found(matcher)
-        return figures | {TRAINING_S: training_s, SEARCH_S: time.process_time() - begun_s}
+        scores = self.scores(matcher, "test")
+        searched_s = time.process_time() - begun_s
+        return self.found_by(scores) | {TRAINING_S: training_s, SEARCH_S: searched_s}
 
     def found(self, matcher: Matcher) -> Figures:
         """What a matcher finds in the test split."""
