@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row
+from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Part, Place, Row
 from benchmarks.evidence.trainings import (
     OTHER,
     as_scores,
@@ -34,12 +34,13 @@ from evenreel.planted.worlds.drawing import FeatureWorld, draw_world
 from evenreel.planted.worlds.lengths import LENGTH_WORLD
 from evenreel.planted.worlds.vectors import arc
 from evenreel.training.data.balance import balanced
+from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.ensemble.trimmed import trimmed_corpus
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import LengthBalance, Members, Selection, Trim
 
 LONGER, ENSEMBLE, ENSEMBLE_4 = "twice the steps, plain", "ensemble of 2", "ensemble of 4"
-WITHOUT_LENGTH = "frames without length"
+WITHOUT_LENGTH, BALANCED = "frames without length", "balanced, 16 strata"
 STRATA = Members(fraction=0.748)
 FOUR = replace(STRATA, count=4)
 RANDOM = replace(STRATA, split="random", steps="full")
@@ -81,7 +82,7 @@ MODELS: dict[str, Model] = {
     "strata 4, all steps": Model(changes={"members": replace(FOUR, steps="full")}),
     "strata 2, begun with all": Model(changes={"members": replace(STRATA, begin="full")}),
     "balanced, 2 strata": Model(changes={"balance": LengthBalance(2)}),
-    "balanced, 16 strata": Model(changes={"balance": LengthBalance(16)}),
+    BALANCED: Model(changes={"balance": LengthBalance(16)}),
     "half way back": Model(changes={"selection": {"start_share": 0.5}}),
     WITHOUT_LENGTH: Model(changes={"without_length": LengthRemoval()}),
 }
@@ -127,9 +128,7 @@ ROWS: dict[str, Row] = {
         uses=LENGTHS,
         chosen=True,
     ),
-    "balanced, 16 strata": Row(
-        "ours", "clips drawn so that classes say nothing of 16 strata (`balance`)", uses=CLASSES
-    ),
+    BALANCED: Row("ours", "clips drawn so that classes say nothing of 16 strata (`balance`)", uses=CLASSES),
     "balanced, 2 strata": Row("ours", "the same with two strata", uses=CLASSES),
     "half way back": Row("ours", "the mean of weights before and after training (`selection.start_share`)"),
     "strata 4, all steps": Row("published", "`strata 4`, each with all steps", 4, 4, LENGTHS),
@@ -181,7 +180,7 @@ def measured_rows(drawn: Drawn, place: Place, rows: Sequence[str]) -> Iterator[t
         yield name, figures_of([made[one] for one in names], parts_of(name, drawn, place).test)
 
 
-def figures_of(models: Sequence[tuple[Matcher, float]], test: FeatureWorld) -> Figures:
+def figures_of(models: Sequence[tuple[Matcher, float]], test: Part) -> Figures:
     """What the mean of the cosines of models finds, and what it costs."""
     begun_s = time.process_time()
     values = np.mean([values_of(matcher, test) for matcher, _ in models], axis=0)
@@ -204,10 +203,14 @@ def model_of(model: Model, drawn: Drawn, place: Place) -> tuple[Matcher, float]:
         kept = trimmed_corpus(learned_from.corpus, parts.test.corpus, asked.trim, asked.loop.seed)
         learned_from = replace(learned_from, corpus=kept.corpus)
     if asked.balance is not None:
-        examples = examples_of(learned_from)
-        weighed, _ = balanced(examples.pairs, learned_from.corpus, asked.balance)
-        examples = replace(examples, pairs=weighed)
+        examples = balanced_examples(learned_from, asked.balance)
     return learned(asked, learned_from, parts.val, examples=examples)
+
+
+def balanced_examples(part: Part, balance: LengthBalance) -> FeatureExamples:
+    """The pairs of a training split, drawn so that classes say nothing of lengths."""
+    examples = examples_of(part)
+    return replace(examples, pairs=balanced(examples.pairs, part.corpus, balance)[0])
 
 
 def recipe_of(model: Model, place: Place) -> Recipe:
