@@ -39,7 +39,6 @@ from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records
 from evenreel.types import Corpus, Encoder, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
-STRENGTH = 0.9
 RULES = {"length": "every 0.5 s"}
 """How frames are sampled; a fixed rate where the length of a clip matters, else `RULE`."""
 RULE = "6 midpoints"

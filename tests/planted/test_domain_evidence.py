@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.evidence import adapted
-from benchmarks.evidence.adapted import ALIKE, TURNS, Passes, log_scores
+from benchmarks.evidence.adapted import ALIKE, TURNS, Passes, SourceModel, log_scores
 from benchmarks.evidence.domain import ADAPTED, ROWS, WordMeans
 from benchmarks.evidence.rendered import domain as rendered
 from benchmarks.evidence.rows import Place, Size
@@ -87,6 +87,15 @@ def test_what_is_asked_of_a_rendered_target_comes_in_an_order_of_its_own(target:
     assert asked.sentences == tuple(texts[one] for one in asked.texts.ids)
     again = target.reader(build_matcher("mean_pool", 512, {}))(asked.sentences[:2])
     assert again.sentence == pytest.approx(asked.texts.sentence[:2], abs=1e-3)
+
+
+def test_the_recommended_labels_are_had_by_settings_that_the_docs_name(target: rendered.RenderedTarget) -> None:
+    named = ["matching.match=hungarian", "learns=heads", "lr=0.001", "epochs=12"]
+    row = SourceModel(target, build_matcher("mean_pool", 512, {}), 0.0, 0).matched(rendered.HUNGARIAN)
+    assert replace(row, bank=4_096) == load_settings("titan/naive", named)  # a bank of as many queries as there are
+    assert f"`--settings titan/naive {' '.join(f'--set {one}' for one in named)}`" in " ".join(
+        (Path(__file__).parents[2] / "docs" / "adaptation.md").read_text(encoding="utf-8").split()
+    )
 
 
 def test_a_group_of_queries_scores_as_their_unit_mean() -> None:
