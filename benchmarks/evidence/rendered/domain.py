@@ -81,7 +81,11 @@ def _rows() -> dict[str, Row]:
     return rows | {
         TTT_FLOW: replace(rows[TTT], words="vectors of the target are made likely by flows of the source"),
         SINKHORN: Row("published", "potentials of clips in a transport of the log's queries", uses=LOG),
-        SAFE: replace(ours, words="TITAN's rebalancing with all of the safety, four times through the log"),
+        SAFE: replace(
+            ours,
+            words="TITAN's rebalancing with all of the safety, four times through the log",
+            steps=1 + load_settings("safe").epochs * PASSES.step_share,
+        ),
         ASSIGNED: ours,
         SPREAD: replace(ours, words="the model of the row above, then potentials by its own scores", chosen=True),
         ALIKE: ALIKE_ROW,
