@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
+from benchmarks.evidence.adapted import ALIKE, ALIKE_ROW, LOG
 from benchmarks.evidence.domain import QUERIES
 from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
 from benchmarks.evidence.textual import cleared
@@ -45,10 +46,8 @@ from evenreel.planted.worlds.together import draw_annotators_and_domains
 
 UNTRAINED, LONGER = "untrained, mean frame", "twice the steps, uncorrected"
 CLEARED, TURNED, BOTH = "habits taken out", "rotation", "both"
-ALIKE, ALIKE_CLEARED = "drawn by likeness", "drawn by likeness, habits taken out"
-LOG, CAPTIONS, FRAMES = (
-    "the log of queries, without answers", "several captions of a clip", "frames of the clips that are searched",
-)  # fmt: skip
+ALIKE_CLEARED = "drawn by likeness, habits taken out"
+CAPTIONS = "several captions of a clip"
 ROWS: Mapping[str, Row] = {
     UNTRAINED: Row("untrained", "the mean frame against the sentence", steps=0),
     BASELINE: Row("baseline", "plain training of `mean_pool`"),
@@ -64,10 +63,10 @@ ROWS: Mapping[str, Row] = {
     CLEARED: Row("ours", "the directions in which captions of one clip differ taken out of captions", uses=CAPTIONS),
     TURNED: Row("ours", "captions turned towards clips by transport from groups of like queries", uses=LOG),
     BOTH: Row("ours", "both", uses=f"{CAPTIONS}, {LOG}"),
-    ALIKE: Row("ours", "clips drawn the more often, the more they are like those searched (`likeness`)", uses=FRAMES),
+    ALIKE: ALIKE_ROW,
     ALIKE_CLEARED: Row(
         "ours", "drawn so, and the habits of captions so drawn taken out (`without_habits`)",
-        uses=f"{CAPTIONS}, {FRAMES}", chosen=True,
+        uses=f"{CAPTIONS}, {ALIKE_ROW.uses}", chosen=True,
     ),
 }  # fmt: skip
 
