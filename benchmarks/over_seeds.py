@@ -210,46 +210,6 @@ def by_row(seeds: Iterable[Iterable[Run]], found: Mapping[Run, Rows]) -> Seeds:
     return {name: [one[name] for one in own] for name in own[0] if all(name in one for one in own)}
 
 
-class AtStrengths(NamedTuple):
-    """Rows where a bias is planted, and where nothing is.
-
-    Attributes:
-        strength: of the bias.
-        biased: rows that learn from biased data.
-        free: the same rows where nothing is planted; their baseline is the oracle.
-        baseline: name of the row that the others are compared with.
-    """
-
-    strength: float
-    biased: Seeds
-    free: Seeds
-    baseline: str
-
-    @property
-    def oracle(self) -> Sequence[Figures]:
-        """The baseline where nothing is planted."""
-        return self.free[self.baseline]
-
-    def gap(self, metric: str) -> Gap:
-        """Oracle less baseline."""
-        return difference(self.oracle, self.biased[self.baseline], metric)
-
-    def gap_words(self, metric: str) -> str:
-        """Baseline, oracle and their difference."""
-        before, best = mean(self.biased[self.baseline], metric), mean(self.oracle, metric)
-        gap = words(self.gap(metric))
-        return f"{metric} {before:.1f} at strength {self.strength}, {best:.1f} at 0, gap {gap}"
-
-    def claims(self, metric: str, methods: Iterable[str]) -> tuple[list[str], bool]:
-        """A line for each claim: the bias does harm, and no method does where nothing is planted; whether all hold."""
-        harmful = [name for name in methods if difference(self.free[name], self.oracle, metric).high < 0]
-        harms = self.gap(metric).low > 0
-        lines = [f"{'holds' if harms else 'MISSED'}: the bias does harm"]
-        return lines + [f"MISSED: {name} does no harm where nothing is planted" for name in harmful], (
-            harms and not harmful
-        )
-
-
 def markdown(head: str, lines: Iterable[Sequence[str]]) -> str:
     """A table in Markdown, below the line of its heads."""
     rows = [f"| {' | '.join(cells)} |" for cells in lines]

@@ -3,14 +3,14 @@
     python -m benchmarks.overlay [--rows bm25 "mean_pool, frames" "mean_pool, words" tcd] [--seeds 3] [--first-seed 10]
         [--clips 1000] [--steps 400] [--signs 1]
 
-Matchers are trained as in benchmarks/scene_text.py on planted clips whose signs tell them apart, with the true words;
-`bm25` compares the words of captions with those on signs and learns nothing. The clips of the test split then carry a
-second sign with a word that another clip's caption names, and, as the control, one with as many random consonants. Of
-`evenreel audit overlay`, as means over the seeds: by how many standard deviations of the other clips' scores a wrong
-clip that carries words of the caption's clip rises beyond the control, in how many seeds that is told from 0 (intervals
-of 95 %), by how many places it rises beyond it, and how far the caption's own clip falls beyond it when it carries
-another's words. Beside these R@1, the share of captions whose first clip shows all that is named, among clips as they
-are, and where every clip carries misleading words, or random letters.
+Matchers are trained as in benchmarks/planted.py, in batches of 42, on planted clips whose signs tell them apart, with
+the true words; `bm25` compares the words of captions with those on signs and learns nothing. The clips of the test
+split then carry a second sign with a word that another clip's caption names, and, as the control, one with as many
+random consonants. Of `evenreel audit overlay`, as means over the seeds: by how many standard deviations of the other
+clips' scores a wrong clip that carries words of the caption's clip rises beyond the control, in how many seeds that is
+told from 0 (intervals of 95 %), by how many places it rises beyond it, and how far the caption's own clip falls beyond
+it when it carries another's words. Beside these R@1, the share of captions whose first clip shows all that is named,
+among clips as they are, and where every clip carries misleading words, or random letters.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.planted import RULE, Split, found_in, split_of
-from benchmarks.scene_text import ROWS, STRENGTH, Run, scores_in, trained
+from benchmarks.planted import RULE, STRENGTH, Sizes, Split, found_in, split_of, trained
+from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits import AuditSettings, measure_overlay
 from evenreel.audits.edits.measures import CONTROL
 from evenreel.audits.edits.overlay_measures import OWN, WRONG
@@ -33,11 +34,16 @@ from evenreel.corpus import select
 from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError
 from evenreel.language.bm25 import bm25_scores
+from evenreel.matchers.scoring import matcher_scores
 from evenreel.planted import PlantedClip, PlantSettings, corpus_of, described, edited, plan_corpus, video_features
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.sections import MatcherChoice
 from evenreel.types import Corpus, ScoreBlocks
 
 BM25, EDIT = "bm25", "overlay"
-DEFAULT = (BM25, "mean_pool, frames", "mean_pool, words", "tcd")
+MATCHERS = {"mean_pool, frames": "mean_pool", "mean_pool, words": "mean_pool", "tcd": "tcd"}
+"""Of each row that learns; of mean_pool, words on signs stand among the frames or not, tcd reads them itself."""
+BATCH, TEMPERATURE = 42, 0.03
 EDITS = {EDIT: EDIT, CONTROL: "overlay-control"}
 """By the name that the audit has for it, the edit of a planted corpus."""
 
@@ -65,7 +71,7 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     """What was asked for on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", nargs="+", default=[*DEFAULT], choices=[BM25, *ROWS], metavar="ROW")
+    parser.add_argument("--rows", nargs="+", default=[BM25, *MATCHERS], choices=[BM25, *MATCHERS], metavar="ROW")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=10)
     parser.add_argument("--clips", type=int, default=1_000, help="of all splits together")
@@ -95,13 +101,19 @@ def of_seed(seed: int, asked: argparse.Namespace) -> dict[str, Figure]:
         if row == BM25:
             scores = {name: lexical(test, some) for name, some in clips.items()}
         else:
-            run = Run(asked.signs, seed, row, asked.clips, asked.steps)
-            matcher = trained(run, ROWS[row], learned)
-            scores = {name: scores_in(matcher, split) for name, split in splits.items()}
+            matcher = trained(recipe_of(row, seed, Sizes(asked.clips, asked.steps)), learned)
+            scores = {name: matcher_scores(matcher, split.texts, split.videos) for name, split in splits.items()}
         found[row] = figure_of(scores, corpus)
         took_s = time.perf_counter() - begun_s
         print(f"seed {seed}, {row}: {found[row].rises:.2f} SD, after {took_s:.0f} s", file=sys.stderr, flush=True)
     return found
+
+
+def recipe_of(row: str, seed: int, sizes: Sizes) -> Recipe:
+    """The recipe of a row that learns."""
+    plain = planted_recipe("scene_text", seed, sizes, windows=row == "mean_pool, words")
+    matcher = MatcherChoice(MATCHERS[row], {"temperature": TEMPERATURE})
+    return replace(plain, matcher=matcher, loop=replace(plain.loop, batch_size=BATCH))
 
 
 def lexical(test: Split, clips: Sequence[PlantedClip]) -> ScoreBlocks:

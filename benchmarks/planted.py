@@ -9,7 +9,6 @@ apart that way.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ from evenreel.corpus import select
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.scoring import encode_videos
 from evenreel.planted import (
     BiasName,
     PlantedClip,
@@ -107,16 +105,6 @@ def found_in(scores: ScoreBlocks, corpus: Corpus, metrics: Sequence[str] = ("R@1
     relevance = showing(corpus, captions, videos)
     found = evaluate(Scores(values, captions, videos), corpus, settings, relevance=relevance)
     return {name: found.directions["t2v"].summary[name].value for name in metrics}
-
-
-def encoding_s(matcher: Matcher, videos: VideoFeatures) -> float:
-    """Seconds of processor time to encode all clips, the least of three times."""
-    taken = []
-    for _ in range(3):
-        begun_s = time.process_time()
-        encode_videos(matcher, videos)
-        taken.append(time.process_time() - begun_s)
-    return min(taken)
 
 
 def showing(corpus: Corpus, captions: Sequence[str], videos: Sequence[str]) -> NDArray[np.float64]:
