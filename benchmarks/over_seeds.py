@@ -96,12 +96,6 @@ def difference(figures: Sequence[Figures], others: Sequence[Figures], name: str)
     return gap_of(differences(figures, others, name))
 
 
-def closed(figures: Sequence[Figures], baseline: Sequence[Figures], oracle: Sequence[Figures], name: str) -> str:
-    """The share of the gap between baseline and oracle that a method closes, in percent."""
-    ratio = fieller(differences(figures, baseline, name), differences(oracle, baseline, name))
-    return words(Gap(*(100 * value for value in ratio))) if np.isfinite(ratio.low) else "no sure gap"
-
-
 def words(figure: Gap) -> str:
     """A figure with its interval."""
     return f"{figure.mean:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
