@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.planted import RULE, STRENGTH, Sizes, Split, found_in, split_of, trained
+from benchmarks.evidence.rows import STRENGTH
+from benchmarks.planted import RULE, Sizes, Split, found_in, split_of, trained
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits import AuditSettings, measure_overlay
 from evenreel.audits.edits.measures import CONTROL
