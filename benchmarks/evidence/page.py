@@ -265,7 +265,7 @@ def cells(one: Measured, name: str, row: Row, best: bool) -> list[str]:
     left = one.left(name)
     rest = words(left) if left and np.isfinite(left.low) else ""
     found = (f"{mean(figures, METRIC):.1f}", share(one, name), words(one.harm(name)), rest, *beside)
-    return [label, KINDS[row.kind], *found, f"×{row.steps:g}", str(row.models), *costs]
+    return [label, KINDS[row.kind], *found, f"×{row.steps:.3g}", str(row.models), *costs]
 
 
 def cost(figures: Sequence[Mapping[str, float]], name: str) -> str:
