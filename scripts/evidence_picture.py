@@ -32,7 +32,7 @@ def evidence_figure(found: Sequence[Measured]) -> go.Figure:
     down = -(-len(found) // across)
     most = [max(len(shown(one)) for one in found[row * across : (row + 1) * across]) for row in range(down)]
     figure = make_subplots(
-        down, across, subplot_titles=titles, row_heights=most, horizontal_spacing=0.22, vertical_spacing=0.28 / down
+        down, across, subplot_titles=titles, row_heights=most, horizontal_spacing=0.28, vertical_spacing=0.28 / down
     )
     for place, one in enumerate(found):
         row, column = place // across + 1, place % across + 1
