@@ -181,6 +181,18 @@ def read_lines(path: Path) -> list[str]:
     return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
+def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Iterate over the objects of a file with one a line, each with its place for a message.
+
+    Raises:
+        CorpusError: the file cannot be read, or a line is no JSON object.
+    """
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            where = f"{path.name}, line {number}"
+            yield f"{where},", typed(parse_json(line, where), dict, where)
+
+
 def csv_rows(
     path: Path, columns: Sequence[str], *, header: bool = True, separator: str = ","
 ) -> Iterator[tuple[str, dict[str, str]]]:
@@ -309,6 +321,18 @@ def texts(value: object, where: str) -> list[str]:
         CorpusError: it is something else.
     """
     return [typed(one, str, f"{where} entry {n},") for n, one in enumerate(typed(value, list, where), start=1)]
+
+
+def pair(value: object, kind: type[T], where: str) -> tuple[T, T]:
+    """Return a JSON value, checked to be a list of two values of a type.
+
+    Raises:
+        CorpusError: it is something else.
+    """
+    ends = [typed(one, kind, where) for one in typed(value, list, where)]
+    if len(ends) != 2:
+        raise CorpusError(f"{where} is {brief(value)}; it must have a start and an end.")
+    return ends[0], ends[1]
 
 
 def number(text: str, where: str) -> float:

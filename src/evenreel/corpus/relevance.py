@@ -15,6 +15,8 @@ from evenreel.arguments import check_corpus
 from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus
 
+OTHER_CLIPS = "other_clips"
+"""Column of captions: ids of further clips that answer each, beside its own."""
 VerbForm = Literal["equal", "iou"]
 Rows = slice | NDArray[np.int64]
 _Sets = Sequence[Sequence[int]]
@@ -91,12 +93,20 @@ class ClassRelevance:
 
 
 def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
-    """Make the relevance of each caption to its own clip alone.
+    """Make the relevance of each caption to its own clip, and to those that its column `other_clips` lists.
 
     Raises:
         CorpusError: an id is not in the corpus.
     """
-    return _pairs(_clips_of(corpus, caption_ids), [{video} for video in _known_clips(corpus, video_ids)])
+    own, shown = _clips_of(corpus, caption_ids), [{video} for video in _known_clips(corpus, video_ids)]
+    if OTHER_CLIPS not in corpus.captions.columns:
+        return _pairs(own, shown)
+    others = dict(corpus.captions.select("caption_id", OTHER_CLIPS).iter_rows())
+    answered: dict[str, set[str]] = {}
+    for caption, clip in zip(caption_ids, own, strict=True):
+        for name in (clip, *(others[caption] or ())):
+            answered.setdefault(name, set()).add(caption)
+    return _pairs(list(caption_ids), [answered.get(video, set()) for (video,) in shown])
 
 
 def same_text(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:

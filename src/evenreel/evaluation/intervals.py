@@ -149,11 +149,11 @@ def figure_interval(
     if metric.columns == (FIRST_RANK,):
         return _rank_interval(first, confidence, float(gallery_size))
     if not others:
-        return share_interval(first, confidence) if metric.name == "R" else _degree_interval(first, confidence, 100.0)
+        return share_interval(first, confidence) if metric.name == "R" else degree_interval(first, confidence, 100.0)
     if metric.name == "GeoR":
         return _geometric(value, [share_interval(mean, confidence) for mean in means])
     together = GroupedMean(value, np.sum([mean.sums for mean in means], axis=0), first.sizes)
-    return _degree_interval(together, confidence, 100.0 * len(means))
+    return degree_interval(together, confidence, 100.0 * len(means))
 
 
 def _geometric(value: float, recalls: Sequence[Interval]) -> Interval:
@@ -172,8 +172,17 @@ def share_interval(mean: GroupedMean, confidence: float) -> Interval:
     found = _wilson(mean, confidence, 100.0)
     if mean.sizes.max() == 1:
         return found
-    (low, high), (other_low, other_high) = _ends(found), _ends(_degree_interval(mean, confidence, 100.0))
+    (low, high), (other_low, other_high) = _ends(found), _ends(degree_interval(mean, confidence, 100.0))
     return around(mean.value, min(low, other_low), max(high, other_high))
+
+
+def degree_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -> Interval:
+    """Compute the mean of graded values from 0 to `most`, with its interval; without ends for one group."""
+    if len(mean.sizes) < 2:
+        return Interval(mean.value)
+    if _error(mean.parts, mean.sizes) <= _FLAT * most:
+        return _wilson(mean, confidence, most)
+    return around(mean.value, *_hall(mean, confidence), (0.0, most))
 
 
 def mean_interval(mean: GroupedMean, confidence: float) -> Interval:
@@ -312,12 +321,6 @@ def _rank_interval(mean: GroupedMean, confidence: float, worst: float) -> Interv
     next_one = mean.with_more(min(_WORSE * float((mean.sums / mean.sizes).max()), worst))
     highs = [_hall(one, confidence)[1] for one in (mean, next_one)]
     return around(mean.value, low, max(highs), (1.0, worst))
-
-
-def _degree_interval(mean: GroupedMean, confidence: float, most: float) -> Interval:
-    if _error(mean.parts, mean.sizes) <= _FLAT * most:
-        return _wilson(mean, confidence, most)
-    return around(mean.value, *_hall(mean, confidence), (0.0, most))
 
 
 def _ends(found: Interval) -> tuple[float, float]:

@@ -17,7 +17,18 @@ from evenreel.corpus import FORMATS
 from evenreel.corpus.formats.names import cut_length_s
 from evenreel.corpus.given_files import ReleaseFiles, csv_rows, read_lines, stem
 from evenreel.errors import CorpusError
-from tests.corpus.formats.test_official import DIDEMO, EPIC, GRAPH, MSRVTT, textvr, vitevqa, write
+from tests.corpus.formats.test_official import (
+    DIDEMO,
+    DIDEMO_MOMENT,
+    EPIC,
+    GRAPH,
+    MSRVTT,
+    QVHIGHLIGHT,
+    RTIME,
+    textvr,
+    vitevqa,
+    write,
+)
 
 YOUCOOK2 = "end,start,task,text,video_id\n"
 ENTRY = {"duration": 8, "timestamps": [[0, 8]], "sentences": ["A woman sits."]}
@@ -35,6 +46,8 @@ JSON_FILES: dict[str, dict[str, Any]] = {
         "ViteVQA_0.0.2_t2val.json": {"data": [vitevqa(1, "00001", ["20"])]},
         "video_ocr/00001.json": {"1": [{"points": [1, 2, 3, 4], "ocr": "20"}]},
     },
+    "didemo-moments": {"val_data.json": [DIDEMO_MOMENT]},
+    "rtime": {"test.json": {"7": RTIME}},
     "table": {"mine.json": [{"clip_id": "a", "text": "b", "start_s": 1, "frame_count": 3, "verb_classes": [1]}]},
     "hugging-face": {"train/state.json": {"_data_files": [{"filename": "x.arrow"}]}},
     "hgr": {
@@ -80,6 +93,15 @@ def test_a_path_that_is_not_there(name: str, tmp_path: Path) -> None:
         ("lsmdc", "LSMDC16_annos_val.csv", "a\tb\tc\n", "line 1, has 3 values between tabs; a row has 6"),
         ("didemo", "didemo_val_label.csv", 'video_path,text\n"a', "line 2, is no table row"),
         ("didemo", "didemo_val_label.csv", "video_path,starts,text\na,tensor([[x]]),b\n", "2 has 'x' where a number"),
+        ("didemo-moments", "val_data.json", [DIDEMO_MOMENT | {"times": [[2, 6]]}], "segments 2 to 6 in a video of 6"),
+        ("qvhighlights", "highlight_val_release.jsonl", "{", "highlight_val_release.jsonl, line 1 is not JSON"),
+        ("qvhighlights", "highlight_val_release.jsonl", "[]", r"line 1 is \[\]; it must be an object"),
+        ("qvhighlights", "highlight_val_release.jsonl",
+         json.dumps(QVHIGHLIGHT | {"relevant_clip_ids": [75]}), "line 1, rates stretch 75 of a clip that has 75"),
+        ("tvr", "tvr_val_release.jsonl", '{"vid_name": "a"}', "line 1, has no field duration"),
+        ("multivent-2", "multivent_2_q.csv", "Query_id,query\n", "MultiVENT 2.0 needs multivent_2_j.jsonl"),
+        ("moments-annotated-anew", "charades_test_00.csv", "HITId,video_id,description,start,end\na,b.mp4,c,x,9\n",
+         "line 2 has 'x' where a number"),
         ("youcook2", "validation_youcook.csv", YOUCOOK2 + "x,1,2,cut,v\n", "line 2 has 'x' where a number"),
         ("youcook2", "validation_youcook.csv", YOUCOOK2 + "1,5,2,cut,v\n", "column end_s, is 1.0, not after"),
         ("tgif", "tgif-v1.0.tsv", "https://a/b.gif a man\n", "line 1, has 1 values between tabs; a row has 2"),

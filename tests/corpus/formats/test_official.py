@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.corpus import FORMATS, Imported
+from evenreel.corpus import FORMATS, Imported, own_clip
 from evenreel.errors import CorpusError
 
 
@@ -421,3 +421,87 @@ def test_retimed_segments_without_a_sentence_are_counted(tmp_path: Path) -> None
     silent = [notice for notice in done.notices if notice.sentence.startswith("1 clips of train have no caption")]
     assert [(notice.left_out, notice.split) for notice in silent] == [(True, "train")]
     assert "P01_01_1" in silent[0].sentence
+
+
+QVHIGHLIGHT = {
+    "qid": 5,
+    "query": "A girl cooks.",
+    "duration": 150,
+    "vid": "abc_210.0_360.0",
+    "relevant_clip_ids": [1, 3],
+    "saliency_scores": [[1, 2, 3], [4, 4, 4]],
+    "relevant_windows": [[2, 4], [6, 8]],
+}
+
+
+def test_qvhighlights(tmp_path: Path) -> None:
+    other = QVHIGHLIGHT | {"qid": 6, "query": "She laughs.", "relevant_windows": [[0, 150]]}
+    files = {"highlight_val_release.jsonl": "\n".join(json.dumps(one) for one in (QVHIGHLIGHT, other))}
+    done = read("qvhighlights", tmp_path, files)
+    assert one(done, "abc_210.0_360.0")["path"] == "abc.mp4" and one(done, "abc_210.0_360.0")["start_s"] == 210
+    captions = done.corpus.captions
+    assert captions["caption_id"].to_list() == ["5", "6"]
+    assert captions["windows"].to_list() == [[[2, 4], [6, 8]], [[0, 150]]]
+    rated = captions["ratings"].to_list()[0]
+    assert len(rated) == 75 and rated[1] == [1, 2, 3] and rated[3] == [4, 4, 4] and rated[2] == [0, 0, 0]
+    assert said(done, "2 queries (officially 1,550)")
+
+
+DIDEMO_MOMENT = {
+    "annotation_id": 3,
+    "video": "12@N00_1.mov",
+    "description": "a dog jumps",
+    "num_segments": 6,
+    "times": [[0, 0], [0, 1], [5, 5], [0, 0]],
+}
+
+
+def test_didemo_moments(tmp_path: Path) -> None:
+    done = read("didemo-moments", tmp_path, {"val_data.json": [DIDEMO_MOMENT]})
+    assert done.corpus.captions["windows"].to_list() == [[[0, 5], [0, 10], [25, 30], [0, 5]]]
+    assert done.corpus.captions["agreeing"].to_list() == [3]
+    assert one(done, "12@N00_1")["end_s"] == 30
+
+
+def test_tvr(tmp_path: Path) -> None:
+    line = {"vid_name": "a_01", "duration": 61.5, "ts": [1.5, 3], "desc": "She waits.", "type": "vt", "desc_id": 9}
+    done = read("tvr", tmp_path, {"tvr_val_release.jsonl": json.dumps(line)})
+    captions = done.corpus.captions.select("caption_id", "windows", "asks_for")
+    assert captions.rows() == [("9", [[1.5, 3.0]], "vt")]
+
+
+def test_moments_annotated_anew(tmp_path: Path) -> None:
+    rows = (
+        "HITId,video_id,description,start,end\nh,a.mp4,she sits,0,10\nh,a.mp4,she sits,5,20\ng,a.mp4,she goes,50,100\n"
+    )
+    done = read("moments-annotated-anew", tmp_path, {"charades_test_00.csv": rows})
+    captions = done.corpus.captions.select("caption_id", "clip_id", "windows", "agreeing")
+    assert captions.rows() == [("h", "a", [[0, 10], [5, 20]], 1), ("g", "a", [[50, 100]], 1)]
+    assert said(done, "percent of a video")
+
+
+def test_multivent_has_every_relevant_video_of_a_query(tmp_path: Path) -> None:
+    judged = [("q", "v1", 1), ("q", "v3", 1), ("q", "v2", 0), ("r", "v2", 1)]
+    lines = "\n".join(json.dumps({"query_id": q, "doc_id": v, "relevance": r}) for q, v, r in judged)
+    files = {"multivent_2_q.csv": "Query_id,query\nq,a storm\nr,a march\ns,nothing\n"}
+    files |= {"multivent_2_j.jsonl": lines, "multivent_2_ids.csv": "id\nv0\nv1\nv2\nv3\n"}
+    done = read("multivent-2", tmp_path, files)
+    found = own_clip(done.corpus, ["q", "r"], ["v0", "v1", "v2", "v3"]).block(slice(0, 2), slice(0, 4))
+    assert found.tolist() == [[0, 1, 0, 1], [0, 0, 1, 0]]
+    assert said(done, "queries have no relevant video", "s")
+
+
+RTIME = {
+    "temporal": True,
+    "reverse": True,
+    "forward_captions": ["It opens."],
+    "reverse_captions": ["It closes."],
+    "forward_rewrites": ["It is opened."],
+    "reverse_rewrites": [],
+}
+
+
+def test_reversed_in_time(tmp_path: Path) -> None:
+    done = read("rtime", tmp_path, {"test.json": {"7": RTIME, "8": RTIME | {"reverse_captions": None}}})
+    assert texts(done) == {"7": ["It opens."], "7_reverse": ["It closes."], "8": ["It opens."]}
+    assert one(done, "7_reverse")["backwards"] and not one(done, "7")["backwards"]

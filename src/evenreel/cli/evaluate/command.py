@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_per_query, write_ranked
+from evenreel.cli.evaluate.moments import MomentsJob
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
 from evenreel.cli.progress import share_bar
@@ -26,27 +27,32 @@ DEFAULT_WORDS = ["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"]
 # A bracket begins markup in a help text, so each is escaped.
 METRIC_HELP = (
     "R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC; may be given again. "
-    rf"\[default: {' '.join(DEFAULT_WORDS)}]"
+    rf"\[default: {' '.join(DEFAULT_WORDS)}] With --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, "
+    "HL-mAP-VeryGood, HIT@1-VeryGood and the like."
 )
+MOMENTS_HELP = "Measure predicted windows in time by the corpus's true ones, beside two guesses that look at no video."
 DIRECTION_HELP = r"t2v or v2t; one alone also says whose lists a run has, where ids fit both. \[default: both]"
 RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls; with --bank: qb-norm, nnn."
 
 
 def evaluate(
-    scores: Annotated[Path, typer.Argument(help="npy, npz, parquet or a TREC run.")],
+    scores: Annotated[
+        Path, typer.Argument(help="npy, npz, parquet or a TREC run; with --moments predicted windows in jsonl.")
+    ],
     corpus: Annotated[Path, typer.Option(help="Folder of the corpus the scores are of.")],
     against: Annotated[
         list[Path] | None, typer.Option(help="Another system's scores, tested against SCORES; may be given again.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
     direction: Annotated[list[str] | None, typer.Option(help=DIRECTION_HELP)] = None,
+    moments: Annotated[bool, typer.Option("--moments", help=MOMENTS_HELP)] = False,
+    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help=METRIC_HELP)] = None,
     relevance: Annotated[str, typer.Option(help="clip, text, classes or classes-iou.")] = "clip",
     rescore: Annotated[str | None, typer.Option(help=RESCORE_HELP)] = None,
     bank: Annotated[Path | None, typer.Option(help="Scores of other captions with the same clips, npz or npy.")] = None,
     settings: EvaluationSettings = from_settings(
         "evenreel.evaluation:EvaluationSettings",
-        leave_out=("directions", "band_bytes", "threads"),
-        metrics=Annotated[list[str] | None, typer.Option("--metric", "-m", help=METRIC_HELP)],
+        leave_out=("metrics", "directions", "band_bytes", "threads"),
     ),
     files: EvaluationFiles = from_settings(EvaluationFiles),
     as_json: JsonOption = False,
@@ -56,6 +62,16 @@ def evaluate(
     from evenreel.corpus import load_corpus, select
     from evenreel.report import evaluation_page, write_page
 
+    if moments:
+        words = None if metric is None else tuple(metric)
+        plain = direction is None and rescore is None and bank is None and relevance == "clip"
+        asked = MomentsJob(words, settings.partial, settings.confidence, files.per_query)
+        unfit = replace(files, per_query=None) != EvaluationFiles() or not plain
+        asked.check(replace(settings, partial=False, confidence=0.95), unfit)
+        asked.run([scores, *(against or [])], corpus, split, as_json)
+        return
+    if metric:
+        settings = replace(settings, metrics=tuple(metric))  # type: ignore[arg-type]  # words become metrics
     if direction:
         settings = replace(settings, directions=cast("tuple[Direction, ...]", tuple(direction)))
     paths = system_names([scores, *(against or [])])

@@ -1,0 +1,70 @@
+"""Two answers that look at no video: what any figure of moments has to be read beside."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenreel.evaluation.moments.predictions import MomentPredictions
+from evenreel.evaluation.moments.truth import MomentTruth
+from evenreel.evaluation.moments.windows import overlaps
+
+STEPS = 20
+"""Shares of a clip at which windows of the position prior begin and end: every twentieth."""
+FEW = 100
+"""Different windows, at most, that annotators chose among."""
+WHOLE, PRIOR, FIXED = "the whole clip", "the best position", "the first half"
+
+
+def whole_clips(truth: MomentTruth) -> MomentPredictions:
+    """Answer every query with its whole clip, of its last true second where its length is not known."""
+    ends = _ends(truth)
+    return MomentPredictions({name: np.array([[0.0, end]]) for name, end in zip(truth.query_ids, ends, strict=True)})
+
+
+def best_positions(truth: MomentTruth, learned: MomentTruth | None) -> MomentPredictions:
+    """Answer every query with the positions that true windows have most often.
+
+    Where annotators chose among few windows (the 21 of DiDeMo), these in the order of how often they were chosen, in
+    seconds; else windows between twentieths of a clip, in the order of how many queries they answer with an overlap of
+    a half, after Otani et al. 2020, who guess from where windows mostly are.
+
+    Args:
+        truth: queries to answer.
+        learned: annotations to learn from, those of training; None for the first half of a clip, fixed.
+    """
+    if learned is not None:
+        chosen, counts = np.unique(np.concatenate(learned.windows), axis=0, return_counts=True)
+        if len(chosen) <= FEW:
+            ranked = chosen[np.argsort(-counts, kind="stable")]
+            return MomentPredictions(dict.fromkeys(truth.query_ids, ranked))
+    shares = np.array([[0.0, 0.5]]) if learned is None else _ranked_shares(learned)
+    ends = _ends(truth)
+    return MomentPredictions({name: shares * end for name, end in zip(truth.query_ids, ends, strict=True)})
+
+
+def blind_predictions(truth: MomentTruth, learned: MomentTruth | None = None) -> dict[str, MomentPredictions]:
+    """Return both answers that look at no video, by what they are.
+
+    Args:
+        truth: queries to answer.
+        learned: annotations of training for the best position; None for the first half of a clip.
+    """
+    position = f"{PRIOR} of the training annotations" if learned else f"{FIXED} of the clip"
+    return {WHOLE: whole_clips(truth), position: best_positions(truth, learned)}
+
+
+def _ranked_shares(learned: MomentTruth, most: int = 10) -> np.ndarray:
+    """(M, 2) windows as shares of a clip, those that answer the most queries first."""
+    edges = np.arange(STEPS + 1) / STEPS
+    candidates = np.array([[start, end] for start in edges for end in edges if end > start])
+    answered = np.zeros(len(candidates))
+    for windows, end in zip(learned.windows, _ends(learned), strict=True):
+        shared = overlaps(candidates, windows / end).max(1)
+        answered += (shared >= 0.5) + shared / (1 + len(learned.windows))  # of those that answer as many, the closer
+    return candidates[np.argsort(-answered, kind="stable")[:most]]
+
+
+def _ends(truth: MomentTruth) -> np.ndarray:
+    """(Q,) seconds of each query's clip, or of its last true window."""
+    last = np.array([windows[:, 1].max() for windows in truth.windows])
+    return np.where(np.isnan(truth.durations), last, np.maximum(truth.durations, last))

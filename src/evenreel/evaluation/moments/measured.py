@@ -1,0 +1,200 @@
+"""Evaluation of predicted windows: a value of each metric for every query, and figures with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import ScoresError
+from evenreel.evaluation.intervals import GroupedMean, degree_interval, share_interval
+from evenreel.evaluation.moments.predictions import MomentPredictions, RankedWindows
+from evenreel.evaluation.moments.settings import (
+    DEFAULT_WORDS,
+    HIGHLIGHT_WORDS,
+    LEVELS,
+    RANK_WORDS,
+    MomentMetric,
+    MomentSettings,
+    parse_moment_metric,
+)
+from evenreel.evaluation.moments.truth import MomentTruth
+from evenreel.evaluation.moments.windows import (
+    THRESHOLDS,
+    Windows,
+    average_precision,
+    found_windows,
+    overlaps,
+    rated_precision,
+)
+from evenreel.evaluation.results import Interval
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, eq=False)
+class MomentEvaluation:
+    """Figures of one system on the queries of a corpus.
+
+    Attributes:
+        query_ids: Q ids of captions.
+        clip_ids: clip of each; intervals draw clips with all their queries.
+        per_query: (Q,) value of each metric in percent, by its word; NaN where a query has no answer to it, as where
+            nobody rated its clip.
+        summary: a figure for each metric with its interval, by its word.
+        confidence: confidence of the intervals.
+        notices: sentences that belong beside the figures.
+    """
+
+    query_ids: tuple[str, ...]
+    clip_ids: tuple[str, ...]
+    per_query: dict[str, NDArray[np.float64]]
+    summary: dict[str, Interval]
+    confidence: float
+    notices: tuple[str, ...] = ()
+
+    def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Return the evaluation as plain data for `json.dumps`; `per_query` adds every query's values."""
+        document: dict[str, Any] = {
+            "queries": len(self.query_ids),
+            "interval_over": {"what": "clips", "count": len(set(self.clip_ids))},
+            "confidence": self.confidence,
+            "notices": list(self.notices),
+            "summary": {
+                word: {"value": one.value, "low": one.low, "high": one.high} for word, one in self.summary.items()
+            },
+        }
+        if per_query:
+            columns = {
+                word: [None if np.isnan(value) else float(value) for value in values]
+                for word, values in self.per_query.items()
+            }
+            document["per_query"] = {"id": list(self.query_ids), **columns}
+        return document
+
+
+def evaluate_moments(
+    predictions: MomentPredictions, truth: MomentTruth, settings: MomentSettings | None = None
+) -> MomentEvaluation:
+    """Evaluate predicted windows of queries in the clip that each is about.
+
+    A query with several true windows is answered by any of them; for the average precision each counts (QVHighlights,
+    Lei et al. 2021). A query that no prediction answers finds nothing.
+
+    Args:
+        predictions: windows of queries, the likeliest first.
+        truth: true windows.
+        settings: metrics, number of windows that count, intervals.
+
+    Raises:
+        ScoresError: predictions are of queries that the truth does not have, or leave some out without
+            `settings.partial`, or a metric of highlights finds no ratings.
+    """
+    settings = settings or MomentSettings()
+    notices = _misfits(predictions, truth, settings)
+    metrics = [parse_moment_metric(word) for word in settings.metrics or _default_words(predictions, truth)]
+    values: dict[MomentMetric, list[float]] = {metric: [] for metric in metrics}
+    for name, true, agreeing in zip(truth.query_ids, truth.windows, truth.agreeing, strict=True):
+        query = _Query(predictions.windows.get(name, np.empty((0, 2))), true, int(agreeing), settings.windows)
+        ratings = truth.ratings.get(name), predictions.ratings.get(name)
+        for metric in metrics:
+            values[metric].append(_highlight(metric, *ratings) if metric.of_highlights else query.value(metric))
+    per_query = {str(metric): 100 * np.array(column) for metric, column in values.items()}
+    groups = np.unique(truth.clip_ids, return_inverse=True)[1].astype(np.int64)
+    summary = {}
+    for metric in metrics:
+        column = per_query[str(metric)]
+        if np.isnan(column).all():
+            raise ScoresError(f"{metric} needs ratings of clips, which this corpus does not have; leave it out.")
+        interval = share_interval if metric.is_hit else degree_interval
+        summary[str(metric)] = interval(GroupedMean.of(column, groups), settings.confidence)
+    return MomentEvaluation(truth.query_ids, truth.clip_ids, per_query, summary, settings.confidence, notices)
+
+
+class _Query:
+    """A query's predicted windows against its true ones, compared once for all metrics.
+
+    Windows of people who agree are one answer, whose overlap is the mean of those that count.
+    """
+
+    def __init__(self, predicted: RankedWindows, true: Windows, agreeing: int, most: int) -> None:
+        shared = overlaps(predicted, true)
+        self._people, self._most = min(agreeing, len(true)), most
+        self._same = (predicted[:, None] == true[None]).all(-1)
+        self._shared = np.sort(shared, axis=1)[:, -self._people :].mean(1, keepdims=True) if agreeing else shared
+
+    def value(self, metric: MomentMetric) -> float:
+        """The metric's value, 0 to 1."""
+        if metric.family == "mIoU":
+            return float(self._shared[:1].max(initial=0.0))
+        if metric.family == "R":
+            assert metric.threshold is not None
+            return float((self._shared[: metric.first] >= metric.threshold).any())
+        if metric.family == "Rank":
+            return float(self._rank() <= metric.first)
+        if metric.family == "nDCG":
+            return self._gain(metric)
+        thresholds = THRESHOLDS if metric.threshold is None else (metric.threshold,)
+        return float(np.mean([self._precision(threshold) for threshold in thresholds]))
+
+    def _precision(self, threshold: float) -> float:
+        shared = self._shared[: self._most]
+        return average_precision(found_windows(shared, threshold), shared.shape[1])
+
+    def _rank(self) -> float:
+        """Mean rank of the windows of those who agree best; infinite where one of these is not among the predicted."""
+        ranks = np.where(self._same.any(0), self._same.argmax(0) + 1.0, np.inf) if len(self._same) else [np.inf]
+        return float(np.sort(ranks)[: self._people or 1].mean())
+
+    def _gain(self, metric: MomentMetric) -> float:
+        """Discounted gain of the windows that find a true one, of its best possible value."""
+        assert metric.threshold is not None
+        hits = found_windows(self._shared[: metric.first], metric.threshold)
+        discounts = 1 / np.log2(np.arange(2, metric.first + 2))
+        best = discounts[: min(metric.first, self._shared.shape[1])].sum()
+        return float((hits * discounts[: len(hits)]).sum() / best)
+
+
+def _highlight(metric: MomentMetric, rated: NDArray[np.float64] | None, scores: NDArray[np.float64] | None) -> float:
+    """A metric of highlights, 0 to 1: that of each rater, then their mean (mAP) or the best (HIT@1)."""
+    if rated is None:
+        return np.nan
+    if scores is None or not len(scores):
+        return 0.0
+    right = rated >= LEVELS[metric.level]
+    if metric.family == "HIT@1":
+        best = int(scores.argmax())
+        return float(best < len(right) and right[best].any())
+    fitted = np.zeros(len(right))
+    fitted[: len(scores)] = scores[: len(right)]
+    return float(np.mean([rated_precision(column, fitted) for column in right.T]))
+
+
+def _default_words(predictions: MomentPredictions, truth: MomentTruth) -> tuple[str, ...]:
+    """The metrics that the truth and the predictions have an answer to."""
+    ranks = RANK_WORDS if (truth.agreeing > 1).any() else ()
+    return (*DEFAULT_WORDS, *ranks, *(HIGHLIGHT_WORDS if truth.ratings and predictions.ratings else ()))
+
+
+def _misfits(predictions: MomentPredictions, truth: MomentTruth, settings: MomentSettings) -> tuple[str, ...]:
+    """Sentences on queries without predictions."""
+    unknown = [name for name in predictions.windows if name not in set(truth.query_ids)]
+    if unknown:
+        raise ScoresError(
+            f"Predictions are of {len(unknown):,} queries that this corpus has no window for, {_some(unknown)} for "
+            "example; select the split they are of."
+        )
+    missing = [name for name in truth.query_ids if name not in predictions.windows]
+    if missing and not settings.partial:
+        raise ScoresError(
+            f"{len(missing):,} of {len(truth.query_ids):,} queries have no prediction, {_some(missing)} for example; "
+            "give an empty list of windows for each, or accept that with partial."
+        )
+    return (f"{len(missing):,} queries have no prediction and find nothing",) if missing else ()
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:_SHOWN]))

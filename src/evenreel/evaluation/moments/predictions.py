@@ -1,0 +1,109 @@
+"""Predicted windows of queries, and predicted ratings of stretches of a clip."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.documents import brief
+from evenreel.errors import ScoresError
+
+RankedWindows = NDArray[np.float64]
+"""(M, 2) start and end of windows in seconds of the clip, the likeliest first."""
+_IDS = ("caption_id", "query_id", "qid", "desc_id")
+_WINDOWS, _RATINGS = "pred_relevant_windows", "pred_saliency_scores"
+
+
+@dataclass(frozen=True, eq=False)
+class MomentPredictions:
+    """What a system answers to queries.
+
+    Attributes:
+        windows: by query id, (M, 2) windows, the likeliest first.
+        ratings: by query id, (S,) scores of the stretches of the clip, the higher the better; empty where a system
+            gives none.
+    """
+
+    windows: Mapping[str, RankedWindows]
+    ratings: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+
+def load_predictions(path: Path) -> MomentPredictions:
+    """Read predictions, a query a line of JSON, in the form of QVHighlights' submissions.
+
+    A line has the id of a caption (`caption_id`, `query_id`, `qid` or `desc_id`), `pred_relevant_windows`, a list of
+    [start, end] or [start, end, score] in seconds of the clip, and perhaps `pred_saliency_scores`. With scores windows
+    are ordered by them, equal ones as they stand.
+
+    Raises:
+        ScoresError: a line is no such object, names a query again, or has a window that ends before it starts.
+        OSError: the file cannot be read.
+    """
+    windows: dict[str, RankedWindows] = {}
+    ratings: dict[str, NDArray[np.float64]] = {}
+    for where, entry in _entries(path):
+        name = _id_of(entry, where)
+        if name in windows:
+            raise ScoresError(f"{where} answers query {name!r} again; a query has one line.")
+        windows[name] = _ranked(entry.get(_WINDOWS), f"{where}, query {name!r},")
+        if entry.get(_RATINGS) is not None:
+            ratings[name] = _numbers(entry[_RATINGS], f"{where}, query {name!r}, {_RATINGS}")
+    if not windows:
+        raise ScoresError(f"{path} has no predictions.")
+    return MomentPredictions(windows, ratings)
+
+
+def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            where = f"{path.name}, line {number}"
+            try:
+                entry = json.loads(line)
+            except ValueError as error:
+                raise ScoresError(f"{where} is no JSON: {error}.") from error
+            if not isinstance(entry, dict):
+                raise ScoresError(f"{where} is no object with an id and windows, but {brief(entry)}.")
+            yield where, entry
+
+
+def _id_of(entry: Mapping[str, Any], where: str) -> str:
+    for key in _IDS:
+        if entry.get(key) is not None:
+            return str(entry[key])
+    raise ScoresError(f"{where} names no query; give one of {', '.join(_IDS)}.")
+
+
+def _ranked(rows: Any, where: str) -> RankedWindows:
+    """Windows in the order of their scores, where they have any."""
+    if not isinstance(rows, list) or any(not isinstance(row, list) or len(row) not in (2, 3) for row in rows):
+        raise ScoresError(f"{where} needs {_WINDOWS}, a list of [start, end] or [start, end, score].")
+    if len({len(row) for row in rows}) > 1:
+        raise ScoresError(f"{where} has windows with a score and windows without; give all of them one, or none.")
+    if not rows:
+        return np.empty((0, 2))
+    table = np.array([_numbers(row, where) for row in rows])
+    wrong = table[:, 1] < table[:, 0]
+    if wrong.any():
+        start, end = table[int(np.argmax(wrong)), :2]
+        raise ScoresError(f"{where} has a window from {start:g} to {end:g} s, which ends before it starts.")
+    if table.shape[1] == 3:
+        table = table[np.argsort(-table[:, 2], kind="stable")]
+    return table[:, :2]
+
+
+def _numbers(values: Any, where: str) -> NDArray[np.float64]:
+    """Finite numbers of a list."""
+    plain = isinstance(values, Sequence) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
+    if not plain or not np.isfinite(found := np.array(values, np.float64)).all():
+        raise ScoresError(f"{where} has {brief(values)}; give finite numbers.")
+    return found

@@ -1,0 +1,79 @@
+"""`evenreel evaluate --moments`: figures beside two guesses, JSON, a row a query, and options that do not belong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel.cli.app import app
+from evenreel.corpus import make_corpus, save_corpus
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two test clips of 10 s with a query each, 120 training clips whose moments are late."""
+    folder = tmp_path_factory.mktemp("moments")
+    names = ["a", "b", *(f"t{n}" for n in range(120))]
+    splits = ["test", "test", *["train"] * 120]
+    windows = [[[0.0, 5.0]], [[8.0, 10.0]], *([[7 + n / 200, 10.0]] for n in range(120))]
+    clips = pl.DataFrame({"clip_id": names, "start_s": 0.0, "end_s": 10.0, "split": splits})
+    captions = pl.DataFrame({"caption_id": names, "clip_id": names, "text": names, "windows": windows})
+    save_corpus(make_corpus(clips, captions), folder / "corpus")
+    for name, first in (("good", [[0, 5], [8, 10]]), ("poor", [[0, 1], [0, 1]])):
+        lines = [{"qid": one, "pred_relevant_windows": [window]} for one, window in zip("ab", first, strict=True)]
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return folder
+
+
+def evaluate(place: Path, name: str, *words: str) -> Result:
+    command = ["evaluate", "--moments", str(place / f"{name}.jsonl"), "--corpus", str(place / "corpus")]
+    return CliRunner().invoke(app, [*command, *words])
+
+
+def test_beside_a_system_stand_two_guesses(place: Path) -> None:
+    done = evaluate(place, "good", "--split", "test", "--against", str(place / "poor.jsonl"), "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    names = [one["name"] for one in found["systems"]]
+    assert names == ["good.jsonl", "poor.jsonl", "the whole clip", "the best position of the training annotations"]
+    figures = [one["summary"]["mIoU"]["value"] for one in found["systems"]]
+    assert figures[:3] == pytest.approx([100, 10, 35])  # .2 and 0 of the poor one, .5 and .2 of whole clips
+    assert figures[3] == pytest.approx(100 * (2 / 2.5) / 2, abs=0.1)  # [7.5, 10] is nearest to most
+    gained = {one["metric"]: one["value"] for one in found["differences"]}
+    assert gained["mIoU"] == pytest.approx(-90)
+
+
+def test_without_training_annotations_the_position_is_fixed_and_said(place: Path) -> None:
+    done = evaluate(place, "good", "--partial")
+    assert (
+        "the first half of the clip" in done.output.replace("\n", " ")
+        and "120 queries have no prediction" in done.output
+    )
+
+
+def test_a_row_a_query(place: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    done = evaluate(place, "good", "--split", "test", "-m", "R1@0.5", "-m", "mIoU", "--per-query", str(rows))
+    assert done.exit_code == 0, done.output
+    table = pl.read_csv(rows)
+    assert table.columns == ["system", "query_id", "clip_id", "R1@0.5", "mIoU"] and table.height == 3 * 2
+
+
+@pytest.mark.parametrize("words", [("--rescore", "dsl"), ("--html", "x.html"), ("--ties", "optimistic")])
+def test_options_of_rankings_are_refused(place: Path, words: tuple[str, str]) -> None:
+    done = evaluate(place, "good", *words)
+    assert done.exit_code != 0 and "--moments measures windows in time" in str(done.exception)
+
+
+def test_a_corpus_without_windows_and_a_word_that_is_no_metric_get_a_sentence(place: Path, tmp_path: Path) -> None:
+    clips, captions = pl.DataFrame({"clip_id": ["a"]}), {"caption_id": ["a"], "clip_id": ["a"], "text": ["a"]}
+    save_corpus(make_corpus(clips, pl.DataFrame(captions)), tmp_path / "corpus")
+    none = CliRunner().invoke(
+        app, ["evaluate", "--moments", str(place / "good.jsonl"), "--corpus", str(tmp_path / "corpus")]
+    )
+    assert "the captions' column 'windows'" in str(none.exception)
+    assert "is no metric of moments" in str(evaluate(place, "good", "-m", "R@1").exception)
