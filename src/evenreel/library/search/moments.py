@@ -8,19 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.library.search.hits import MomentHit, TextHit
+from evenreel.library.search.stretches import stretches_of
 from evenreel.types import FloatArray
 
 MAX_MOMENTS = 3
 
-EVEN = 1e-3
-"""Scores that differ by less are equal: float16 vectors do not tell them apart."""
-
 
 def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64]) -> list[MomentHit]:
-    """Find the frames in the upper half of the clip's scores; neighbours are joined, best stretch first.
-
-    'Upper half' is above the middle of the clip's mean and its best score, so a clip in which nothing changes is one
-    moment from start to end. Joining neighbours suppresses all but the best frame of a stretch.
+    """Find the stretches of a clip whose frames answer best, the likeliest first (`evenreel.library.search.stretches`).
 
     Args:
         scores: (T,) scores of the clip's frames in order of time.
@@ -31,14 +26,15 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64]) -> list[Mom
         >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
         [(1.0, 3.0, 2.5)]
     """
-    high = scores >= (scores.max() + scores.mean()) / 2 - EVEN
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], high, [False])).astype(np.int8)))
-    found = []
-    for start, stop in edges.reshape(-1, 2):
-        best = start + int(scores[start:stop].argmax())
-        time_s, score = float(spans_s[best, 0]), float(scores[best])
-        found.append(MomentHit(time_s, float(spans_s[start, 1]), float(spans_s[stop - 1, 2]), score))
-    return sorted(found, key=lambda moment: (-moment.score, moment.start_s))
+    return [
+        MomentHit(
+            float(spans_s[one.best, 0]),
+            float(spans_s[one.start, 1]),
+            float(spans_s[one.stop - 1, 2]),
+            float(scores[one.start : one.stop].max()),
+        )
+        for one in stretches_of(scores.astype(np.float64))
+    ]
 
 
 def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -> tuple[MomentHit, ...]:
