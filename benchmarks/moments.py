@@ -74,15 +74,7 @@ def main() -> int:
 
 def odd(truth: MomentTruth) -> MomentTruth:
     """The queries of odd number, which chose nothing."""
-    rows = [row for row, name in enumerate(truth.query_ids) if int(name) % 2]
-    return MomentTruth(
-        tuple(truth.query_ids[row] for row in rows),
-        tuple(truth.clip_ids[row] for row in rows),
-        tuple(truth.windows[row] for row in rows),
-        truth.agreeing[rows],
-        truth.durations[rows],
-        {},
-    )
+    return truth.of([row for row, name in enumerate(truth.query_ids) if int(name) % 2])
 
 
 def planted(truth: MomentTruth, ratio: float, seed: int) -> Iterator[tuple[str, Curve]]:

@@ -63,6 +63,41 @@ def test_a_row_a_query(place: Path, tmp_path: Path) -> None:
     assert table.columns == ["system", "query_id", "clip_id", "R1@0.5", "mIoU"] and table.height == 3 * 2
 
 
+def test_what_is_read_is_not_written_over_and_no_row_is_a_formula(place: Path, tmp_path: Path) -> None:
+    good = place / "good.jsonl"
+    before = good.read_bytes()
+    for path in (good, tmp_path / "rows.txt"):
+        assert evaluate(place, "good", "--split", "test", "--per-query", str(path)).exit_code != 0
+    assert good.read_bytes() == before
+    (tmp_path / "=1+1.jsonl").write_bytes(before)
+    command = ["evaluate", "--moments", str(tmp_path / "=1+1.jsonl"), "--corpus", str(place / "corpus")]
+    done = CliRunner().invoke(app, [*command, "--split", "test", "--per-query", str(tmp_path / "rows.csv")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "rows.csv").read_text().splitlines()[1].startswith("'=1+1.jsonl,")
+
+
+def test_wrong_training_annotations_are_no_reason_for_a_fixed_position(place: Path, tmp_path: Path) -> None:
+    clips = pl.DataFrame({"clip_id": ["a", "t"], "split": ["test", "train"]})
+    columns = {
+        "caption_id": ["a", "t"],
+        "clip_id": ["a", "t"],
+        "text": ["a", "t"],
+        "windows": [[[0.0, 5.0]], [[9.0, 7.0]]],
+    }
+    save_corpus(make_corpus(clips, pl.DataFrame(columns)), tmp_path / "corpus")
+    (tmp_path / "p.jsonl").write_text(json.dumps({"qid": "a", "pred_relevant_windows": [[0, 5]]}))
+    command = [
+        "evaluate",
+        "--moments",
+        str(tmp_path / "p.jsonl"),
+        "--corpus",
+        str(tmp_path / "corpus"),
+        "--split",
+        "test",
+    ]
+    assert "'t' has a window from 9 to 7 s" in str(CliRunner().invoke(app, command).exception)
+
+
 @pytest.mark.parametrize("words", [("--rescore", "dsl"), ("--html", "x.html"), ("--ties", "optimistic")])
 def test_options_of_rankings_are_refused(place: Path, words: tuple[str, str]) -> None:
     done = evaluate(place, "good", *words)

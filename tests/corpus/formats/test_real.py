@@ -141,3 +141,25 @@ def test_epic_kitchens_relevance(epic_kitchens: Imported) -> None:
     pairs = len(captions) * len(test)
     assert round(100 * some / pairs, 1) == 11.4
     assert round(100 * whole / pairs, 2) == 0.17
+
+
+def test_moments(shared_data: Path) -> None:
+    """Lines, rows and windows of each release, counted in its files by other means."""
+    tvr = FORMATS["tvr"]([shared_data / "tvr"])
+    lines = [json.loads(line) for line in (shared_data / "tvr" / "tvr_val_release.jsonl").read_text().splitlines()]
+    assert counts(tvr) == ({"val": len({line["vid_name"] for line in lines})}, {"val": len(lines)})
+    assert tvr.corpus.captions["windows"].list.first().to_list() == [line["ts"] for line in lines]
+    anew = FORMATS["moments-annotated-anew"]([shared_data / "charades_activitynet_reannotated"])
+    assert counts(anew)[1] == {"test": 2268}
+    assert anew.corpus.captions["windows"].list.len().unique().to_list() == [5]
+    didemo = FORMATS["didemo-moments"]([shared_data / "didemo_moments"])
+    assert counts(didemo)[1] == {"val": 4180, "test": 4021}
+    backwards = FORMATS["rtime"]([shared_data / "rtime"]).corpus.clips["backwards"]
+    assert (len(backwards), int(backwards.sum())) == (2000, 1000)
+
+
+def test_multivent(shared_data: Path) -> None:
+    done = FORMATS["multivent-2"]([shared_data / "multivent_2"])
+    lines = (shared_data / "multivent_2" / "multivent_2_j.jsonl").read_text().splitlines()
+    assert counts(done) == ({"test": 108432}, {"test": 1361})
+    assert 1361 + done.corpus.captions["other_clips"].list.len().sum() == len(lines)

@@ -165,15 +165,18 @@ def test_metrics_print_as_they_are_asked_for(word: str) -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("{", "line 1 is no JSON"),
-        ("[]", "is no object"),
-        ('{"pred_relevant_windows": []}', "names no query"),
+        ("{", "line 1 is not JSON"),
+        ("[]", "it must be an object"),
+        ('{"pred_relevant_windows": []}', "has no id of a query"),
         ('{"qid": 1}', "needs pred_relevant_windows"),
         ('{"qid": 1, "pred_relevant_windows": [[2, 1]]}', "from 2 to 1 s, which ends before it starts"),
         ('{"qid": 1, "pred_relevant_windows": [[0, 1, 0.5], [0, 1]]}', "give all of them one, or none"),
-        ('{"qid": 1, "pred_relevant_windows": [[0, "x"]]}', "give finite numbers"),
+        ('{"qid": 1, "pred_relevant_windows": [[0, "x"]]}', "it must be a number"),
         ('{"qid": 1, "pred_relevant_windows": [[0, NaN]]}', "give finite numbers"),
         ('{"qid": 1, "pred_relevant_windows": []}\n{"qid": 1, "pred_relevant_windows": []}', "answers query '1' again"),
+        ('{"qid": 1, "pred_relevant_windows": [[0, 1' + "0" * 400 + "]]}", "it must be a number below"),
+        ('{"qid": 1, "pred_relevant_windows": [[0, 1]], "pred_saliency_scores": [true]}', "it must be a number"),
+        ("[" * 100_000, "cannot be read"),
         ("", "has no predictions"),
     ],
 )

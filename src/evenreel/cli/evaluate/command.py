@@ -63,11 +63,8 @@ def evaluate(
     from evenreel.report import evaluation_page, write_page
 
     if moments:
-        words = None if metric is None else tuple(metric)
-        plain = direction is None and rescore is None and bank is None and relevance == "clip"
-        asked = MomentsJob(words, settings.partial, settings.confidence, files.per_query)
-        unfit = replace(files, per_query=None) != EvaluationFiles() or not plain
-        asked.check(replace(settings, partial=False, confidence=0.95), unfit)
+        of_rankings = bool(direction or rescore or bank or relevance != "clip")
+        asked = MomentsJob(tuple(metric or ()), settings, files, of_rankings)
         asked.run([scores, *(against or [])], corpus, split, as_json)
         return
     if metric:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from evenreel.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from evenreel.evaluation import Evaluation, RelevanceName
     from evenreel.evaluation.settings import Direction
     from evenreel.types import Corpus, ScoreBlocks
@@ -93,9 +95,6 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
     """Write a row a system, direction and query, with the columns that the figures are calculated from."""
     import polars as pl
 
-    from evenreel.corpus.cells import as_cell
-    from evenreel.files import output_file
-
     tables = [
         pl.DataFrame({"query_id": list(result.query_ids), **result.per_query}).select(
             pl.lit(system).alias("system"), pl.lit(direction).alias("direction"), pl.all()
@@ -103,11 +102,25 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
         for system, evaluation in evaluations.items()
         for direction, result in evaluation.directions.items()
     ]
-    table = pl.concat(tables)
+    write_rows(path, pl.concat(tables), ("system", "query_id"))
+
+
+def write_rows(path: Path, table: pl.DataFrame, names: Sequence[str]) -> None:
+    """Write a table, csv or parquet.
+
+    Args:
+        path: file to write, whose ending says which.
+        table: rows.
+        names: columns of text from outside; in a csv, one that a spreadsheet would take for a formula is quoted.
+    """
+    import polars as pl
+
+    from evenreel.corpus.cells import as_cell
+    from evenreel.files import output_file
+
     with output_file(path) as part:
         if path.suffix.lower() == ".csv":
-            names = pl.col("system", "query_id")
-            table.with_columns(names.map_elements(as_cell, pl.String)).write_csv(part)
+            table.with_columns(pl.col(*names).map_elements(as_cell, pl.String)).write_csv(part)
         else:
             table.write_parquet(part)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenreel.cli.evaluate.files import check_place, system_names
-from evenreel.errors import CorpusError, UsageError
+from evenreel.cli.evaluate.files import EvaluationFiles, system_names
+from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from evenreel.evaluation.moments import MomentEvaluation, MomentPredictions, MomentSettings, MomentTruth
@@ -23,68 +23,65 @@ class MomentsJob:
     """What is asked of predicted windows.
 
     Attributes:
-        words: metrics; None for those that the corpus has an answer to.
-        partial: whether queries may be left out.
-        confidence: of the intervals.
-        per_query: file for a row a query; None for none.
+        metrics: words of metrics; empty for those that the corpus has an answer to.
+        settings: of an evaluation, of which `partial` and `confidence` count here.
+        files: to write; rows of queries alone.
+        of_rankings: whether options were given that serve rankings of whole clips alone.
     """
 
-    words: tuple[str, ...] | None
-    partial: bool
-    confidence: float
-    per_query: Path | None
-
-    def check(self, settings: EvaluationSettings, unfit: bool) -> None:
-        """Refuse options that are about rankings of whole clips.
-
-        Args:
-            settings: of an evaluation of rankings, which are to be the defaults.
-            unfit: whether other options were given that belong to rankings.
-
-        Raises:
-            UsageError: there are any.
-        """
-        from evenreel.evaluation.settings import EvaluationSettings
-
-        if unfit or settings != EvaluationSettings():
-            raise UsageError(
-                "--moments measures windows in time: beside it there are --corpus, --split, --against, --metric, "
-                "--partial, --confidence, --per-query and --json."
-            )
+    metrics: tuple[str, ...]
+    settings: EvaluationSettings
+    files: EvaluationFiles
+    of_rankings: bool
 
     def run(self, paths: Sequence[Path], corpus: Path, split: str | None, as_json: bool) -> None:
-        """Measure every system and both guesses, and print or write what is found."""
+        """Measure every system and both guesses, and print or write what is found.
+
+        Raises:
+            UsageError: options were given that serve rankings of whole clips alone, or a file to write is one to read.
+        """
         from evenreel.cli.evaluate.show_moments import show_moments, write_moments
         from evenreel.corpus import load_corpus, select
         from evenreel.evaluation.moments import MomentSettings, load_predictions, moment_truth
         from evenreel.evaluation.moments.compared import compare_moments
         from evenreel.provenance import provenance_of
 
-        settings = MomentSettings(self.words or (), partial=self.partial, confidence=self.confidence)
-        if self.per_query:
-            check_place(self.per_query)
+        self._check(paths)
+        partial, confidence = self.settings.partial, self.settings.confidence
+        settings = MomentSettings(self.metrics, partial=partial, confidence=confidence)
         whole = load_corpus(corpus)
         truth = moment_truth(whole if split is None else select(whole, split=split))
         predicted = {name: load_predictions(path) for name, path in system_names(paths).items()}
         found = measured(predicted, truth, learned_of(whole, split), settings)
-        compared = compare_moments({name: found[name] for name in predicted}, self.confidence)
-        if self.per_query:
-            write_moments(self.per_query, found)
+        compared = compare_moments({name: found[name] for name in predicted}, confidence)
         made = provenance_of({"scores": paths, "corpus": corpus}) if as_json else None
         show_moments(found, compared, made)
+        if self.files.per_query:
+            write_moments(self.files.per_query, found)
+
+    def _check(self, paths: Sequence[Path]) -> None:
+        from evenreel.evaluation.settings import EvaluationSettings
+
+        plain = EvaluationSettings(partial=self.settings.partial, confidence=self.settings.confidence)
+        others = replace(self.files, per_query=None) != EvaluationFiles()
+        if self.of_rankings or others or self.settings != plain:
+            raise UsageError(
+                "--moments measures windows in time: beside it there are --corpus, --split, --against, --metric, "
+                "--partial, --confidence, --per-query and --json."
+            )
+        self.files.check(paths)
 
 
 def learned_of(corpus: Corpus, split: str | None) -> MomentTruth | None:
-    """The training split's windows, where there are any and they are not those that are measured."""
+    """The windows of the training split; None where it has none, or is among what is measured."""
     from evenreel.corpus import select
     from evenreel.evaluation.moments import moment_truth
+    from evenreel.evaluation.moments.truth import has_windows
 
-    if split in (None, TRAIN):
+    if split in (None, TRAIN) or TRAIN not in corpus.clips["split"]:
         return None
-    try:
-        return moment_truth(select(corpus, split=TRAIN))
-    except CorpusError:
-        return None
+    part = select(corpus, split=TRAIN)
+    return moment_truth(part) if has_windows(part) else None
 
 
 def measured(

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
+from evenreel.cli.evaluate.files import write_rows
 from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.evaluation.moments import MomentEvaluation
 from evenreel.evaluation.moments.compared import MomentDifference
@@ -66,11 +67,7 @@ def write_moments(path: Path, found: Mapping[str, MomentEvaluation]) -> None:
         ).with_columns(pl.Series(word, values) for word, values in one.per_query.items())
         for name, one in found.items()
     ]
-    table = pl.concat(tables, how="diagonal")
-    if path.suffix.lower() == ".csv":
-        table.write_csv(path)
-    else:
-        table.write_parquet(path)
+    write_rows(path, pl.concat(tables, how="diagonal"), ("system", "query_id", "clip_id"))
 
 
 def _words(one: Interval) -> str:

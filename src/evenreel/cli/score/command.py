@@ -76,7 +76,7 @@ def score(
         levels.check(out)
     elif reading != CaptionReading() or levels != SourceLevelling():
         raise UsageError(
-            f"{checkpoint} reads the words of captions as they are; leave --reading, --alpha, --draws and "
+            f"{checkpoint} reads the words of captions as they are; leave --reading, --alpha, --draws, "
             "--level-sources and --recognise-sources out."
         )
     check_place(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.evaluation.moments.predictions import MomentPredictions
 from evenreel.evaluation.moments.truth import MomentTruth
@@ -53,7 +54,7 @@ def blind_predictions(truth: MomentTruth, learned: MomentTruth | None = None) ->
     return {WHOLE: whole_clips(truth), position: best_positions(truth, learned)}
 
 
-def _ranked_shares(learned: MomentTruth, most: int = 10) -> np.ndarray:
+def _ranked_shares(learned: MomentTruth, most: int = 10) -> NDArray[np.float64]:
     """(M, 2) windows as shares of a clip, those that answer the most queries first."""
     edges = np.arange(STEPS + 1) / STEPS
     candidates = np.array([[start, end] for start in edges for end in edges if end > start])
@@ -64,7 +65,7 @@ def _ranked_shares(learned: MomentTruth, most: int = 10) -> np.ndarray:
     return candidates[np.argsort(-answered, kind="stable")[:most]]
 
 
-def _ends(truth: MomentTruth) -> np.ndarray:
+def _ends(truth: MomentTruth) -> NDArray[np.float64]:
     """(Q,) seconds of each query's clip, or of its last true window."""
     last = np.array([windows[:, 1].max() for windows in truth.windows])
     return np.where(np.isnan(truth.durations), last, np.maximum(truth.durations, last))

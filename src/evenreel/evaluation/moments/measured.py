@@ -181,7 +181,8 @@ def _default_words(predictions: MomentPredictions, truth: MomentTruth) -> tuple[
 
 def _misfits(predictions: MomentPredictions, truth: MomentTruth, settings: MomentSettings) -> tuple[str, ...]:
     """Sentences on queries without predictions."""
-    unknown = [name for name in predictions.windows if name not in set(truth.query_ids)]
+    asked = set(truth.query_ids)
+    unknown = [name for name in predictions.windows if name not in asked]
     if unknown:
         raise ScoresError(
             f"Predictions are of {len(unknown):,} queries that this corpus has no window for, {_some(unknown)} for "

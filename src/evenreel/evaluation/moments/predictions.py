@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.documents import brief
-from evenreel.errors import ScoresError
+from evenreel.corpus.given_files import brief, json_lines, typed
+from evenreel.errors import CorpusError, ScoresError
 
 RankedWindows = NDArray[np.float64]
 """(M, 2) start and end of windows in seconds of the clip, the likeliest first."""
@@ -42,43 +41,31 @@ def load_predictions(path: Path) -> MomentPredictions:
     are ordered by them, equal ones as they stand.
 
     Raises:
-        ScoresError: a line is no such object, names a query again, or has a window that ends before it starts.
-        OSError: the file cannot be read.
+        ScoresError: the file cannot be read, a line is no such object or names a query again, or a window ends before
+            it starts.
     """
     windows: dict[str, RankedWindows] = {}
     ratings: dict[str, NDArray[np.float64]] = {}
-    for where, entry in _entries(path):
-        name = _id_of(entry, where)
-        if name in windows:
-            raise ScoresError(f"{where} answers query {name!r} again; a query has one line.")
-        windows[name] = _ranked(entry.get(_WINDOWS), f"{where}, query {name!r},")
-        if entry.get(_RATINGS) is not None:
-            ratings[name] = _numbers(entry[_RATINGS], f"{where}, query {name!r}, {_RATINGS}")
+    try:
+        for where, entry in json_lines(path):
+            name = _id_of(entry, where)
+            if name in windows:
+                raise ScoresError(f"{where} answers query {name!r} again; a query has one line.")
+            windows[name] = _ranked(entry.get(_WINDOWS), f"{where} query {name!r},")
+            if entry.get(_RATINGS) is not None:
+                ratings[name] = _numbers(entry[_RATINGS], f"{where} query {name!r}, {_RATINGS},")
+    except CorpusError as error:
+        raise ScoresError(*error.args) from error
     if not windows:
         raise ScoresError(f"{path} has no predictions.")
     return MomentPredictions(windows, ratings)
-
-
-def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            where = f"{path.name}, line {number}"
-            try:
-                entry = json.loads(line)
-            except ValueError as error:
-                raise ScoresError(f"{where} is no JSON: {error}.") from error
-            if not isinstance(entry, dict):
-                raise ScoresError(f"{where} is no object with an id and windows, but {brief(entry)}.")
-            yield where, entry
 
 
 def _id_of(entry: Mapping[str, Any], where: str) -> str:
     for key in _IDS:
         if entry.get(key) is not None:
             return str(entry[key])
-    raise ScoresError(f"{where} names no query; give one of {', '.join(_IDS)}.")
+    raise ScoresError(f"{where} has no id of a query; give one of {', '.join(_IDS)}.")
 
 
 def _ranked(rows: Any, where: str) -> RankedWindows:
@@ -99,11 +86,9 @@ def _ranked(rows: Any, where: str) -> RankedWindows:
     return table[:, :2]
 
 
-def _numbers(values: Any, where: str) -> NDArray[np.float64]:
+def _numbers(values: object, where: str) -> NDArray[np.float64]:
     """Finite numbers of a list."""
-    plain = isinstance(values, Sequence) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    )
-    if not plain or not np.isfinite(found := np.array(values, np.float64)).all():
+    found = np.array([typed(one, float, where) for one in typed(values, list, where)], np.float64)
+    if not np.isfinite(found).all():
         raise ScoresError(f"{where} has {brief(values)}; give finite numbers.")
     return found

@@ -17,6 +17,8 @@ WINDOWS, AGREEING, RATINGS = "windows", "agreeing", "ratings"
 """Columns of captions: true windows (list of [start, end] in seconds of the clip); where these are answers of several
 people about one moment, how many of them count, those that agree best with a prediction; ratings of the stretches of
 the clip (list over stretches of a list over raters, 0 to 4)."""
+SLACK_S = 1.0
+"""By how many seconds a window may end after its clip: annotations are rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +47,24 @@ class MomentTruth:
         kept = [
             one[(one[:, 1] - one[:, 0] > shortest_s) & (one[:, 1] - one[:, 0] <= longest_s)] for one in self.windows
         ]
-        rows = [row for row, one in enumerate(kept) if len(one)]
+        return replace(self, windows=tuple(kept)).of([row for row, one in enumerate(kept) if len(one)])
+
+    def of(self, rows: Sequence[int]) -> MomentTruth:
+        """Keep some queries, by their places."""
         return replace(
             self,
             query_ids=tuple(self.query_ids[row] for row in rows),
             clip_ids=tuple(self.clip_ids[row] for row in rows),
-            windows=tuple(kept[row] for row in rows),
+            windows=tuple(self.windows[row] for row in rows),
             agreeing=self.agreeing[rows],
             durations=self.durations[rows],
         )
+
+
+def has_windows(corpus: Corpus) -> bool:
+    """Tell whether any caption has a window."""
+    captions = corpus.captions
+    return WINDOWS in captions.columns and bool((captions[WINDOWS].list.len() > 0).any())
 
 
 def moment_truth(corpus: Corpus) -> MomentTruth:
@@ -73,9 +84,9 @@ def moment_truth(corpus: Corpus) -> MomentTruth:
             "which this corpus does not have."
         )
     durations = _durations(corpus)
-    asked = captions.filter(pl.col(WINDOWS).list.len() > 0)
-    if asked.is_empty():
+    if not has_windows(corpus):
         raise CorpusError(f"No caption of this corpus has a window in its column {WINDOWS!r}.")
+    asked = captions.filter(pl.col(WINDOWS).list.len() > 0)
     windows = []
     for name, clip, rows in asked.select("caption_id", "clip_id", WINDOWS).iter_rows():
         windows.append(_checked(rows, name, durations.get(clip, np.nan)))
@@ -101,7 +112,8 @@ def _checked(rows: Sequence[Sequence[float]], name: str, duration_s: float) -> W
     """Windows of a query, which lie in its clip."""
     if any(len(row) != 2 for row in rows):
         raise CorpusError(
-            f"Caption {name!r} has a window that is not [start, end]: {[len(row) for row in rows]} numbers."
+            f"Caption {name!r} has a window of {next(len(row) for row in rows if len(row) != 2)} numbers; give "
+            "[start, end]."
         )
     windows = np.array(rows, np.float64)
     wrong = ~np.isfinite(windows).all(1) | (windows[:, 1] <= windows[:, 0]) | (windows[:, 0] < 0)
@@ -116,10 +128,6 @@ def _checked(rows: Sequence[Sequence[float]], name: str, duration_s: float) -> W
             f"Caption {name!r} has a window that ends at {end:g} s, but its clip is {duration_s:g} s long."
         )
     return windows
-
-
-SLACK_S = 1.0
-"""By how many seconds a window may end after its clip: annotations are rounded."""
 
 
 def _durations(corpus: Corpus) -> dict[str, float]:

@@ -4,7 +4,7 @@ A clip is in one of three states:
 
 - `fits`: its frames do better than a share of `FITS` of nonsense queries does on any clip of the library, or that share
   of the query's words, rare ones weighing more, is written on the clip, in its name or in its caption;
-- `may_fit`: the same with `MAY_FIT` for the frames and `OTHER_CLIPS` for the words;
+- `may_fit`: the same with `MAY_FIT` for the frames and `ANSWERS` for the words;
 - `nothing`: neither.
 
 A query of nonsense finds a clip that fits in 5.5 % of cases, and one that may fit in 10.4 %, whatever the model and the
@@ -37,7 +37,7 @@ from evenreel.library.store.confidence import FITS, MAY_FIT
 
 RANK_CONSTANT = 60
 
-OTHER_CLIPS = 0.5
+ANSWERS = 0.5
 """A clip with this share of the query's weight in writing may fit."""
 
 ORDER: Mapping[State | None, int] = {"fits": 0, "may_fit": 1, "nothing": 2, None: 2}
@@ -76,7 +76,7 @@ class RankedClip:
         above = self.above_nonsense or 0.0
         if max(above, self.written) >= FITS:
             return "fits"
-        if above >= MAY_FIT or self.written >= OTHER_CLIPS:
+        if above >= MAY_FIT or self.written >= ANSWERS:
             return "may_fit"
         return None if "seen" in self.ranks and self.above_nonsense is None else "nothing"
 
@@ -94,7 +94,7 @@ class RankedClip:
 
     def answers_by(self, channel: Channel) -> bool:
         """Return whether the clip would be in the answer by one channel alone, its frames or its on-screen text."""
-        return (self.above_nonsense or 0.0) >= MAY_FIT if channel == "seen" else self.shown >= OTHER_CLIPS
+        return (self.above_nonsense or 0.0) >= MAY_FIT if channel == "seen" else self.shown >= ANSWERS
 
     @property
     def fused(self) -> float:
@@ -108,7 +108,7 @@ def words_weight(coverage: float) -> float:
     >>> [words_weight(coverage) for coverage in (0.0, 0.5, 0.75, 1.0)]
     [0.0, 0.0, 0.5, 1.0]
     """
-    return max(0.0, (coverage - OTHER_CLIPS) / (1 - OTHER_CLIPS))
+    return max(0.0, (coverage - ANSWERS) / (1 - ANSWERS))
 
 
 def add_written(found: dict[str, RankedClip], channel: str, hits: Sequence[TextMatch]) -> None:

@@ -131,15 +131,15 @@ def fine_tuned(
 
     Raises:
         CorpusError: too few clips have a counterpart for the recipe's share, or too few captions are left for a batch.
-        UsageError: the folder holds another run, or the recipe has members, leaves out or weighs clips for their
-            length, exchanges their backgrounds, or changes words on screen.
+        UsageError: the folder holds another run, or the recipe has members, leaves out or weighs clips,
+            exchanges their backgrounds, or changes words on screen.
         TrainingError: the loss is not a number any more.
     """
-    others = (recipe.trim, recipe.members, recipe.balance, recipe.backgrounds, recipe.data.words)
+    others = (recipe.trim, recipe.members, recipe.balance, recipe.likeness, recipe.backgrounds, recipe.data.words)
     if any(one is not None for one in others):
         raise UsageError(
             "This study trains one matcher on all clips of a split as they are: set trim, members, balance, "
-            "backgrounds and data.words to null."
+            "likeness, backgrounds and data.words to null."
         )
     share, group = recipe.data.generated_share, recipe.data.generated_group
     learned = with_generated(part.corpus, share, recipe.loop.seed, group)
