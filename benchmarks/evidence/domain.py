@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
 from benchmarks.evidence.adapted import (
     ALIKE,
     ALIKE_ROW,
@@ -25,9 +24,8 @@ from benchmarks.evidence.adapted import (
     adaptation_rows,
     turned_rows,
 )
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row
+from benchmarks.evidence.rows import AGAIN, BASELINE, PLAIN_ROWS, REFERENCE, Evidence, Place, Row
 from benchmarks.evidence.trainings import (
-    OTHER,
     as_scores,
     clips_of,
     cosines,
@@ -35,8 +33,8 @@ from benchmarks.evidence.trainings import (
     learned,
     learned_by_likeness,
     measured_row,
+    plain_recipe,
     recipe,
-    without_adapter,
 )
 from benchmarks.over_seeds import Figures
 from evenreel.adaptation.baselines.ttt_flow import FlowSettings
@@ -60,13 +58,10 @@ ADAPTED = METHODS | TURNS | {SINKHORN: lambda model: model.normalised(sinkhorn_n
 ROWS: dict[str, Row] = {
     UNTRAINED: Row("untrained", "the cosine of the sentence and the mean frame"),
     BASELINE: Row("baseline", "mean_pool behind linear maps, trained on the source"),
-    HALF: Row("admission", "half of the baseline's steps", 0.5),
-    TWICE: Row("admission", "twice the baseline's steps", 2.0),
-    NO_ADAPTER: Row("admission", "mean_pool alone, of which only the temperature learns"),
+    **PLAIN_ROWS,
     REFERENCE: Row(
         "admission", "the same clips in the look and the wording of the target", uses="the target", unavailable=True
     ),
-    AGAIN: Row("admission", "the baseline from other random numbers"),
     **adaptation_rows(PASSES),
     SINKHORN: Row("published", "potentials of clips in a transport of the log's groups of like queries", uses=LOG),
     ALIKE: ALIKE_ROW,
@@ -171,10 +166,10 @@ def other_row(world: DomainWorld, place: Place, row: str) -> Figures:
     if row == ALIKE:
         made = learned_by_likeness(recipe(place.seed, place.size.steps), world.train, world.val, world.test.videos)
         return measured_row(made[0], world.test, made[1])
-    steps = {HALF: 0.5, TWICE: 2.0, LONGER: ROWS[LONGER].steps}.get(row, 1.0)
-    asked = recipe(place.seed + (OTHER if row in (AGAIN, REFERENCE) else 0), round(steps * place.size.steps))
-    told = world.told() if row == REFERENCE else world
-    return measured_row_of(without_adapter(asked) if row == NO_ADAPTER else asked, told, world.test)
+    if row == REFERENCE:
+        return measured_row_of(plain_recipe(AGAIN, place), world.told(), world.test)
+    longer = recipe(place.seed, round(ROWS[LONGER].steps * place.size.steps))
+    return measured_row_of(longer if row == LONGER else plain_recipe(row, place), world, world.test)
 
 
 def measured_row_of(asked: Any, world: DomainWorld, test: FeatureWorld) -> Figures:

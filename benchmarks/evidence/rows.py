@@ -69,6 +69,15 @@ class Row:
     chosen: bool = False
 
 
+PLAIN_ROWS: Mapping[str, Row] = {
+    AGAIN: Row("admission", "the baseline from another start"),
+    HALF: Row("admission", "half the steps", steps=0.5),
+    TWICE: Row("admission", "twice the steps", steps=2.0),
+    NO_ADAPTER: Row("admission", "features as they are"),
+}
+"""Rows for admission that change nothing but the training of the baseline."""
+
+
 @dataclass(frozen=True)
 class Size:
     """How much is drawn and trained.

@@ -10,25 +10,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Kind, Place, Row
+from benchmarks.evidence.rows import (
+    BASELINE,
+    PLAIN_ROWS,
+    REFERENCE,
+    SEARCH_S,
+    TRAINING_S,
+    Evidence,
+    Kind,
+    Place,
+    Row,
+)
 from benchmarks.evidence.trainings import (
-    OTHER,
     as_scores,
     clips_of,
     cosines,
     examples_of,
     found_by,
     learned,
-    recipe,
+    plain_recipe,
     values_of,
-    without_adapter,
 )
 from benchmarks.over_seeds import Figures
 from evenreel.checkpoint.architecture import module
@@ -82,10 +89,7 @@ ROWS: Mapping[str, Row] = {
     "untrained, mean frame": Row("untrained", "the mean frame against the sentence"),
     BASELINE: Row("baseline", "plain training"),
     REFERENCE: Row("admission", "each caption has its real clip or the mirror, by a coin"),
-    AGAIN: Row("admission", "from other random numbers"),
-    HALF: Row("admission", "half the steps", steps=0.5),
-    TWICE: Row("admission", "twice the steps", steps=2.0),
-    NO_ADAPTER: Row("admission", "features as they are"),
+    **PLAIN_ROWS,
     CONTINUED: Row(
         "control", "the baseline trained on for as many steps on the same clips, without correction", steps=2.0
     ),
@@ -193,8 +197,8 @@ class Models:
     """
 
     def __init__(self, parts: MirroredParts, place: Place) -> None:
-        self.parts = parts
-        self.plain = recipe(place.seed, place.size.steps)
+        self.parts, self.place = parts, place
+        self.plain = plain_recipe(BASELINE, place)
         self.seed = place.seed
 
     @cached_property
@@ -214,14 +218,10 @@ class Models:
 
     def make(self, row: str) -> Made:
         """The scores of a row."""
-        steps = self.plain.loop.steps or 0
         trained: dict[str, Callable[[], tuple[Matcher, float]]] = {
             BASELINE: lambda: self.baseline,
             REFERENCE: lambda: self.learn(self.plain, by_coin(self.parts.train, self.seed + COIN)),
-            AGAIN: lambda: self.learn(recipe(self.seed + OTHER, steps)),
-            HALF: lambda: self.learn(recipe(self.seed, steps // 2)),
-            TWICE: lambda: self.learn(recipe(self.seed, 2 * steps)),
-            NO_ADAPTER: lambda: self.learn(without_adapter(self.plain)),
+            **{name: partial(self.learn, plain_recipe(name, self.place)) for name in PLAIN_ROWS},
             CONTINUED: lambda: self.continued,
             "contrastive, printed": lambda: self.contrastive("paper", self.every_pair),
             "contrastive, released": lambda: self.released,

@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
+from benchmarks.admission_rules import TWICE
+from benchmarks.evidence.rows import BASELINE, PLAIN_ROWS, REFERENCE, Evidence, Place, Row, Size
 from benchmarks.evidence.trainings import (
-    OTHER,
     as_scores,
     clips_of,
     cosines,
     found_by,
+    half_way,
     learned,
     measured_row,
+    plain_recipe,
     recipe,
     values_of,
-    without_adapter,
 )
 from benchmarks.over_seeds import Figures
 from evenreel.debias.habits import habit_directions, without_directions
@@ -49,10 +49,7 @@ ROWS: Mapping[str, Row] = {
     "untrained, tokens": Row("untrained", "words against frames, weighed alike."),
     BASELINE: Row("baseline", "plain training of `mean_pool`."),
     REFERENCE: Row("admission", "the same captions without habits."),
-    AGAIN: Row("admission", "from other random numbers."),
-    HALF: Row("admission", "half the steps.", steps=0.5),
-    TWICE: Row("admission", "twice the steps.", steps=2.0),
-    NO_ADAPTER: Row("admission", "features as they are."),
+    **PLAIN_ROWS,
     CONTROL_TWICE: Row("control", "the baseline trained for twice the steps.", steps=2.0),
     "wti": Row("control", "weighted token interaction, which is BiMa with all its parts off."),
     "wti, mlp": Row("control", "the same behind maps with a hidden layer, as BiMa's content has."),
@@ -153,21 +150,13 @@ def cleared(part: FeatureWorld, directions: NDArray[Any]) -> FeatureWorld:
 def recipe_of(name: str, place: Place) -> Recipe:
     """The recipe of a row."""
     seed, steps = place.seed, place.size.steps
-    plain = recipe(seed, steps)
     if name in BIMA:
         return recipe(seed, steps, "bima", BIMA[name])
-    if name == "half way":
-        return replace(plain, selection=replace(plain.selection, start_share=0.5))
-    if name in (TWICE, CONTROL_TWICE):
-        return recipe(seed, 2 * steps)
-    changed = {
-        AGAIN: recipe(seed + OTHER, steps),
-        HALF: recipe(seed, steps // 2),
-        NO_ADAPTER: without_adapter(plain),
-        "wti": recipe(seed, steps, "wti"),
-        "wti, mlp": replace(recipe(seed, steps, "wti"), adapter=AdapterSettings(kind="mlp")),
-    }
-    return changed.get(name, plain)
+    if name in ("wti", "wti, mlp"):
+        words = recipe(seed, steps, "wti")
+        return words if name == "wti" else replace(words, adapter=AdapterSettings(kind="mlp"))
+    plain = plain_recipe(TWICE if name == CONTROL_TWICE else name, place)
+    return half_way(plain) if name == "half way" else plain
 
 
 EVIDENCE = Evidence("drawn", "textual", ROWS, draw, measured_rows, Size(steps=200))

@@ -15,11 +15,12 @@ import polars as pl
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmarks.evidence.rows import METRICS, SEARCH_S, TRAINING_S, Part, Place
+from benchmarks.admission_rules import NO_ADAPTER
+from benchmarks.evidence.rows import AGAIN, METRICS, PLAIN_ROWS, SEARCH_S, TRAINING_S, Part, Place
 from benchmarks.over_seeds import Figures
 from evenreel.corpus import FORMATS, own_clip
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-from evenreel.evaluation.fused import Validation, fuse
+from evenreel.evaluation.fused import FusedScores, Validation, fuse
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
@@ -71,9 +72,26 @@ def recipe(
     )
 
 
+def plain_recipe(name: str, place: Place) -> Recipe:
+    """The recipe of the baseline, and of the rows for admission that change nothing but its training.
+
+    Args:
+        name: of a row; one that is not in `PLAIN_ROWS` is trained as the baseline is.
+        place: with the seed and the steps of the baseline.
+    """
+    steps = PLAIN_ROWS[name].steps if name in PLAIN_ROWS else 1.0
+    asked = recipe(place.seed + OTHER * (name == AGAIN), round(steps * place.size.steps))
+    return without_adapter(asked) if name == NO_ADAPTER else asked
+
+
 def without_adapter(asked: Recipe) -> Recipe:
     """The recipe for features as they are."""
     return replace(asked, adapter=None)
+
+
+def half_way(asked: Recipe) -> Recipe:
+    """The recipe, with the mean of the first and the last weights kept."""
+    return replace(asked, selection=replace(asked.selection, start_share=0.5))
 
 
 def learned(
@@ -172,7 +190,7 @@ def measured_row(matcher: Matcher, test: Part, training_s: float) -> Figures:
 
 def fused_by_validation(
     scores: Callable[[str, SplitName], ScoreBlocks], channels: Sequence[str], val: Part, *, alike: bool = False
-) -> ScoreBlocks:
+) -> FusedScores:
     """Fuse channels of the test split with scales and weights from the validation split.
 
     Args:

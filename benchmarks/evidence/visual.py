@@ -18,20 +18,20 @@ import polars as pl
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
+from benchmarks.admission_rules import TWICE
+from benchmarks.evidence.rows import BASELINE, PLAIN_ROWS, REFERENCE, Evidence, Place, Row, Size
 from benchmarks.evidence.trainings import (
-    OTHER,
     as_scores,
     clips_of,
     cosines,
     examples_of,
     found_by,
+    half_way,
     learned,
     measured_row,
+    plain_recipe,
     recipe,
     values_of,
-    without_adapter,
 )
 from benchmarks.over_seeds import Figures
 from evenreel.checkpoint.architecture import module
@@ -62,10 +62,7 @@ ROWS: Mapping[str, Row] = {
     "untrained, tokens": Row("untrained", "words against frames, weighed alike."),
     BASELINE: Row("baseline", "plain training of `mean_pool`."),
     REFERENCE: Row("admission", "the same clips before backgrounds that were drawn anew."),
-    AGAIN: Row("admission", "from other random numbers."),
-    HALF: Row("admission", "half the steps.", steps=0.5),
-    TWICE: Row("admission", "twice the steps.", steps=2.0),
-    NO_ADAPTER: Row("admission", "features as they are."),
+    **PLAIN_ROWS,
     CONTROL_TWICE: Row("control", "the baseline trained for twice the steps.", steps=2.0),
     "wti": Row("control", "weighted token interaction, which is BiMa with all its parts off."),
     "wti, mlp": Row("control", "the same behind maps with a hidden layer, as BiMa's content has."),
@@ -203,18 +200,11 @@ class CellRows:
 
 def recipe_of(name: str, place: Place) -> Recipe:
     """The recipe of a row."""
-    seed, steps = place.seed, place.size.steps
-    plain = recipe(seed, steps)
-    made: dict[str, Callable[[], Recipe]] = {
-        AGAIN: lambda: recipe(seed + OTHER, steps),
-        HALF: lambda: recipe(seed, steps // 2),
-        TWICE: lambda: recipe(seed, 2 * steps),
-        NO_ADAPTER: lambda: without_adapter(plain),
-        "wti": lambda: recipe(seed, steps, "wti"),
-        "wti, mlp": lambda: replace(recipe(seed, steps, "wti"), adapter=AdapterSettings(kind="mlp")),
-        "half way": lambda: replace(plain, selection=replace(plain.selection, start_share=0.5)),
-    }
-    return made[name]() if name in made else plain
+    if name in ("wti", "wti, mlp"):
+        words = recipe(place.seed, place.size.steps, "wti")
+        return words if name == "wti" else replace(words, adapter=AdapterSettings(kind="mlp"))
+    plain = plain_recipe(name, place)
+    return half_way(plain) if name == "half way" else plain
 
 
 def without_elements(matcher: Matcher, measure: Callable[[], Figures]) -> Figures:

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE, variant
 from benchmarks.evidence.rendered.references import REFERENCES, elsewhere
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Place, Row
+from benchmarks.evidence.rows import AGAIN, BASELINE, PLAIN_ROWS, REFERENCE, SEARCH_S, TRAINING_S, Place, Row
 from benchmarks.evidence.trainings import EVALUATIONS, OTHER, SplitName, as_scores, found_by, learned, values_of
 from benchmarks.over_seeds import Figures
 from benchmarks.planted import BATCH, Sizes, Split, split_of
@@ -50,7 +50,6 @@ class Model:
         adapter: whether features go through an adapter that learns.
         windows: whether words on signs stand among the frames.
         told: whether it learns from what `REFERENCES` makes of the clips, and is asked about that.
-        start_share: of the first weights in those that are kept.
         changes: sections of the recipe that differ from the baseline's.
     """
 
@@ -61,7 +60,6 @@ class Model:
     adapter: bool = True
     windows: bool = False
     told: bool = False
-    start_share: float = 0.0
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -124,13 +122,11 @@ def admission_rows(bias: BiasName) -> dict[str, Row]:
     rows = {name: Row("untrained", "nothing is trained", steps=0) for name in names}
     rows |= {
         BASELINE: Row("baseline", "plain training of `wti` behind an adapter"),
-        HALF: Row("admission", "half the steps", steps=0.5),
-        TWICE: Row("admission", "twice the steps", steps=2),
-        NO_ADAPTER: Row("admission", "features as they are"),
+        **PLAIN_ROWS,
     }
     if not reads:
         told = Row("admission", "clips without the cause that was planted", uses="the cause", unavailable=True)
-        return rows | {REFERENCE: told, AGAIN: Row("admission", "the baseline from another start")}
+        return rows | {REFERENCE: told}
     words = Row("admission", "the baseline with words on signs among the frames", uses="words", unavailable=True)
     rows |= dict.fromkeys((ORACLE, *(variant(ORACLE, change) for change in (HALF, TWICE, NO_ADAPTER))), words)
     return rows | {REFERENCE: replace(words, words="the oracle from another start"), AGAIN: words}
@@ -237,7 +233,7 @@ def recipe_of(world: RenderedWorld, model: Model, place: Place) -> Recipe:
         matcher=MatcherChoice(model.matcher, {**own, **model.settings}),
         adapter=plain.adapter if model.adapter else bare,
         loop=replace(plain.loop, batch_size=min(BATCH, len(world.train.texts.ids))),
-        selection=Selection("R@1", every_steps=max(1, steps // EVALUATIONS), start_share=model.start_share),
+        selection=Selection("R@1", every_steps=max(1, steps // EVALUATIONS)),
     )
     return replace(asked, **model.changes)
 

@@ -15,12 +15,20 @@ from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE, variant
 from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Evidence, Place, Row, Size
 from benchmarks.evidence.scene_text import MODELS, ORACLE, recipe_of
 from benchmarks.evidence.source import mean_frames
-from benchmarks.evidence.trainings import as_scores, clips_of, cosines, found_by, learned, values_of
+from benchmarks.evidence.trainings import (
+    as_scores,
+    clips_of,
+    cosines,
+    found_by,
+    fused_by_validation,
+    learned,
+    values_of,
+)
 from benchmarks.over_seeds import Figures
 from evenreel.corpus import own_clip
 from evenreel.corpus.counterparts import sources_of
 from evenreel.debias.source.level import levelled, recognised_sources, source_levels
-from evenreel.evaluation.fused import FusedScores, Validation, fuse
+from evenreel.evaluation.fused import FusedScores
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.planted.worlds.signs import with_named_words
@@ -157,10 +165,12 @@ class Cell:
 
     def _fused(self, seen: ScoreBlocks, held_out: ScoreBlocks) -> FusedScores:
         """Scores of frames and of words, with weights from validation."""
-        val = self._drawn.val
-        answers = own_clip(val.corpus, val.texts.ids, val.videos.ids)
-        known = Validation([held_out, self._words("val")], answers)
-        return fuse({"frames": seen, "words": self._words("test")}, validation=known)
+        given = {"test": seen, "val": held_out}
+        return fused_by_validation(
+            lambda name, split: given[split] if name == "frames" else self._words(split),
+            ("frames", "words"),
+            self._drawn.val,
+        )
 
     def _levelled(self, scores: ScoreBlocks, held_out: ScoreBlocks) -> ScoreBlocks:
         """Scores less the levels of recognised sources."""

@@ -14,13 +14,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
+from benchmarks.admission_rules import TWICE
 from benchmarks.evidence.adapted import ALIKE, ALIKE_ROW, LOG
 from benchmarks.evidence.domain import QUERIES
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
+from benchmarks.evidence.rows import AGAIN, BASELINE, PLAIN_ROWS, REFERENCE, Evidence, Place, Row, Size
 from benchmarks.evidence.textual import cleared
 from benchmarks.evidence.trainings import (
-    OTHER,
     as_scores,
     clips_of,
     cosines,
@@ -28,8 +27,7 @@ from benchmarks.evidence.trainings import (
     learned,
     learned_by_likeness,
     measured_row,
-    recipe,
-    without_adapter,
+    plain_recipe,
 )
 from benchmarks.over_seeds import Figures
 from evenreel.adaptation.adapted import TestTimeMatcher
@@ -55,10 +53,7 @@ ROWS: Mapping[str, Row] = {
         "admission", "the same clips in the look and wording of the target, without habits", uses="both causes",
         unavailable=True,
     ),
-    AGAIN: Row("admission", "the baseline from another start"),
-    HALF: Row("admission", "half the steps", steps=0.5),
-    TWICE: Row("admission", "twice the steps", steps=2),
-    NO_ADAPTER: Row("admission", "features as they are"),
+    **PLAIN_ROWS,
     LONGER: Row("control", "the baseline, trained longer", steps=2),
     CLEARED: Row("ours", "the directions in which captions of one clip differ taken out of captions", uses=CAPTIONS),
     TURNED: Row("ours", "captions turned towards clips by transport from groups of like queries", uses=LOG),
@@ -133,11 +128,9 @@ def measured_rows(drawn: Drawn, place: Place, rows: Sequence[str]) -> Iterator[t
 
 def trained(name: str, drawn: Drawn, place: Place) -> tuple[Matcher, float]:
     """A trained matcher of a row and the seconds that it took."""
-    asked = recipe(
-        place.seed + OTHER * (name in (AGAIN, REFERENCE)),
-        round(place.size.steps * {HALF: 0.5, TWICE: 2.0}.get(name, 1.0)),
-    )
+    asked = plain_recipe(name, place)
     if name == REFERENCE:
+        asked = plain_recipe(AGAIN, place)
         return learned(asked, drawn.told.split("train"), drawn.told.split("val"))
     if name == CLEARED:
         directions = directions_of(drawn.train)
@@ -145,7 +138,7 @@ def trained(name: str, drawn: Drawn, place: Place) -> tuple[Matcher, float]:
     if name in (ALIKE, ALIKE_CLEARED):
         asked = replace(asked, without_habits=HabitRemoval() if name == ALIKE_CLEARED else None)
         return learned_by_likeness(asked, drawn.train, drawn.val, drawn.test.videos)
-    return learned(without_adapter(asked) if name == NO_ADAPTER else asked, drawn.train, drawn.val)
+    return learned(asked, drawn.train, drawn.val)
 
 
 def directions_of(part: FeatureWorld) -> NDArray[Any]:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
+from benchmarks.admission_rules import TWICE
 from benchmarks.evidence.length import without_lengths
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Evidence, Place, Row, Size
+from benchmarks.evidence.rows import BASELINE, PLAIN_ROWS, REFERENCE, Evidence, Place, Row, Size
 from benchmarks.evidence.trainings import (
     OTHER,
     as_scores,
@@ -22,8 +22,8 @@ from benchmarks.evidence.trainings import (
     found_by,
     learned,
     measured_row,
+    plain_recipe,
     recipe,
-    without_adapter,
 )
 from benchmarks.evidence.visual import EXCHANGE
 from benchmarks.over_seeds import Figures
@@ -43,10 +43,7 @@ ROWS: Mapping[str, Row] = {
         uses="both causes",
         unavailable=True,
     ),
-    AGAIN: Row("admission", "the baseline from another start"),
-    HALF: Row("admission", "half the steps", steps=0.5),
-    TWICE: Row("admission", "twice the steps", steps=2),
-    NO_ADAPTER: Row("admission", "features as they are"),
+    **PLAIN_ROWS,
     LONGER: Row("control", "the baseline, trained longer", steps=2),
     EXCHANGED: Row("ours", "clips before the backgrounds of others (`backgrounds`)"),
     REMOVED: Row("ours", "what lengths explain of frames is taken off them (`without_length`)", uses="lengths"),
@@ -92,11 +89,7 @@ def figures_of(name: str, drawn: Drawn, place: Place) -> Figures:
         train, val = (without_lengths(drawn.redrawn.split(part), place.seed) for part in ("train", "val"))
         matcher, seconds = learned(recipe(place.seed + OTHER, place.size.steps), train, val)
         return measured_row(matcher, without_lengths(test, place.seed), seconds)
-    asked = recipe(
-        place.seed + OTHER * (name == AGAIN), round(place.size.steps * {HALF: 0.5, TWICE: 2.0}.get(name, 1.0))
-    )
-    if name == NO_ADAPTER:
-        asked = without_adapter(asked)
+    asked = plain_recipe(name, place)
     if name in (REMOVED, BOTH):
         asked = replace(asked, without_length=LengthRemoval())
     examples = None
