@@ -25,7 +25,7 @@ from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import EncodeTexts, QueryStream
 from evenreel.adaptation.titan.matching import MatchSettings
 from evenreel.adaptation.titan.pseudo_labels import vectors_of
-from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm, sinkhorn_norm
+from evenreel.evaluation.rescoring import hub_memory, nearest_neighbour_norm, querybank_norm, sinkhorn_norm
 from evenreel.language.tokens import Tagger
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
@@ -42,10 +42,11 @@ NAIVE, CHR, CBC, TITAN, ONLINE, PRINTED = (
     "TITAN, printed rate",
 )
 TTT = "TTT++"
-QB_NORM, NNN, SINKHORN = "QB-Norm", "NNN", "Sinkhorn normalisation"
+QB_NORM, NNN, SINKHORN, HUB_MEMORY = "QB-Norm", "NNN", "Sinkhorn normalisation", "hub memory"
 MASSES, ROTATED, BOTH = "labels by transport", "rotation", "rotation and Sinkhorn normalisation"
 ALIKE = "drawn by likeness"
 LOG = "the log of queries, without answers"
+EARLIER = "queries that were asked before, without answers"
 
 
 class Passes(NamedTuple):
@@ -166,6 +167,20 @@ class SourceModel:
         searched_s = time.process_time() - begun_s
         return found_by(scores, test) | {TRAINING_S: self.training_s + taken_s, SEARCH_S: searched_s}
 
+    def remembered(self) -> Figures:
+        """What is found by captions of the test that come in a stream, each corrected by what was asked before it."""
+        test, stream = self._world.test, self._world.stream
+        begun_s = time.process_time()
+        values, place = values_of(self.matcher, test), {name: row for row, name in enumerate(test.texts.ids)}
+        if set(place) == set(stream.texts.ids):  # what is tested is the stream
+            before, order = values[:0], np.array([place[name] for name in stream.texts.ids])
+        else:
+            before = log_scores(self.matcher, stream, grouped=False)
+            order = np.random.default_rng([self._seed, 8]).permutation(len(values))
+        found = in_a_stream(values, order, before)
+        searched_s = time.process_time() - begun_s
+        return found_by(as_scores(found, test), test) | {TRAINING_S: self.training_s, SEARCH_S: searched_s}
+
     def titan(self, protocol: str = "offline", **changed: Any) -> AdaptSettings:
         """TITAN with the rate for a small adapter, and ranks among all of the log."""
         paper, world = load_settings(f"titan/{protocol}"), self._world
@@ -185,6 +200,21 @@ class SourceModel:
     def rotation(self) -> AdaptSettings:
         """The settings that are shipped."""
         return replace(load_settings("rotation"), seed=self._seed)
+
+
+def in_a_stream(values: NDArray[Any], order: NDArray[np.intp], before: NDArray[Any]) -> NDArray[np.float64]:
+    """Correct scores by the hub memory.
+
+    Args:
+        values: (Q, V) scores.
+        order: (Q,) rows as they are asked.
+        before: (N, V) scores of queries that were asked before all of them.
+    """
+    asked = np.concatenate([before, values[order]])
+    scores = Scores(asked, [f"q{row}" for row in range(len(asked))], [f"v{column}" for column in range(asked.shape[1])])
+    found = np.empty(values.shape)
+    found[order] = hub_memory(scores).values[len(before) :]
+    return found
 
 
 def log_scores(matcher: Matcher, stream: QueryStream, grouped: bool) -> NDArray[Any]:
@@ -210,6 +240,7 @@ METHODS: dict[str, Method] = {
     TTT: lambda model: model.row(model.uncorrected(objective="ttt")),
     QB_NORM: lambda model: model.normalised(querybank_norm),
     NNN: lambda model: model.normalised(_nnn),
+    HUB_MEMORY: lambda model: model.remembered(),
     MASSES: lambda model: model.row(model.matched(TRANSPORT)),
 }
 """Those that any matcher can do."""
@@ -243,6 +274,7 @@ def adaptation_rows(passes: Passes) -> dict[str, Row]:
         TTT: row("views of an item are alike, and moments are the source's", plain),
         QB_NORM: row("QB-Norm with the log as its bank", 1),
         NNN: row("NNN with the log as its bank", 1),
+        HUB_MEMORY: replace(row("batches of 16, each weighed by those before it, after the log", 1), uses=EARLIER),
         MASSES: row("labels by transport from all queries to all clips alike, rate 1e-3", plain, "ours"),
     }
 

@@ -133,6 +133,7 @@ def test_csls_by_the_formula(seed: int) -> None:
 
 
 WITHOUT_BANK = sorted(word for word, method in RESCORINGS.items() if not method.needs_bank)
+OF_ANY_ORDER = [word for word in WITHOUT_BANK if word != "hub-memory"]
 
 
 def applied(word: str, s: Scores, direction: Any = "t2v", bank: Matrix | None = None) -> Matrix:
@@ -158,7 +159,7 @@ def test_what_a_video_adds_to_every_caption_is_taken_out(seed: int, video: int, 
     )
 
 
-@pytest.mark.parametrize("word", WITHOUT_BANK)
+@pytest.mark.parametrize("word", OF_ANY_ORDER)
 @pytest.mark.parametrize("direction", ["t2v", "v2t"])
 def test_rows_and_columns_go_with_their_ids_and_inputs_stay(word: str, direction: Any) -> None:
     s = random_scores(7)
@@ -203,7 +204,7 @@ def test_every_type_of_number(word: str, kind: Any) -> None:
         word, scores_of(values.astype(np.float64)), "t2v", None if bank_given is None else bank.astype(np.float64)
     ).values
     np.testing.assert_allclose(found, wide, rtol=2e-6, atol=2e-6)
-    if kind in (np.float16, np.float32) and not word.startswith("dsl"):
+    if kind in (np.float16, np.float32) and not word.startswith(("dsl", "hub-memory")):
         assert found.dtype == np.float32
 
 

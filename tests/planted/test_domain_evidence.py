@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.evidence import adapted
-from benchmarks.evidence.adapted import ALIKE, TURNS, Passes, SourceModel, log_scores
+from benchmarks.evidence.adapted import ALIKE, TURNS, Passes, SourceModel, in_a_stream, log_scores
 from benchmarks.evidence.domain import ADAPTED, ROWS, WordMeans
 from benchmarks.evidence.rendered import domain as rendered
 from benchmarks.evidence.rows import Place, Size
@@ -109,3 +109,20 @@ def test_a_group_of_queries_scores_as_their_unit_mean() -> None:
     for group in range(groups.max() + 1):
         total = unit[groups == group].sum(0)
         assert grouped[group] == pytest.approx(total @ shown / np.linalg.norm(total), abs=1e-3)
+
+
+@pytest.mark.parametrize("logged", [0, 37])
+def test_a_stream_answers_each_query_by_what_was_asked_before_it(logged: int) -> None:
+    rng = np.random.default_rng(0)
+    values, before, order = rng.normal(0.2, 0.1, (50, 25)), rng.normal(0.2, 0.1, (logged, 25)), rng.permutation(50)
+    found = in_a_stream(values, order, before)
+    asked = [*before, *values[order]]
+    for place, row in enumerate(order, start=logged):
+        batch = place // 16
+        if not batch:
+            assert found[row].tolist() == values[row].tolist()
+            continue
+        kept = np.array(asked[max(0, batch - 2) * 16 : (batch + 1) * 16])  # a tenth of 25 clips: two batches before it
+        by_queries = np.exp(100 * values[row]) / np.exp(100 * kept).sum(0)
+        by_clips = np.exp(10 * values[row]) / np.exp(10 * values[row]).sum()
+        assert found[row] == pytest.approx(values[row] * (by_queries + by_clips) / 2, rel=1e-9)

@@ -10,7 +10,7 @@ to 0 would make ties that the method does not have.
 
 Sources: Cheng et al. 2021 (CAMoE, dual softmax); Lin et al. 2022 (EgoVLP, its other form); Smith et al. 2017 (inverted
 softmax); Bogolin et al. 2022 (QB-Norm); Chowdhury et al. 2024 (nearest neighbour normalisation, NNN); Lample et al.
-2018 (CSLS).
+2018 (CSLS); Zhang et al. 2026 (HAT-VTR, hub memory).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Column, slices
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import unmasked
+from evenreel.evaluation.hub_memory import HubMemory, suppressed
 from evenreel.evaluation.settings import Direction
 from evenreel.evaluation.transport import potentials
 from evenreel.types import ScoreBlocks, Scores
@@ -33,6 +34,7 @@ from evenreel.types import ScoreBlocks, Scores
 Matrix = NDArray[Any]
 
 OTHER_QUERIES = "other queries"
+EARLIER_QUERIES = "queries before it and beside it in its batch, in the order of the scores"
 
 ALONE: dict[Direction, str] = {
     "t2v": "a correction for captions' searches alone",
@@ -236,6 +238,24 @@ def csls(scores: Scores, neighbours: int = 10) -> Scores:
     return _result(scores, result, OTHER_QUERIES)
 
 
+def hub_memory(scores: Scores, direction: Direction = "t2v", settings: HubMemory | None = None) -> Scores:
+    """Weigh scores by softmaxes over a first-in-first-out memory of queries and over items, a batch at a time.
+
+    The order of the queries counts: it is that of the rows (of the columns in `v2t`), and a query is answered with
+    nothing that comes later. Captions of one clip that stand together lower that very clip, so shuffle them. The first
+    batch stays as it is, so rows have different scales, and only queries' rankings mean anything. The numbers of the
+    authors are for cosines in CLIP-like models; as in `dual_softmax`, what is lowered of a score below 0 rises.
+
+    Args:
+        scores: scores of Q captions and V videos.
+        direction: direction of the search.
+        settings: sizes and temperatures; None for those of the authors.
+    """
+    values = _queries_as_rows(_numbers(scores.values, scores), direction)
+    found = suppressed(values, settings or HubMemory())
+    return _result(scores, _queries_as_rows(found, direction), EARLIER_QUERIES)
+
+
 def _with_bank(function: Callable[..., Scores]) -> Callable[[Scores, Direction, Matrix | None], Scores]:
     """`rescore` has seen to it that there is a bank."""
     return lambda scores, direction, bank: function(scores, bank, direction)
@@ -248,6 +268,7 @@ RESCORINGS: dict[str, Rescoring] = {
     ),
     "inverted": Rescoring("inverted softmax", lambda scores, direction, _: inverted_softmax(scores, direction)),
     "csls": Rescoring("CSLS", lambda scores, _, __: csls(scores), serves_both=True),
+    "hub-memory": Rescoring("hub memory", lambda scores, direction, _: hub_memory(scores, direction)),
     "qb-norm": Rescoring("QB-Norm", _with_bank(lambda scores, bank, _: querybank_norm(scores, bank)), True, ("t2v",)),
     "nnn": Rescoring("NNN", _with_bank(nearest_neighbour_norm), True),
 }

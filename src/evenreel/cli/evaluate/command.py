@@ -32,7 +32,7 @@ METRIC_HELP = (
 )
 MOMENTS_HELP = "Measure predicted windows in time by the corpus's true ones, beside two guesses that look at no video."
 DIRECTION_HELP = r"t2v or v2t; one alone also says whose lists a run has, where ids fit both. \[default: both]"
-RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls; with --bank: qb-norm, nnn."
+RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls, hub-memory; with --bank: qb-norm, nnn."
 
 
 def evaluate(
