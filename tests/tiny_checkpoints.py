@@ -12,13 +12,13 @@ SIDE = 32
 WORDS = ["a", "the", "red", "blue", "ball", "dog", "runs", "over", "bridge", "train", "park", "rolls", "on"]
 SENTENCES = [f"a {one} {two} the {three}" for one in WORDS for two in WORDS for three in WORDS]
 
-_TOWER: dict[str, Any] = {
+TOWER: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 64,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
 }
-_VISION = {**_TOWER, "image_size": SIDE, "patch_size": 8}
+VISION = {**TOWER, "image_size": SIDE, "patch_size": 8}
 
 
 def tiny_clip(folder: Path, *, seed: int = 0) -> Path:
@@ -30,7 +30,7 @@ def tiny_clip(folder: Path, *, seed: int = 0) -> Path:
     start, end = len(vocabulary) - 2, len(vocabulary) - 1
     tokenizer = CLIPTokenizer(vocab=vocabulary, merges=merges, model_max_length=77)
     text = {
-        **_TOWER,
+        **TOWER,
         "vocab_size": len(vocabulary),
         "max_position_embeddings": 77,
         "bos_token_id": start,
@@ -38,9 +38,9 @@ def tiny_clip(folder: Path, *, seed: int = 0) -> Path:
         "pad_token_id": end,
     }
     torch.manual_seed(seed)
-    config = CLIPConfig(text_config=text, vision_config=_VISION, projection_dim=16, initializer_factor=2.0)
-    _save(CLIPModel(config), tokenizer, folder)
-    _processor(folder, "CLIPImageProcessor", {"size": {"shortest_edge": SIDE}, "crop_size": SIDE, "resample": 3})
+    config = CLIPConfig(text_config=text, vision_config=VISION, projection_dim=16, initializer_factor=2.0)
+    save(CLIPModel(config), tokenizer, folder)
+    save_processor(folder, "CLIPImageProcessor", {"size": {"shortest_edge": SIDE}, "crop_size": SIDE, "resample": 3})
     return folder
 
 
@@ -65,7 +65,7 @@ def tiny_siglip(folder: Path, *, seed: int = 0) -> Path:
     (folder / "spiece.vocab").unlink()
     tokenizer = SiglipTokenizer(str(folder / "spiece.model"), model_max_length=64, model_input_names=["input_ids"])
     text = {
-        **_TOWER,
+        **TOWER,
         "vocab_size": 64,
         "max_position_embeddings": 64,
         "bos_token_id": 1,
@@ -73,8 +73,8 @@ def tiny_siglip(folder: Path, *, seed: int = 0) -> Path:
         "pad_token_id": 1,
     }
     torch.manual_seed(seed)
-    _save(SiglipModel(SiglipConfig(text_config=text, vision_config=_VISION)), tokenizer, folder)
-    _processor(folder, "SiglipImageProcessor", {"size": {"height": SIDE, "width": SIDE}, "resample": 2})
+    save(SiglipModel(SiglipConfig(text_config=text, vision_config=VISION)), tokenizer, folder)
+    save_processor(folder, "SiglipImageProcessor", {"size": {"height": SIDE, "width": SIDE}, "resample": 2})
     return folder
 
 
@@ -108,10 +108,12 @@ def _byte_pairs() -> tuple[dict[str, int], list[tuple[str, str]]]:
     return {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}, merges
 
 
-def _save(model: Any, tokenizer: Any, folder: Path) -> None:
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Save a model and its tokenizer."""
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
-def _processor(folder: Path, kind: str, settings: dict[str, Any]) -> None:
+def save_processor(folder: Path, kind: str, settings: dict[str, Any]) -> None:
+    """Save the settings of an image processor under the name of its class."""
     (folder / "preprocessor_config.json").write_text(json.dumps({"image_processor_type": kind, **settings}))

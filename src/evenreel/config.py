@@ -40,7 +40,7 @@ class IndexSettings:
     """Settings of indexing a folder of videos as a library; without a model there is no vision.
 
     Attributes:
-        model: CLIP or SigLIP: a hub id, a folder, or `builtin`; `auto` is the library's own, and
+        model: image and text towers: a hub id, a folder, or `builtin`; `auto` is the library's own, and
             openai/clip-vit-base-patch32 for a new one.
         rule: which frames are looked at, for example `every 0.5 s` or `8 midpoints` (`evenreel.media.parse_rule`);
             `auto` is the library's own, and `every 1 s` for a new one.

@@ -94,7 +94,7 @@ class TextEmbedding:
 
 
 class Encoder(Protocol):
-    """Protocol of frozen image and text towers: CLIP, SigLIP, the built-in one."""
+    """Protocol of frozen image and text towers, of any family."""
 
     @property
     def encoder_id(self) -> str:

@@ -168,7 +168,12 @@ def test_weights_of_another_shape_are_refused(clip_copy: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "changes", "sentence"),
     [
-        ("config.json", {"model_type": "siglip2"}, "of the kind 'siglip2'; only CLIP and SigLIP of fixed resolution"),
+        ("config.json", {"model_type": "blip"}, r"of the kind 'blip'; the kinds \(model_type\) .* are clip, siglip, "),
+        (
+            "config.json",
+            {"model_type": "jina_clip", "auto_map": {"AutoModel": "evil.Evil"}},
+            r"'jina_clip' and brings code of its own \(auto_map\), which is never run",
+        ),
         ("config.json", {"model_type": None}, "of the kind None"),
         ("config.json", {"model_type": ["clip"]}, r"of the kind \['clip'\]"),
         ("config.json", {"quantization_config": {"bits": 4}}, "is quantised"),

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
+from transformers.models.siglip2.image_processing_pil_siglip2 import get_image_size_for_max_num_patches
 
 from evenreel.encoders.preprocessing import (
     Preprocessing,
@@ -145,6 +146,16 @@ def test_a_frame_of_extreme_shape_takes_no_memory_for_what_is_cut_away() -> None
     assert prepared.shape == (1, 3, 224, 224)
 
 
+@settings(max_examples=60)
+@given(
+    height=st.integers(1, 3000), width=st.integers(1, 3000), side=st.sampled_from([8, 14, 16]), most=st.integers(1, 400)
+)
+def test_a_picture_in_patches_has_the_size_of_the_processor(height: int, width: int, side: int, most: int) -> None:
+    preprocessing = read_preprocessing({"patch_size": side, "max_num_patches": most}, "siglip2")
+    expected = get_image_size_for_max_num_patches(height, width, side, most)
+    assert preprocessing.target_size(height, width) == expected
+
+
 def test_frames_of_a_batch_do_not_influence_each_other() -> None:
     batch = torch.from_numpy(np.stack([noise(40, 50, seed) for seed in range(3)]))
     preprocessing = read_preprocessing({"size": 32, "crop_size": 32}, "clip")
@@ -171,6 +182,7 @@ def test_settings_that_are_not_given_are_those_of_the_family() -> None:
         ({"image_std": [0.5, 0.0, 0.5]}, "make no sense"),
         ({"do_center_crop": False}, "varying size"),
         ({"do_resize": False, "do_center_crop": False}, "varying size"),
+        ({"max_num_patches": 0, "patch_size": 16}, "make no sense"),
     ],
 )
 def test_settings_that_cannot_be_followed_are_refused(given_settings: dict[str, Any], sentence: str) -> None:

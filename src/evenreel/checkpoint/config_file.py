@@ -68,7 +68,7 @@ def read_config(path: Path) -> Config:
         raise CheckpointError(f"{path} cannot be read as JSON ({error}); get the checkpoint again.") from error
     if not isinstance(data, dict) or not isinstance(data.get("format"), int) or "matcher" not in data:
         raise CheckpointError(
-            f"{path} is not that of a matcher saved by evenreel; a CLIP or SigLIP folder is named with --model instead."
+            f"{path} is not that of a matcher saved by evenreel; an encoder is named with --model instead."
         )
     if data["format"] > FORMAT:
         raise CheckpointError(

@@ -30,7 +30,9 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 def features(
     context: typer.Context,
     corpus: CorpusArgument,
-    model: Annotated[str, typer.Option(help="CLIP or SigLIP: a hub id, a folder, or 'builtin'.")] = DEFAULT_MODEL,
+    model: Annotated[
+        str, typer.Option(help="Image and text towers: a hub id, a folder, or 'builtin'.")
+    ] = DEFAULT_MODEL,
     frames: Annotated[
         int | None,
         typer.Option(

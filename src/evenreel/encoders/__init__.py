@@ -1,4 +1,4 @@
-"""Frozen image and text towers: CLIP, SigLIP and the one inside the package."""
+"""Frozen image and text towers: the families of `evenreel.encoders.families`, and a model inside the package."""
 
 import lazy_loader
 

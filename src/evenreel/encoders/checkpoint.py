@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.documents import brief, parse_json
+from evenreel.encoders.families import FAMILIES
 from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
 from evenreel.errors import EncoderError
-
-FAMILIES = ("clip", "siglip")
-"""Values of `model_type` in config.json that are understood; SigLIP 2 of fixed resolution says `siglip`."""
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -25,9 +23,13 @@ TOKENIZER_FILES = (
     "vocab.json",
     "merges.txt",
     "spiece.model",
+    "vocab.txt",
+    "sentencepiece.bpe.model",
 )
+_VOCABULARIES = ("tokenizer.json", "vocab.json", "spiece.model", "vocab.txt", "sentencepiece.bpe.model")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _SHARD_NAME = re.compile(r"[\w.-]+\.safetensors")
+_COUNTS_LAYERS = re.compile(r"^num_(\w+_)?layers$|^prompt_layers$|^num_block_repeats$")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _IGNORED = frozenset(
@@ -43,7 +45,7 @@ class Checkpoint:
 
     Attributes:
         folder: path of the folder.
-        family: model family, one of `FAMILIES`.
+        family: model family, a name in `FAMILIES`.
         config: config.json, without what names code or an origin.
         preprocessing: preparation of a picture by its processor.
         weights: the safetensors files, in the order of their names.
@@ -85,12 +87,14 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """
     if missing := missing_parts(folder):
         raise _incomplete(folder, missing)
-    config = _plain(_read_json(folder / "config.json"))
+    given = _read_json(folder / "config.json")
+    config = _plain(given)
     family = config.get("model_type")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
+        code = " and brings code of its own (auto_map), which is never run" if "auto_map" in given else ""
         raise EncoderError(
-            f"The model in {folder} is of the kind {family!r}; only CLIP and SigLIP of fixed resolution "
-            "(model_type clip or siglip) can be used."
+            f"The model in {folder} is of the kind {brief(family)}{code}; the kinds (model_type) that can be used are "
+            f"{', '.join(FAMILIES)}."
         )
     if "quantization_config" in config:
         raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")
@@ -109,7 +113,7 @@ def missing_parts(folder: Path) -> list[str]:
     parts = {
         "config.json": (folder / "config.json").is_file(),
         "preprocessor_config.json": any(path.is_file() for path in _processor_files(folder)),
-        "its tokenizer": any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json", "spiece.model")),
+        "its tokenizer": any((folder / name).is_file() for name in _VOCABULARIES),
         **{name: (folder / name).is_file() for name in names},
     }
     return [name for name, there in parts.items() if not there]
@@ -144,16 +148,27 @@ def _weight_names(folder: Path) -> list[str]:
 
 def _check_layers(folder: Path, config: Mapping[str, Any], names: Sequence[str]) -> None:
     """Refuse a model with layers without weights, before any of them is built."""
-    for part in ("text", "vision"):
-        settings = config.get(f"{part}_config")
-        said = settings.get("num_hidden_layers") if isinstance(settings, dict) else None
-        found = (re.search(rf"\b{part}_model\.encoder\.layers\.([0-9]+)\.", name) for name in names)
-        there = len({match[1] for match in found if match})
-        if isinstance(said, int) and said > there:
+    for tower, said in _layers_said(config):
+        found = (re.search(rf"\b{tower}_model\.encoder\.layers\.([0-9]+)\.", name) for name in names)
+        there = len({match[1] for match in found if match}) or len(names)  # a layer has a tensor at least
+        if said > there:
             raise EncoderError(
-                f"{folder / 'config.json'} says that the {part} tower has {brief(said)} layers, and the weights have "
+                f"{folder / 'config.json'} says that the {tower} tower has {brief(said)} layers, and the weights have "
                 f"{there}; the files do not belong together, so download the model again."
             )
+
+
+def _layers_said(config: Mapping[str, Any], tower: str = "whole") -> Iterator[tuple[str, int]]:
+    """The tower and the number of layers of each entry that counts some, also within entries."""
+    for key, value in config.items():
+        if isinstance(value, dict):
+            yield from _layers_said(value, key.removesuffix("_config"))
+        elif _COUNTS_LAYERS.search(key):
+            yield from ((tower, count) for count in (value if isinstance(value, list) else [value]) if _is_int(count))
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _tensor_names(path: Path) -> list[str]:

@@ -23,7 +23,7 @@ _SHORTEST = 1e-12  # a feature shorter than this has no direction
 
 
 class TowerEncoder:
-    """An `evenreel.types.Encoder` over CLIP or SigLIP.
+    """An `evenreel.types.Encoder` over loaded towers.
 
     Not for two threads at once: it changes its batch size, and its device, when memory runs out.
     """

@@ -25,7 +25,9 @@ def load_encoder(
     batch_size: int = 32,
     text_first: bool = False,
 ) -> TowerEncoder:
-    """Load a CLIP or SigLIP checkpoint; only safetensors are read, and no code of the checkpoint is run.
+    """Load a checkpoint; only safetensors are read, and no code of the checkpoint is run.
+
+    The families that are understood are in `evenreel.encoders.families`.
 
     A model of the hub that is in the cache is used from there without a look at the network.
 

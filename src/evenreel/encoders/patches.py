@@ -10,12 +10,14 @@ show that. docs/bima.md has what each of these choices finds in rendered scenes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from evenreel.encoders.towers import Towers
+from evenreel.errors import UsageError
 
 
 def patch_features(towers: Towers, inputs: Tensor) -> Tensor:
@@ -29,14 +31,18 @@ def patch_features(towers: Towers, inputs: Tensor) -> Tensor:
         (N, rows, columns, D), rows from the top, columns from the left.
     """
     rows, columns = patch_grid(towers)
-    pixels = inputs.to(towers.model.dtype)
-    family = {"clip": _clip_patches, "siglip": _siglip_patches}[towers.checkpoint.family]
-    patches: torch.Tensor = family(towers.model, pixels)
+    patches = _PATCHES[towers.checkpoint.family](towers.model, inputs.to(towers.model.dtype))
     return patches.reshape(len(patches), rows, columns, -1)
 
 
 def patch_grid(towers: Towers) -> tuple[int, int]:
-    """Return the rows and columns of patches that a frame is cut into."""
+    """Return the rows and columns of patches that a frame is cut into.
+
+    Raises:
+        UsageError: what a patch shows cannot be told with a model of this family.
+    """
+    if towers.checkpoint.family not in _PATCHES:
+        raise UsageError(f"Patches are encoded by {' or '.join(_PATCHES)}, not by {towers.checkpoint.family}.")
     vision = towers.model.config.vision_config
     side = vision.image_size // vision.patch_size
     return side, side
@@ -59,6 +65,9 @@ def _siglip_patches(model: Any, pixels: Tensor) -> Tensor:
     alone = tokens.flatten(0, 1)[:, None]
     features: Tensor = model.vision_model.head(alone).unflatten(0, tokens.shape[:2])
     return features
+
+
+_PATCHES: dict[str, Callable[[Any, Tensor], Tensor]] = {"clip": _clip_patches, "siglip": _siglip_patches}
 
 
 def _input_of(part: torch.nn.Module, tower: torch.nn.Module, pixels: Tensor) -> Tensor:

@@ -9,13 +9,15 @@ part inside the cut is calculated, so a frame of extreme shape costs no more tha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.encoders.families import FAMILIES
 from evenreel.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -25,28 +27,7 @@ _BILINEAR, _BICUBIC = 2, 3  # Pillow's numbers
 _FILTER_RADIUS = {_BILINEAR: 1.0, _BICUBIC: 2.0}
 _WEIGHT_BITS = 22  # 32 - 8 - 2, PRECISION_BITS of Pillow's Resample.c
 
-_CLIP_DEFAULTS: dict[str, Any] = {
-    "size": {"shortest_edge": 224},
-    "crop_size": {"height": 224, "width": 224},
-    "do_center_crop": True,
-    "image_mean": [0.48145466, 0.4578275, 0.40821073],
-    "image_std": [0.26862954, 0.26130258, 0.27577711],
-}
-_SIGLIP_DEFAULTS: dict[str, Any] = {
-    "size": {"height": 224, "width": 224},
-    "crop_size": None,
-    "do_center_crop": False,
-    "image_mean": [0.5, 0.5, 0.5],
-    "image_std": [0.5, 0.5, 0.5],
-}
-_DEFAULTS = {"clip": _CLIP_DEFAULTS, "siglip": _SIGLIP_DEFAULTS}
-_COMMON_DEFAULTS: dict[str, Any] = {
-    "do_resize": True,
-    "resample": _BICUBIC,
-    "do_rescale": True,
-    "rescale_factor": 1 / 255,
-    "do_normalize": True,
-}
+_Channels: TypeAlias = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -68,8 +49,8 @@ class Preprocessing:
     crop: tuple[int, int] | None
     resample: int
     scale: float
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: _Channels
+    std: _Channels
 
     @property
     def output_size(self) -> tuple[int, int] | None:
@@ -101,6 +82,31 @@ class Preprocessing:
         return (longer, self.shortest_edge) if width <= height else (self.shortest_edge, longer)
 
 
+@dataclass(frozen=True)
+class PatchPreprocessing(Preprocessing):
+    """Settings of a processor that keeps the shape of a picture, as SigLIP 2's of native resolution (NaFlex).
+
+    Attributes:
+        patch_side: height and width of a patch, of which both sides of the resized picture are multiples.
+        most_patches: most patches that a picture is resized to.
+    """
+
+    patch_side: int
+    most_patches: int
+
+    def target_size(self, height: int, width: int) -> tuple[int, int]:
+        """Return the largest height and width in whole patches that keep the shape within the number of patches."""
+        low, high = 1e-6, 100.0
+        while high - low >= 1e-5:  # the processor's own search, whose last step decides the size
+            scale = (low + high) / 2
+            rows, columns = self._patches(height, scale), self._patches(width, scale)
+            low, high = (scale, high) if rows * columns <= self.most_patches else (low, scale)
+        return self._patches(height, low) * self.patch_side, self._patches(width, low) * self.patch_side
+
+    def _patches(self, length: int, scale: float) -> int:
+        return max(1, math.ceil(length * scale / self.patch_side))
+
+
 def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessing:
     """Read the settings of an image processor, old forms included.
 
@@ -108,7 +114,7 @@ def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessin
         EncoderError: the processor has an unknown step, or gives pictures of varying size.
     """
     given = {key: value for key, value in settings.items() if value is not None}
-    values: dict[str, Any] = {**_COMMON_DEFAULTS, **_DEFAULTS[family], **given}
+    values: dict[str, Any] = {**FAMILIES[family].processor, **given}
     if values.get("do_pad") or values["resample"] not in _FILTER_RADIUS:
         raise EncoderError(
             f"The image processor pads pictures or resizes with filter {values['resample']}; only bilinear (2) "
@@ -118,25 +124,48 @@ def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessin
         preprocessing = _from_values(values)
     except (TypeError, ValueError, KeyError) as error:
         raise EncoderError(f"The settings of the image processor make no sense: {error!r}.") from error
-    if preprocessing.output_size is None:
+    if preprocessing.output_size is None and not isinstance(preprocessing, PatchPreprocessing):
         raise EncoderError("The image processor makes pictures of varying size; a tower takes one size only.")
     return preprocessing
 
 
 def _from_values(values: Mapping[str, Any]) -> Preprocessing:
-    size = _size(values["size"], ("shortest_edge",))
+    of_patches = "max_num_patches" in values
+    size = {} if of_patches else _size(values["size"], ("shortest_edge",))
     crop = _size(values["crop_size"], ("height", "width")) if values["do_center_crop"] else {}
     resize = bool(values["do_resize"])
-    normalize = bool(values["do_normalize"])
-    return Preprocessing(
-        shortest_edge=size.get("shortest_edge") if resize else None,
-        resized=(size["height"], size["width"]) if resize and "height" in size else None,
-        crop=(crop["height"], crop["width"]) if crop else None,
-        resample=int(values["resample"]),
-        scale=float(values["rescale_factor"]) if values["do_rescale"] else 1.0,
-        mean=_channels(values["image_mean"]) if normalize else (0.0, 0.0, 0.0),
-        std=_channels(values["image_std"], divisor=True) if normalize else (1.0, 1.0, 1.0),
-    )
+    mean, std = _affine(values)
+    steps: dict[str, Any] = {
+        "shortest_edge": size.get("shortest_edge") if resize else None,
+        "resized": (size["height"], size["width"]) if resize and "height" in size else None,
+        "crop": (crop["height"], crop["width"]) if crop else None,
+        "resample": int(values["resample"]),
+        "scale": float(values["rescale_factor"]) if values["do_rescale"] else 1.0,
+        "mean": mean,
+        "std": std,
+    }
+    if not of_patches:
+        return Preprocessing(**steps)
+    side, most = int(values["patch_size"]), int(values["max_num_patches"])
+    if min(side, most) < 1 or not resize:
+        raise ValueError(f"{most} patches of {side}, resized: {resize}")
+    return PatchPreprocessing(**steps, patch_side=side, most_patches=most)
+
+
+def _affine(values: Mapping[str, Any]) -> tuple[_Channels, _Channels]:
+    """What is subtracted of scaled values, one a channel, and what they are divided by then.
+
+    `rescale_offset` and `include_top` are steps of EfficientNet's processor, which ALIGN has.
+    """
+    mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+    if values["do_normalize"]:
+        mean, std = _channels(values["image_mean"]), _channels(values["image_std"], divisor=True)
+    if values.get("rescale_offset") and values["do_rescale"]:
+        mean = (mean[0] + 1, mean[1] + 1, mean[2] + 1)
+    if values.get("include_top"):
+        top = _channels(values["image_std"], divisor=True)
+        std = (std[0] * top[0], std[1] * top[1], std[2] * top[2])
+    return mean, std
 
 
 def _size(given: Any, meaning_of_a_number: tuple[str, ...]) -> dict[str, int]:
@@ -149,7 +178,7 @@ def _size(given: Any, meaning_of_a_number: tuple[str, ...]) -> dict[str, int]:
     return size
 
 
-def _channels(given: Any, *, divisor: bool = False) -> tuple[float, float, float]:
+def _channels(given: Any, *, divisor: bool = False) -> _Channels:
     red, green, blue = (float(value) for value in given)
     if not np.isfinite([red, green, blue]).all() or (divisor and 0.0 in (red, green, blue)):
         raise ValueError(f"channels {given}")

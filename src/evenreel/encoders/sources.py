@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evenreel.encoders.checkpoint import missing_parts
+from evenreel.encoders.checkpoint import TOKENIZER_FILES, missing_parts
 from evenreel.encoders.hub import HUB_ID, UnavailableError, fetch, named_folder
 from evenreel.errors import EncoderError, UsageError
 
@@ -25,13 +25,7 @@ FILES_WANTED = (
     "model.safetensors",
     "model.safetensors.index.json",
     "model-*.safetensors",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "spiece.model",
+    *TOKENIZER_FILES,
 )
 """All that is fetched of a model: no pickle, no code."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import operator
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,13 +15,12 @@ import torch
 
 from evenreel.encoders.checkpoint import Checkpoint
 from evenreel.encoders.clip_text import ClipTextTower, open_clip_text
+from evenreel.encoders.families import FAMILIES, Family
 from evenreel.encoders.garbage import garbage_left
-from evenreel.encoders.preprocessing import prepare
+from evenreel.encoders.preprocessing import PatchPreprocessing, prepare
 from evenreel.errors import EncoderError, UsageError
 
 log = logging.getLogger("evenreel")
-
-_CLASSES = {"clip": ("CLIPConfig", "CLIPModel"), "siglip": ("SiglipConfig", "SiglipModel")}
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,25 @@ class Towers:
         return self
 
     @property
+    def family(self) -> Family:
+        """Return the kind of model that it is."""
+        return FAMILIES[self.checkpoint.family]
+
+    @property
     def dimension(self) -> int:
         """D, the length of a feature."""
-        return int(self._text_head.out_features)
+        head = self._word_head
+        return int(self.model.config.text_config.hidden_size if head is None else head.out_features)
 
     @property
     def longest_caption(self) -> int:
         """W, the most tokens that the text tower takes, its own marks included."""
-        return int(self.model.config.text_config.max_position_embeddings)
+        positions = int(self.model.config.text_config.max_position_embeddings) - self.family.first_position
+        return min(positions, self.family.longest or positions)
 
     @property
-    def _text_head(self) -> Any:
-        return self.model.text_projection if self.checkpoint.family == "clip" else self.model.text_model.head
+    def _word_head(self) -> Any | None:
+        return operator.attrgetter(self.family.word_head)(self.model) if self.family.word_head else None
 
     @property
     def masks_padding(self) -> bool:
@@ -63,30 +70,33 @@ class Towers:
 
     def prepared_features(self, inputs: torch.Tensor) -> torch.Tensor:
         """Encode (N, 3, h, w), as `prepare` makes them, to (N, D), of any length."""
-        pooled = self.model.vision_model(pixel_values=inputs.to(self.model.dtype)).pooler_output
-        features: torch.Tensor = self.model.visual_projection(pooled) if self.checkpoint.family == "clip" else pooled
+        given = {"pixel_values": inputs.to(self.model.dtype)}
+        if isinstance(self.checkpoint.preprocessing, PatchPreprocessing):
+            given = in_patches(given["pixel_values"], self.checkpoint.preprocessing.patch_side)
+        features: torch.Tensor = self.model.get_image_features(**given).pooler_output
         return features
 
     def text_features(self, ids: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
         """Encode token ids (N, W) to words (N, W, D) and sentence (N, D), of any length."""
         mask = None if mask is None else mask.to(self.device)
-        output = self.model.text_model(input_ids=ids.to(self.device), attention_mask=mask)
-        words = self._text_head(output.last_hidden_state)
-        pooled = output.pooler_output
-        return words, self._text_head(pooled) if self.checkpoint.family == "clip" else pooled
+        output = self.model.get_text_features(input_ids=ids.to(self.device), attention_mask=mask)
+        words, head = output.last_hidden_state, self._word_head
+        return words if head is None else head(words), output.pooler_output
 
     def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
         """Tokenise captions: ids and mask, (Q, W), padded and cut as this family was trained."""
         tokens = dict(
             self.tokenizer(
                 list(captions),
-                padding="longest" if self.checkpoint.family == "clip" else "max_length",
+                padding="max_length" if self.family.padded else "longest",
                 truncation=True,
                 max_length=self.longest_caption,
                 return_attention_mask=True,
                 return_tensors="pt",
             )
         )
+        if self.family.averages_words:  # a caption without words is read off its first place, not divided by none
+            tokens["attention_mask"][:, 0] = 1
         return _known(tokens, self.model.config.text_config.vocab_size, self.checkpoint)
 
     def token_counts(self, captions: Sequence[str]) -> list[int]:
@@ -146,6 +156,23 @@ class TextFirstTowers:
     def token_counts(self, captions: Sequence[str]) -> list[int]:
         """Count the tokens of captions before they are cut."""
         return self.text.tokenizer.counts(captions)
+
+
+def in_patches(inputs: torch.Tensor, side: int) -> dict[str, torch.Tensor]:
+    """Cut prepared pictures of one size, (N, 3, h, w), into square patches as SigLIP 2 of native resolution takes them.
+
+    Returns:
+        `pixel_values` (N, P, side * side * 3), the channels of a pixel beside each other; `spatial_shapes` (N, 2), rows
+        and columns of patches; `pixel_attention_mask` (N, P), of ones.
+    """
+    shape = [length // side for length in inputs.shape[-2:]]
+    patches = inputs.unfold(2, side, side).unfold(3, side, side)  # (N, 3, rows, columns, side, side)
+    flat = patches.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
+    return {
+        "pixel_values": flat,
+        "spatial_shapes": torch.tensor([shape], device=flat.device).expand(len(flat), 2),
+        "pixel_attention_mask": torch.ones(flat.shape[:2], dtype=torch.int32, device=flat.device),
+    }
 
 
 def _known(tokens: dict[str, torch.Tensor], words: int, checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
@@ -208,21 +235,17 @@ def _load_model(checkpoint: Checkpoint, precision: str) -> Any:
     import transformers
     from safetensors.torch import load_file
 
-    config_class, model_class = (getattr(transformers, name) for name in _CLASSES[checkpoint.family])
+    family = FAMILIES[checkpoint.family]
+    config_class, model_class = (getattr(transformers, family.classes + part) for part in ("Config", "Model"))
     config = config_class.from_dict(dict(checkpoint.config))
-    side = config.vision_config.image_size
-    if checkpoint.preprocessing.output_size != (side, side):
-        raise EncoderError(
-            f"The processor in {checkpoint.folder} makes pictures of {checkpoint.preprocessing.output_size}, "
-            f"its tower takes {side} x {side}; the files do not belong together."
-        )
+    _check_pictures(checkpoint, config.vision_config)
     weights = {name: tensor for path in checkpoint.weights for name, tensor in load_file(path).items()}
     model, report = model_class.from_pretrained(
         None,  # without a name transformers looks for nothing, neither on disk nor in the network
         config=config,
         state_dict=weights,
         dtype=getattr(torch, precision),
-        attn_implementation="sdpa",
+        attn_implementation="sdpa" if model_class._supports_sdpa else "eager",
         output_loading_info=True,
     )
     if missing := sorted(report["missing_keys"]):
@@ -232,12 +255,37 @@ def _load_model(checkpoint: Checkpoint, precision: str) -> Any:
     return model
 
 
+def _check_pictures(checkpoint: Checkpoint, vision: Any) -> None:
+    """Refuse a processor that makes other pictures than the tower takes."""
+    preprocessing = checkpoint.preprocessing
+    if isinstance(preprocessing, PatchPreprocessing):
+        made, taken = f"patches of {preprocessing.patch_side}", f"patches of {vision.patch_size}"
+        fits = made == taken
+    else:
+        side = vision.image_size
+        height, width = (side, side) if isinstance(side, int) else side
+        made, taken = f"pictures of {preprocessing.output_size}", f"{height} x {width}"
+        fits = FAMILIES[checkpoint.family].any_size or preprocessing.output_size == (height, width)
+    if not fits:
+        raise EncoderError(
+            f"The processor in {checkpoint.folder} makes {made}, its tower takes {taken}; the files do not belong "
+            "together."
+        )
+
+
 def _load_tokenizer(checkpoint: Checkpoint, config: Any) -> Any:
+    from tokenizers import normalizers
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(
+    tokenizer = AutoTokenizer.from_pretrained(
         checkpoint.folder, config=config, local_files_only=True, trust_remote_code=False
     )
+    rules = getattr(tokenizer, "backend_tokenizer", None)
+    if FAMILIES[checkpoint.family].lower_cases and rules is not None:
+        # The tokenizer of Gemma, which checkpoints of SigLIP 2 name, keeps capitals; SigLIP's own lowers them itself.
+        before = [] if rules.normalizer is None else [rules.normalizer]
+        rules.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
+    return tokenizer
 
 
 @contextlib.contextmanager

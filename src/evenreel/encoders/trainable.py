@@ -28,7 +28,7 @@ class TokenIds(NamedTuple):
 
 
 class TrainableTowers(nn.Module):
-    """CLIP or SigLIP in training; with `train` off, it equals the frozen encoder and learns nothing.
+    """Image and text towers in training; with `train` off, it equals the frozen encoder and learns nothing.
 
     Args:
         towers: a model loaded in float32.
@@ -36,10 +36,12 @@ class TrainableTowers(nn.Module):
         frozen: patterns of names of parameters that stay frozen.
 
     Raises:
-        UsageError: a pattern fits no parameter.
+        UsageError: a pattern fits no parameter, or the size of prepared pictures depends on their shape.
     """
 
     def __init__(self, towers: Towers, *, train: bool, frozen: Sequence[str] = ()) -> None:
+        if towers.checkpoint.preprocessing.output_size is None:
+            raise UsageError(f"{towers.family.title} takes pictures of many sizes, which cannot be trained in batches.")
         super().__init__()
         self.model = towers.model
         self.learns = train
@@ -104,7 +106,7 @@ def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> TokenId
     """
     given = towers.tokens([_clean(caption) for caption in captions])
     ids, mask = given["input_ids"], given["attention_mask"].bool()
-    if towers.checkpoint.family != "clip" or ids.shape[1] <= max_words:
+    if towers.family.padded or ids.shape[1] <= max_words:
         return TokenIds(ids, mask)
     long = mask[:, max_words]
     ends = ids.gather(1, mask.sum(1, keepdim=True) - 1)[:, 0]

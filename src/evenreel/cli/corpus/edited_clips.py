@@ -38,7 +38,7 @@ NO_TEXTS = (
     "as these are: have the frames read (--words ocr), of clips without the edit too."
 )
 _FOR_REMOVAL = ("place", "control", "share", "model", "tagger", "device")
-MODEL_HELP = "CLIP or SigLIP that finds what goes: a hub id, a folder, or 'builtin'."
+MODEL_HELP = "Model (clip or siglip) that finds what goes: a hub id, a folder, or 'builtin'."
 
 
 def edit_corpus(

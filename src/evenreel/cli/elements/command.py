@@ -39,7 +39,7 @@ SPLIT_HELP = (
 )
 TOP_HELP = f"Phrases of each kind that a clip gets.  \\[default: {KAPPA}]"
 FEATURES_HELP = "Folder of the corpus's features: their encoder embeds the phrases, and every clip is looked at."
-MODEL_HELP = "CLIP or SigLIP that embeds the phrases, where no features say which one."
+MODEL_HELP = "Model that embeds the phrases, where no features say which one."
 LIBRARY_HELP = "Find what the clips of this library show, in place of a CORPUS."
 GROUPS_HELP = "Words that count as one, lines such as 'noun: sofa, couch'."
 

@@ -230,7 +230,7 @@ def pixel_examples(
         own,
         backbone.rule,
         towers.checkpoint.preprocessing,
-        full_length=towers.checkpoint.family != "clip",
+        full_length=towers.family.padded,
         windows=on_screen_tokens(recipe, part, clip_ids, backbone.rule, towers, learned=learned),
     )
 

@@ -108,5 +108,5 @@ def on_screen_tokens(
         torch.tensor([[distinct[text] for text in windows] for windows in written.texts]),
         torch.from_numpy(written.confidence),
         written.words_from,
-        full_length=towers.checkpoint.family != "clip",
+        full_length=towers.family.padded,
     )

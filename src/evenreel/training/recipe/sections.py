@@ -52,7 +52,7 @@ class Backbone:
     """Settings of towers that run in training, from pixels and words.
 
     Attributes:
-        model: CLIP or SigLIP: `builtin`, a hub id or a folder.
+        model: towers to train (docs/encoders.md): `builtin`, a hub id or a folder.
         train: learn its weights too; false: they stay as they are.
         frozen: parameters that stay as they are all the same: patterns of their names in the checkpoint, such as
             `vision_model.embeddings.*`.
