@@ -274,7 +274,7 @@ def adaptation_rows(passes: Passes) -> dict[str, Row]:
         TTT: row("views of an item are alike, and moments are the source's", plain),
         QB_NORM: row("QB-Norm with the log as its bank", 1),
         NNN: row("NNN with the log as its bank", 1),
-        HUB_MEMORY: replace(row("batches of 16, each weighed by those before it, after the log", 1), uses=EARLIER),
+        HUB_MEMORY: replace(row("batches of 16, each weighed by what was asked before it", 1), uses=EARLIER),
         MASSES: row("labels by transport from all queries to all clips alike, rate 1e-3", plain, "ours"),
     }
 
