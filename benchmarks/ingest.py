@@ -146,8 +146,8 @@ def _encode(files: list[str]) -> float:
     from evenreel.encoders import load_encoder
 
     encoder, batches = load_encoder("builtin"), _batches(files)
-    encoder.encode_frames(batches[0][:1])
-    return _seconds(lambda: [encoder.encode_frames(batch) for batch in batches])
+    encoder.encode_windows(batches[0][:1][:, None])
+    return _seconds(lambda: [encoder.encode_windows(batch[:, None]) for batch in batches])
 
 
 def _bare_encode(files: list[str]) -> float:

@@ -26,7 +26,7 @@ from evenreel.library.store.catalog import create_schema, transaction
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.vectors import ExactVectors
-from evenreel.types import FloatArray, Pixels, TextEmbedding
+from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
 FRAMES, DIMENSION, SIGNS = 12, 512, 3
 
@@ -36,6 +36,7 @@ class RandomEncoder:
 
     encoder_id = weights_hash = "random"
     dimension = DIMENSION
+    window = WindowRule()
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """(Q, D) random directions."""
@@ -46,7 +47,7 @@ class RandomEncoder:
         """No caption is longer than this tower takes."""
         return [False] * len(captions)
 
-    def encode_frames(self, pixels: Pixels) -> FloatArray:
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
         """Never called."""
         raise NotImplementedError("the benchmark has vectors, not pictures")
 

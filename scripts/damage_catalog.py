@@ -68,7 +68,7 @@ class KnownTexts:
     def __init__(self, encoder: Encoder) -> None:
         self._encoder, self._known = encoder, dict[tuple[str, ...], TextEmbedding]()
         self.encoder_id, self.weights_hash = encoder.encoder_id, encoder.weights_hash
-        self.dimension = encoder.dimension
+        self.dimension, self.window = encoder.dimension, encoder.window
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """As the model has it."""
@@ -77,9 +77,9 @@ class KnownTexts:
             self._known[key] = self._encoder.encode_text(captions)
         return self._known[key]
 
-    def encode_frames(self, pixels: Pixels) -> FloatArray:
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
         """As the model has it."""
-        return self._encoder.encode_frames(pixels)
+        return self._encoder.encode_windows(pixels)
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
         """No query here is long."""

@@ -115,7 +115,7 @@ def clip_frames(encoder: Encoder) -> FloatArray:
     """(V, 2, D) two moments of each clip."""
     scenes = demo_scenes().values()
     moments = [draw_frame(scene, part * scene.duration_s) for scene in scenes for part in (0.3, 0.7)]
-    return encoder.encode_frames(np.stack(moments).transpose(0, 3, 1, 2)).reshape(len(scenes), 2, -1)
+    return encoder.encode_windows(np.stack(moments).transpose(0, 3, 1, 2)[:, None]).reshape(len(scenes), 2, -1)
 
 
 @pytest.mark.parametrize("query", SEEN, ids=lambda query: query.text)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tests.tiny_checkpoints import SIDE, TOWER, VISION, WORDS, save, save_processor, tiny_siglip
+from tests.tiny_checkpoints import SIDE, TOWER, VISION, WORDS, save, save_processor, tiny_clip, tiny_siglip
 
 _CHINESE = ["红", "球", "狗", "跑", "过", "桥"]
 _LETTERS = [*"abcdefghijklmnopqrstuvwxyz!.,'"]
@@ -141,6 +141,113 @@ def tiny_tipsv2(folder: Path) -> Path:
     config = Tipsv2Config(text_config=text, vision_config={**vision, "image_size": SIDE, "patch_size": 8})
     save(stirred(Tipsv2Model(config)), tokenizer, folder)
     save_processor(folder, "Tipsv2ImageProcessor", _SQUARE)
+    return folder
+
+
+def tiny_videoprism(folder: Path) -> Path:
+    """VideoPrism with windows of four frames."""
+    from transformers import VideoPrismClipModel, VideoPrismConfig, VideoPrismTokenizer
+
+    folder.mkdir(parents=True)
+    pieces = [(mark, 0.0) for mark in ("<pad>", "</s>", "<unk>")]
+    pieces += [(f"\u2581{word}", -2.0) for word in WORDS] + [
+        (letter, -5.0) for letter in ["\u2581", *_LETTERS, *"ADOGB"]
+    ]
+    tokenizer = VideoPrismTokenizer(pieces, extra_ids=0)
+    vision = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_attention_heads": 2,
+        "image_size": SIDE,
+        "num_frames": 4,
+        "tubelet_size": [1, 8, 8],
+        "num_spatial_layers": 2,
+        "num_temporal_layers": 1,
+        "num_auxiliary_layers": 1,
+    }
+    config = VideoPrismConfig(text_config={**TOWER, "vocab_size": len(tokenizer)}, vision_config=vision)
+    save(stirred(VideoPrismClipModel(config)), tokenizer, folder)
+    settings = {"video_processor_type": "LlavaOnevisionVideoProcessor", **_SQUARE, "resample": 3}
+    (folder / "video_preprocessor_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def tiny_x_clip(folder: Path) -> Path:
+    """X-CLIP with windows of four frames, and a tokenizer and processor as the hub's have."""
+    from transformers import XCLIPConfig, XCLIPModel
+
+    tiny_clip(folder)
+    text = json.loads((folder / "config.json").read_text())["text_config"]
+    vision = {
+        **VISION,
+        "num_frames": 4,
+        "mit_hidden_size": 16,
+        "mit_intermediate_size": 32,
+        "mit_num_attention_heads": 2,
+    }
+    config = XCLIPConfig(
+        text_config={**text, "model_type": "xclip_text_model"},
+        vision_config=vision,
+        projection_dim=16,
+        prompt_num_attention_heads=2,
+    )
+    stirred(XCLIPModel(config)).save_pretrained(folder)
+    means = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+    save_processor(folder, "VideoMAEImageProcessor", {**_CUT, **means, "resample": 2})
+    return folder
+
+
+def tiny_pe_video(folder: Path, kind: str = "pe_video") -> Path:
+    """PE-Video, or the PE-AV that has it inside, over a small tower of timm."""
+    import transformers
+
+    folder.mkdir(parents=True)
+    tokenizer = _bert(64)
+    tower = {
+        "model_type": "timm_wrapper",
+        "architecture": "vit_pe_core_tiny_patch16_384",
+        "num_classes": 24,
+        "label_names": [str(number) for number in range(24)],
+        "do_pooling": True,
+        "global_pool": "map",
+        "model_args": {
+            "embed_dim": 32,
+            "depth": 2,
+            "num_heads": 2,
+            "img_size": SIDE,
+            "patch_size": 8,
+            "ref_feat_shape": [4, 4],
+        },
+    }
+    sizes = {**TOWER, "head_dim": 16, "num_hidden_layers": 1}
+    video = {**sizes, "vision_config": tower}
+    text = {
+        **TOWER,
+        "model_type": "modernbert",
+        "vocab_size": len(tokenizer),
+        "max_position_embeddings": 64,
+        **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0),
+    }
+    if kind == "pe_video":
+        model = transformers.PeVideoModel(transformers.PeVideoConfig(text_config=text, video_config=video))
+    else:
+        sound = {
+            **sizes,
+            "dac_config": {
+                "encoder_hidden_size": 4,
+                "downsampling_ratios": [2, 2],
+                "codebook_dim": 4,
+                "hidden_size": 16,
+            },
+        }
+        inner = {**sizes, "video_config": video, "audio_config": sound}
+        model = transformers.PeAudioVideoModel(
+            transformers.PeAudioVideoConfig(text_config=text, audio_video_config=inner)
+        )
+    save(stirred(model), tokenizer, folder)
+    settings = {"video_processor_type": "PeVideoVideoProcessor", **_SQUARE, "resample": 2}
+    settings |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    (folder / "video_preprocessor_config.json").write_text(json.dumps(settings))
     return folder
 
 

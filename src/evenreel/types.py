@@ -93,6 +93,21 @@ class TextEmbedding:
     sentence: FloatArray
 
 
+@dataclass(frozen=True)
+class WindowRule:
+    """Windows of an encoder: what it turns into one vector.
+
+    Attributes:
+        frames: T, the number of frames in a window, spread evenly over it; a picture is a window of one.
+        span_s: length of a window in seconds; 0 for a picture.
+        stride_s: seconds from the start of one window to that of the next; 0 where frames are sampled instead.
+    """
+
+    frames: int = 1
+    span_s: float = 0.0
+    stride_s: float = 0.0
+
+
 class Encoder(Protocol):
     """Protocol of frozen image and text towers, of any family."""
 
@@ -108,8 +123,15 @@ class Encoder(Protocol):
     def dimension(self) -> int:
         """D, the length of a feature."""
 
-    def encode_frames(self, pixels: Pixels) -> FloatArray:
-        """Encode (N, 3, H, W) uint8 RGB frames of any size to (N, D), rows of unit length."""
+    @property
+    def window(self) -> WindowRule:
+        """Number of frames that one vector is made of, and over how many seconds they are spread."""
+
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        """Encode windows (N, T, 3, H, W) of uint8 RGB frames of any size to (N, D), rows of unit length.
+
+        T is `window.frames`, or 1 for a picture, which is taken for a still video.
+        """
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """Encode captions of any length, cut at the tokenizer's limit, to words and sentences."""

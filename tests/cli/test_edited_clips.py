@@ -86,7 +86,7 @@ def seen(folder: Path, encoder: Encoder) -> FloatArray:
     for path in load_corpus(folder).clips["path"]:
         with open_video(folder / path) as video:
             frames += [frame.pixels.transpose(2, 0, 1) for frame in video.frames(parse_rule("2 midpoints"))]
-    return encoder.encode_frames(np.stack(frames))
+    return encoder.encode_windows(np.stack(frames)[:, None])
 
 
 def test_what_is_wrong_is_said_before_anything_is_loaded(place: Path, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_what_is_named_goes_and_the_rest_stays(builtin: TowerEncoder, circles: t
     assert mask[on_it].mean() > 3 * mask[~on_it].mean()  # the pictures are square, so nothing is cut off
     text = builtin.encode_text(["a red circle"]).sentence[0]
     before, gone, control = (
-        float((builtin.encode_frames(one) @ text).mean())
+        float((builtin.encode_windows(one[:, None]) @ text).mean())
         for one in (pictures, paint_over(pictures, mask), paint_over(pictures, shifted(mask, 0)))
     )
     assert before - gone > 2 * (before - control)

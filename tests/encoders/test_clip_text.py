@@ -114,9 +114,9 @@ def test_it_is_the_same_encoder(both: tuple[TowerEncoder, TowerEncoder]) -> None
 
 def test_the_rest_is_read_for_the_first_frame(folder: Path) -> None:
     encoder = load_encoder(str(folder), device="cpu", text_first=True)
-    expected = load_encoder(str(folder), device="cpu").encode_frames(frames(3))
+    expected = load_encoder(str(folder), device="cpu").encode_windows(frames(3)[:, None])
     assert "whole" not in vars(encoder._towers)
-    assert np.array_equal(encoder.encode_frames(frames(3)), expected)
+    assert np.array_equal(encoder.encode_windows(frames(3)[:, None]), expected)
     assert np.array_equal(encoder.encode_patches(frames(2)), load_encoder(str(folder)).encode_patches(frames(2)))
 
 

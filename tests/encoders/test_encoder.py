@@ -101,12 +101,12 @@ def test_the_garbage_collector_is_left_as_it_was(checkpoints: dict[str, Path], t
 
 def test_frames_equal_those_of_the_processor_and_the_model(encoder: TowerEncoder, oracle: Oracle) -> None:
     pixels = frames()
-    np.testing.assert_allclose(encoder.encode_frames(pixels), oracle.frames(pixels), atol=2e-6)
+    np.testing.assert_allclose(encoder.encode_windows(pixels[:, None]), oracle.frames(pixels), atol=2e-6)
 
 
 def test_frames_that_are_resized_differ_by_no_more_than_one_step_does(encoder: TowerEncoder, oracle: Oracle) -> None:
     pixels = frames(3, 90, 61)
-    similarity = (encoder.encode_frames(pixels) * oracle.frames(pixels)).sum(axis=1)
+    similarity = (encoder.encode_windows(pixels[:, None]) * oracle.frames(pixels)).sum(axis=1)
     assert similarity.min() > 1 - 1e-5
 
 
@@ -132,23 +132,23 @@ def test_neither_batches_nor_padding_change_a_caption(encoder: TowerEncoder) -> 
 def test_batches_do_not_change_a_frame(checkpoints: dict[str, Path], family: str) -> None:
     pixels = frames(7, 40, 50)
     small, large = (load_encoder(str(checkpoints[family]), batch_size=size) for size in (2, 32))
-    np.testing.assert_allclose(small.encode_frames(pixels), large.encode_frames(pixels), atol=2e-6)
-    backwards = large.encode_frames(pixels[::-1])  # a view: its strides are negative
-    np.testing.assert_allclose(backwards[::-1], large.encode_frames(pixels), atol=2e-6)
+    np.testing.assert_allclose(small.encode_windows(pixels[:, None]), large.encode_windows(pixels[:, None]), atol=2e-6)
+    backwards = large.encode_windows(pixels[::-1][:, None])  # a view: its strides are negative
+    np.testing.assert_allclose(backwards[::-1], large.encode_windows(pixels[:, None]), atol=2e-6)
 
 
 def test_rows_have_unit_length_and_are_the_same_again(encoder: TowerEncoder) -> None:
     pixels = frames()
-    rows = encoder.encode_frames(pixels)
+    rows = encoder.encode_windows(pixels[:, None])
     assert rows.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
-    assert rows.tobytes() == encoder.encode_frames(pixels).tobytes()
+    assert rows.tobytes() == encoder.encode_windows(pixels[:, None]).tobytes()
     sentences = encoder.encode_text(CAPTIONS).sentence
     np.testing.assert_allclose(np.linalg.norm(sentences, axis=1), 1, atol=1e-6)
 
 
 def test_nothing_in_nothing_out(encoder: TowerEncoder) -> None:
-    assert encoder.encode_frames(frames(0)).shape == (0, encoder.dimension)
+    assert encoder.encode_windows(frames(0)[:, None]).shape == (0, encoder.dimension)
     none = encoder.encode_text([])
     assert none.words.shape == (0, 0, encoder.dimension)
     assert none.word_mask.shape == (0, 0)
@@ -167,8 +167,10 @@ def test_nothing_in_nothing_out(encoder: TowerEncoder) -> None:
     ids=["floats", "one frame", "channels last", "no rows"],
 )
 def test_frames_of_another_form_are_refused(encoder: TowerEncoder, pixels: Any) -> None:
-    with pytest.raises(UsageError, match=r"Frames are \(N, 3, H, W\) uint8, not"):
-        encoder.encode_frames(pixels)
+    with pytest.raises(UsageError, match=r"Frames are \(N, T, 3, H, W\) uint8, not"):
+        encoder.encode_windows(pixels[:, None])
+    with pytest.raises(UsageError, match="or single pictures, and these have 2"):
+        encoder.encode_windows(np.stack([frames(2), frames(2)]))
 
 
 def test_a_single_string_is_refused(encoder: TowerEncoder) -> None:
@@ -208,7 +210,7 @@ def test_any_string_is_a_caption(encoder: TowerEncoder, text: str) -> None:
 def test_a_lower_precision_is_close(checkpoints: dict[str, Path], family: str, precision: str) -> None:
     pixels = frames(3, 50, 40)
     exact, rough = (load_encoder(str(checkpoints[family]), precision=name) for name in ("float32", precision))
-    similarity = (exact.encode_frames(pixels) * rough.encode_frames(pixels)).sum(axis=1)
+    similarity = (exact.encode_windows(pixels[:, None]) * rough.encode_windows(pixels[:, None])).sum(axis=1)
     assert 0.99 < similarity.min() < 1
     assert rough.encode_text(CAPTIONS).sentence.dtype == np.float32
     assert rough.weights_hash == exact.weights_hash
@@ -234,8 +236,8 @@ def test_options_that_cannot_be_met_are_refused(
 def test_batches_halve_when_memory_runs_out(
     encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    expected = encoder.encode_frames(frames(9))
-    real, sizes = Towers.image_features, []
+    expected = encoder.encode_windows(frames(9)[:, None])
+    real, sizes = Towers.window_features, []
 
     def small_only(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
         sizes.append(len(pixels))
@@ -243,9 +245,9 @@ def test_batches_halve_when_memory_runs_out(
             raise torch.OutOfMemoryError
         return real(self, pixels)
 
-    monkeypatch.setattr(Towers, "image_features", small_only)
+    monkeypatch.setattr(Towers, "window_features", small_only)
     with caplog.at_level(logging.WARNING, "evenreel"):
-        np.testing.assert_allclose(encoder.encode_frames(frames(9)), expected, atol=2e-6)
+        np.testing.assert_allclose(encoder.encode_windows(frames(9)[:, None]), expected, atol=2e-6)
     assert sizes == [9, 9, 8, 4, 2, 2, 2, 2, 1]  # the batch goes 32, 16, 8, 4, 2
     assert encoder.batch_size == 2
     assert "memory ran out, going on with 2 at a time" in caplog.text
@@ -263,19 +265,19 @@ def test_a_gpu_that_fails_is_replaced_by_the_cpu_and_no_frame_is_lost(
     caplog: pytest.LogCaptureFixture,
     trouble: type[Exception],
 ) -> None:
-    expected = encoder.encode_frames(frames(5))
+    expected = encoder.encode_windows(frames(5)[:, None])
     expected_text = encoder.encode_text(CAPTIONS).sentence
-    real = Towers.image_features
+    real = Towers.window_features
 
     def no_gpu(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
         if self.device.type == "cuda":
             raise trouble("CUDA error: unspecified launch failure")
         return real(self, pixels)
 
-    monkeypatch.setattr(Towers, "image_features", no_gpu)
+    monkeypatch.setattr(Towers, "window_features", no_gpu)
     encoder._towers = dataclasses.replace(encoder._towers, device=torch.device("cuda"), precision="float16")
     with caplog.at_level(logging.WARNING, "evenreel"):
-        np.testing.assert_allclose(encoder.encode_frames(frames(5)), expected, atol=2e-6)
+        np.testing.assert_allclose(encoder.encode_windows(frames(5)[:, None]), expected, atol=2e-6)
     assert encoder.device == "cpu"
     assert "the device cuda fails" in caplog.text
     np.testing.assert_allclose(encoder.encode_text(CAPTIONS).sentence, expected_text, atol=2e-6)
@@ -287,16 +289,16 @@ def test_too_little_memory_for_one_frame_is_one_sentence(
     def never(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(Towers, "image_features", never)
+    monkeypatch.setattr(Towers, "window_features", never)
     with pytest.raises(EncoderError, match="does not suffice to encode a single frame"):
-        encoder.encode_frames(frames(3))
+        encoder.encode_windows(frames(3)[:, None])
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0])
 def test_a_feature_that_is_no_number_never_leaves(
     encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch, value: float
 ) -> None:
-    real, real_text = Towers.image_features, Towers.text_features
+    real, real_text = Towers.window_features, Towers.text_features
 
     def spoiled(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
         rows = real(self, pixels).clone()
@@ -307,9 +309,9 @@ def test_a_feature_that_is_no_number_never_leaves(
         words, sentence = real_text(self, ids, mask)
         return words, sentence * value
 
-    monkeypatch.setattr(Towers, "image_features", spoiled)
+    monkeypatch.setattr(Towers, "window_features", spoiled)
     monkeypatch.setattr(Towers, "text_features", spoiled_text)
     with pytest.raises(EncoderError, match="not a number, or zero, for a frame"):
-        encoder.encode_frames(frames(3))
+        encoder.encode_windows(frames(3)[:, None])
     with pytest.raises(EncoderError, match="not a number, or zero, for a caption"):
         encoder.encode_text(["a red ball"])

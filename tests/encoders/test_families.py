@@ -94,13 +94,13 @@ def test_pictures_of_odd_sizes_equal_those_of_the_maker(both: tuple[TowerEncoder
     encoder, pipeline = both
     for shape in SHAPES:
         pixels = noise(*shape)
-        assert encoder.encode_frames(pixels[None])[0] @ pipeline.picture(pixels) > CLOSE, shape
+        assert encoder.encode_windows(pixels[None, None])[0] @ pipeline.picture(pixels) > CLOSE, shape
 
 
 def test_channels_keep_their_order(both: tuple[TowerEncoder, Pipeline]) -> None:
     encoder, pipeline = both
     pixels = noise(37, 53)
-    straight, swapped = encoder.encode_frames(np.stack([pixels, pixels[::-1]]))
+    straight, swapped = encoder.encode_windows(np.stack([pixels, pixels[::-1]])[:, None])
     assert swapped @ pipeline.picture(np.ascontiguousarray(pixels[::-1])) > CLOSE
     assert straight @ swapped < 0.99  # else the test could not tell
 
@@ -134,7 +134,7 @@ def test_long_captions_are_said_to_be_cut(both: tuple[TowerEncoder, Pipeline]) -
 def test_vectors_of_words_and_pictures_have_one_length(both: tuple[TowerEncoder, Pipeline]) -> None:
     encoder, _ = both
     text = encoder.encode_text(["a red ball"])
-    assert encoder.encode_frames(noise(9, 9)[None]).shape == (1, encoder.dimension) == text.sentence.shape
+    assert encoder.encode_windows(noise(9, 9)[None, None]).shape == (1, encoder.dimension) == text.sentence.shape
     assert text.words.shape[2] == encoder.dimension
 
 

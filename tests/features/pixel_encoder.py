@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenreel.types import FloatArray, Pixels, TextEmbedding
+from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
 DIMENSION = 12
 LIMIT = 12
@@ -16,15 +16,16 @@ LIMIT = 12
 class PixelEncoder:
     encoder_id = "org/pixels@1"
     dimension = DIMENSION
+    window = WindowRule()
 
     def __init__(self, weights_hash: str = "a" * 64) -> None:
         self.weights_hash = weights_hash
         self.frames_encoded = 0
         self.captions: list[str] = []
 
-    def encode_frames(self, pixels: Pixels) -> FloatArray:
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
         self.frames_encoded += len(pixels)
-        return np.stack([self._frame(picture) for picture in pixels])
+        return np.stack([self._frame(picture) for (picture,) in pixels])
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         self.captions += captions

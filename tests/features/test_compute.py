@@ -74,7 +74,7 @@ def by_hand(path: Path, rule: str, start_s: float = 0.0, end_s: float = 99.0) ->
     kept = [frames[number] for number in dict.fromkeys(shown)]
     pixels = np.stack([frame.pixels for frame in kept]).transpose(0, 3, 1, 2)
     times = [max(0.0, frame.time_s - start_s) for frame in kept]
-    return np.array(times), PixelEncoder().encode_frames(pixels).astype(np.float16)
+    return np.array(times), PixelEncoder().encode_windows(pixels[:, None]).astype(np.float16)
 
 
 @pytest.mark.parametrize("rule", ["4 midpoints", "every 0.7 s"])

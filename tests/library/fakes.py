@@ -18,7 +18,7 @@ from evenreel.library.store.catalog import open_for_writing, set_meta
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.vectors import ExactVectors
-from evenreel.types import FloatArray, Pixels, TextEmbedding
+from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
 SUBJECTS = ["red bus", "dog beach", "snow mountain", "guitar concert", "pancake kitchen", "blue boat"]
 DIMENSION = 64
@@ -46,6 +46,7 @@ class WordsEncoder:
 
     encoder_id = "words"
     dimension = DIMENSION
+    window = WindowRule()
 
     def __init__(self, weights_hash: str = "words-1") -> None:
         self.weights_hash = weights_hash
@@ -59,7 +60,7 @@ class WordsEncoder:
     def truncated(self, captions: Sequence[str]) -> list[bool]:
         return [len(caption.split()) > TOKEN_LIMIT for caption in captions]
 
-    def encode_frames(self, pixels: Pixels) -> FloatArray:
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
         raise NotImplementedError("the tests give vectors, not pixels")
 
 

@@ -38,7 +38,7 @@ def _first(encoder: Encoder, captions: list[str], scenes: list[Scene], frames: i
     """The scene whose mean over frames fits each caption best."""
     times = (np.arange(frames) + 0.5) / frames
     pixels = np.stack([draw_frame(scene, part * scene.duration_s) for scene in scenes for part in times])
-    video = encoder.encode_frames(pixels.transpose(0, 3, 1, 2)).reshape(len(scenes), frames, -1)
+    video = encoder.encode_windows(pixels.transpose(0, 3, 1, 2)[:, None]).reshape(len(scenes), frames, -1)
     scores = np.einsum("qd,vtd->qv", encoder.encode_text(captions).sentence, video)
     return [scenes[n] for n in scores.argmax(axis=1)]
 
@@ -73,7 +73,7 @@ def test_it_does_not_read(encoder: Encoder) -> None:
         for scene, pair in zip(_unseen(120), pairs, strict=True)
         for n in pair
     ]
-    frames = encoder.encode_frames(np.stack(signed).transpose(0, 3, 1, 2)).reshape(120, 2, -1)
+    frames = encoder.encode_windows(np.stack(signed).transpose(0, 3, 1, 2)[:, None]).reshape(120, 2, -1)
     text = encoder.encode_text([words[pair[0]] for pair in pairs]).sentence
     scores = np.einsum("qd,qtd->qt", text, frames)
     share = np.mean(scores[:, 0] > scores[:, 1])
@@ -84,7 +84,7 @@ def test_it_does_not_read(encoder: Encoder) -> None:
 def test_nonsense_scores_below_a_true_caption(encoder: Encoder) -> None:
     scenes, rng = _unseen(40), np.random.default_rng(3)
     pixels = np.stack([draw_frame(scene, 1.0) for scene in scenes]).transpose(0, 3, 1, 2)
-    frames = encoder.encode_frames(pixels)
+    frames = encoder.encode_windows(pixels[:, None])
     true = encoder.encode_text([caption(scene, rng, JUDGED) for scene in scenes]).sentence
     nonsense = encoder.encode_text(["quarterly tax spreadsheet", "xqzv blorf", "parliament vote", "guitar"]).sentence
     assert np.median((true * frames).sum(1)) > np.quantile(nonsense @ frames.T, 0.95)

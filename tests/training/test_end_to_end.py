@@ -51,7 +51,7 @@ def encoded(loaded: LoadedData, model: Path) -> TrainingInputs:
     times_s = np.zeros((len(pixels.files), 3))
     for row, file in enumerate(pixels.files):
         pictures, times = read_frames(file, RULE)
-        frames[row] = encoder.encode_frames(torch.cat(pictures).numpy())
+        frames[row] = encoder.encode_windows(torch.cat(pictures).numpy()[:, None])
         times_s[row] = times
     corpus = select(load_corpus(pixels.files[0].path.parent), split="train")
     captions = corpus.captions

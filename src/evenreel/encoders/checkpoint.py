@@ -100,7 +100,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")
     weights = tuple(folder / name for name in _weight_names(folder))
     _check_layers(folder, config, [name for path in weights for name in _tensor_names(path)])
-    return Checkpoint(folder, family, config, read_preprocessing(_processor_settings(folder), family), weights)
+    preprocessing = read_preprocessing(_processor_settings(folder, FAMILIES[family].windows is not None), family)
+    return Checkpoint(folder, family, config, preprocessing, weights)
 
 
 def missing_parts(folder: Path) -> list[str]:
@@ -186,19 +187,23 @@ def _tensor_names(path: Path) -> list[str]:
     return names
 
 
-def _processor_files(folder: Path) -> tuple[Path, Path]:
-    """Where settings for pictures may be, the newer form first."""
-    return folder / "processor_config.json", folder / "preprocessor_config.json"
+def _processor_files(folder: Path) -> tuple[Path, Path, Path]:
+    """Where settings for pictures may be: the newer form, the older one, and that of videos."""
+    names = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
+    whole, alone, videos = (folder / name for name in names)
+    return whole, alone, videos
 
 
-def _processor_settings(folder: Path) -> dict[str, Any]:
-    whole, alone = _processor_files(folder)
-    nested = _read_json(whole).get("image_processor") if whole.is_file() else None
-    if isinstance(nested, dict):
-        return nested
-    if not alone.is_file():
-        raise _incomplete(folder, ["preprocessor_config.json"])
-    return _read_json(alone)
+def _processor_settings(folder: Path, of_videos: bool) -> dict[str, Any]:
+    whole, alone, videos = _processor_files(folder)
+    parts = _read_json(whole) if whole.is_file() else {}
+    for part in ("video_processor", "image_processor") if of_videos else ("image_processor",):
+        if isinstance(nested := parts.get(part), dict):
+            return nested
+    for path in (videos, alone) if of_videos else (alone,):
+        if path.is_file():
+            return _read_json(path)
+    raise _incomplete(folder, ["preprocessor_config.json"])
 
 
 def _tokenizer_files(folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from evenreel.encoders.patches import patch_features, patch_grid
 from evenreel.encoders.preprocessing import prepare
 from evenreel.encoders.towers import TextFirstTowers, Towers, load_towers
 from evenreel.errors import EncoderError, UsageError
-from evenreel.types import FloatArray, Pixels, TextEmbedding
+from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
 log = logging.getLogger("evenreel")
 
@@ -66,17 +66,32 @@ class TowerEncoder:
         """Number of frames or captions per batch at present."""
         return self._batch_size
 
-    def encode_frames(self, pixels: Pixels) -> FloatArray:
-        """Encode (N, 3, H, W) uint8 RGB of any size to (N, D) float32, rows of unit length.
+    @property
+    def window(self) -> WindowRule:
+        """Number of frames that one vector is made of, and over how many seconds they are spread."""
+        return self._towers.window
+
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        """Encode windows (N, T, 3, H, W) of uint8 RGB frames of any size to (N, D) float32, rows of unit length.
+
+        T is `window.frames`, or 1 for a picture, which is taken for a still video.
 
         Raises:
-            UsageError: the array has another shape or type.
-            EncoderError: a feature is not a number, or memory does not suffice for a single frame.
+            UsageError: the array has another shape or type, or windows of another number of frames.
+            EncoderError: a feature is not a number, or memory does not suffice for a single window.
         """
-        _check_pixels(pixels)
-        parts = self._in_batches(
-            len(pixels), lambda rows: _unit_rows(self._towers.whole.image_features(_tensor(pixels[rows])), "frame")
-        )
+        _check_pixels(pixels, "(N, T, 3, H, W)")
+        frames = self.window.frames
+        if pixels.shape[1] not in (1, frames):
+            raise UsageError(
+                f"The model takes windows of {frames} frames, or single pictures, and these have {pixels.shape[1]}; "
+                "where a clip has fewer frames than a window, sample some of them again."
+            )
+
+        def features(rows: slice) -> FloatArray:
+            return _unit_rows(self._towers.whole.window_features(_tensor(pixels[rows])), "frame")
+
+        parts = self._in_batches(len(pixels), features, frames)
         return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts])
 
     def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
@@ -93,7 +108,7 @@ class TowerEncoder:
             UsageError: the array has another shape or type.
             EncoderError: a feature is not a number, or memory does not suffice for a single frame.
         """
-        _check_pixels(pixels)
+        _check_pixels(pixels, "(N, 3, H, W)")
 
         def patches(rows: slice) -> FloatArray:
             preprocessing = self._towers.checkpoint.preprocessing
@@ -139,12 +154,12 @@ class TowerEncoder:
         words, sentence = self._towers.text_features(tokens["input_ids"][rows], mask)
         return words.float().cpu().numpy(), _unit_rows(sentence, "caption")
 
-    def _in_batches(self, count: int, work: Callable[[slice], Any]) -> list[Any]:
-        """Do the work on slices of 0 ... count, on smaller ones when memory runs out."""
+    def _in_batches(self, count: int, work: Callable[[slice], Any], size: int = 1) -> list[Any]:
+        """Do the work on slices of 0 ... count, whose items are of some size, on smaller ones when memory runs out."""
         results = []
         start = 0
         while start < count:
-            stop = min(start + self._batch_size, count)
+            stop = min(start + max(1, self._batch_size // size), count)
             try:
                 with torch.inference_mode():
                     results.append(work(slice(start, stop)))
@@ -168,9 +183,10 @@ class TowerEncoder:
         self._towers = load_towers(self._towers.checkpoint, torch.device("cpu"), precision)
 
 
-def _check_pixels(pixels: Pixels) -> None:
-    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[1] != 3 or 0 in pixels.shape[2:]:
-        raise UsageError(f"Frames are (N, 3, H, W) uint8, not {pixels.shape} {pixels.dtype}.")
+def _check_pixels(pixels: Pixels, shape: str) -> None:
+    dimensions = shape.count(",") + 1
+    if pixels.dtype != np.uint8 or pixels.ndim != dimensions or pixels.shape[-3] != 3 or 0 in pixels.shape[1:]:
+        raise UsageError(f"Frames are {shape} uint8, not {pixels.shape} {pixels.dtype}.")
 
 
 def _tensor(pixels: Pixels) -> torch.Tensor:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from evenreel.types import WindowRule
 
 _COMMON: dict[str, Any] = {
     "do_resize": True,
@@ -28,8 +30,23 @@ _IMAGENET: dict[str, Any] = {**_COMMON, "image_mean": [0.485, 0.456, 0.406], "im
 
 
 @dataclass(frozen=True)
+class WindowInput:
+    """How a kind of model takes several frames at once.
+
+    Attributes:
+        pixels: name of the frames among the arguments of `get_video_features`.
+        frames_at: path of the number of frames in the configuration; empty where it states none.
+        rule: rule of windows; its number of frames holds where the configuration states none.
+    """
+
+    pixels: str
+    frames_at: str
+    rule: WindowRule
+
+
+@dataclass(frozen=True)
 class Family:
-    """Names that transformers has for a kind of dual tower, and where its kinds differ.
+    """Names that transformers has for a kind of dual tower, and what sets it apart from the others.
 
     Attributes:
         title: name for people.
@@ -42,6 +59,8 @@ class Family:
         lower_cases: whether it was trained on lower-cased captions, whatever its tokenizer does.
         averages_words: whether a sentence is the mean of its words, which a caption without any does not have.
         any_size: whether pictures of any size go in.
+        model: name of its model in transformers where it is not that of the others.
+        windows: how it takes several frames at once; None for pictures.
     """
 
     title: str
@@ -54,7 +73,22 @@ class Family:
     lower_cases: bool = False
     averages_words: bool = False
     any_size: bool = False
+    model: str = ""
+    windows: WindowInput | None = None
 
+
+_SPREAD = WindowRule(frames=16, span_s=8.0, stride_s=4.0)
+"""No checkpoint states seconds: these are evenreel's choice."""
+
+_PE_VIDEO = Family(
+    "PE-Video",
+    "PeVideo",
+    {**_HALVES, "size": {"height": 336, "width": 336}, "resample": 2},
+    word_head="text_video_head",
+    any_size=True,
+    model="PeVideoModel",
+    windows=WindowInput("pixel_values_videos", "", _SPREAD),
+)
 
 FAMILIES: Mapping[str, Family] = {
     "clip": Family("CLIP", "CLIP"),
@@ -93,5 +127,17 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "altclip": Family("AltCLIP", "AltCLIP", first_position=2),
     "chinese_clip": Family("Chinese CLIP", "ChineseCLIP"),
+    "videoprism": Family(
+        "VideoPrism",
+        "VideoPrism",
+        {**_CLIP, "size": {"height": 288, "width": 288}, "do_center_crop": False, "do_normalize": False},
+        word_head="",
+        padded=True,
+        model="VideoPrismClipModel",
+        windows=WindowInput("pixel_values_videos", "vision_config.num_frames", _SPREAD),
+    ),
+    "xclip": Family("X-CLIP", "XCLIP", windows=WindowInput("pixel_values", "vision_config.num_frames", _SPREAD)),
+    "pe_video": _PE_VIDEO,
+    "pe_audio_video": replace(_PE_VIDEO, title="PE-AV, pictures and captions", classes="PeAudioVideo"),
 }
 """Families by `model_type` of config.json; SigLIP 2 of fixed resolution says `siglip`."""

@@ -22,6 +22,7 @@ FILES_WANTED = (
     "config.json",
     "preprocessor_config.json",
     "processor_config.json",
+    "video_preprocessor_config.json",
     "model.safetensors",
     "model.safetensors.index.json",
     "model-*.safetensors",

@@ -7,7 +7,7 @@ import logging
 import operator
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,8 +17,10 @@ from evenreel.encoders.checkpoint import Checkpoint
 from evenreel.encoders.clip_text import ClipTextTower, open_clip_text
 from evenreel.encoders.families import FAMILIES, Family
 from evenreel.encoders.garbage import garbage_left
+from evenreel.encoders.pe_video import check_timm, offer_features, seeing_part
 from evenreel.encoders.preprocessing import PatchPreprocessing, prepare
 from evenreel.errors import EncoderError, UsageError
+from evenreel.types import WindowRule
 
 log = logging.getLogger("evenreel")
 
@@ -47,7 +49,7 @@ class Towers:
     def dimension(self) -> int:
         """D, the length of a feature."""
         head = self._word_head
-        return int(self.model.config.text_config.hidden_size if head is None else head.out_features)
+        return int(getattr(head, "out_features", self.model.config.text_config.hidden_size))
 
     @property
     def longest_caption(self) -> int:
@@ -64,9 +66,23 @@ class Towers:
         """True if the text tower gets a mask of padding; SigLIP was trained without."""
         return "attention_mask" in self.tokenizer.model_input_names
 
-    def image_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Encode (N, 3, H, W) uint8 to (N, D), of any length."""
-        return self.prepared_features(prepare(pixels.to(self.device), self.checkpoint.preprocessing))
+    @property
+    def window(self) -> WindowRule:
+        """Return the rule of windows, with the number of frames that the configuration states."""
+        windows = self.family.windows
+        if windows is None or not windows.frames_at:
+            return WindowRule() if windows is None else windows.rule
+        return replace(windows.rule, frames=operator.attrgetter(windows.frames_at)(self.model.config))
+
+    def window_features(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Encode (N, T, 3, H, W) uint8 to (N, D), of any length; a single frame is taken for a still video."""
+        inputs = prepare(pixels.flatten(0, 1).to(self.device), self.checkpoint.preprocessing)
+        if self.family.windows is None:
+            return self.prepared_features(inputs)
+        videos = inputs.view(*pixels.shape[:2], *inputs.shape[1:]).to(self.model.dtype)
+        videos = videos.expand(-1, self.window.frames, -1, -1, -1)
+        features: torch.Tensor = self.model.get_video_features(**{self.family.windows.pixels: videos}).pooler_output
+        return features.flatten(1)
 
     def prepared_features(self, inputs: torch.Tensor) -> torch.Tensor:
         """Encode (N, 3, h, w), as `prepare` makes them, to (N, D), of any length."""
@@ -80,7 +96,7 @@ class Towers:
         """Encode token ids (N, W) to words (N, W, D) and sentence (N, D), of any length."""
         mask = None if mask is None else mask.to(self.device)
         output = self.model.get_text_features(input_ids=ids.to(self.device), attention_mask=mask)
-        words, head = output.last_hidden_state, self._word_head
+        words, head = output.last_hidden_state[:, : ids.shape[1]], self._word_head  # VideoPrism's mark comes after them
         return words if head is None else head(words), output.pooler_output
 
     def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
@@ -120,6 +136,7 @@ class TextFirstTowers:
     device: torch.device
     precision: str
     masks_padding = True
+    window = WindowRule()
 
     @cached_property
     def whole(self) -> Towers:
@@ -221,7 +238,8 @@ def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) ->
         except EncoderError:
             raise
         except ImportError as error:
-            raise EncoderError(f"The model in {checkpoint.folder} needs a package that is missing: {error}") from error
+            needed = str(error).strip().splitlines()[0]
+            raise EncoderError(f"The model in {checkpoint.folder} needs a package that is missing: {needed}") from error
         except Exception as error:
             # What a made-up configuration breaks inside transformers is not foreseeable.
             words = (str(error).splitlines() or [""])[0]
@@ -236,10 +254,14 @@ def _load_model(checkpoint: Checkpoint, precision: str) -> Any:
     from safetensors.torch import load_file
 
     family = FAMILIES[checkpoint.family]
-    config_class, model_class = (getattr(transformers, family.classes + part) for part in ("Config", "Model"))
-    config = config_class.from_dict(dict(checkpoint.config))
-    _check_pictures(checkpoint, config.vision_config)
+    if family.model == "PeVideoModel":
+        check_timm(checkpoint.folder)
+    config = getattr(transformers, f"{family.classes}Config").from_dict(dict(checkpoint.config))
+    model_class = getattr(transformers, family.model or f"{family.classes}Model")
+    _check_pictures(checkpoint, config)
     weights = {name: tensor for path in checkpoint.weights for name, tensor in load_file(path).items()}
+    if checkpoint.family == "pe_audio_video":
+        config, weights = config.video_config, seeing_part(weights)
     model, report = model_class.from_pretrained(
         None,  # without a name transformers looks for nothing, neither on disk nor in the network
         config=config,
@@ -252,20 +274,22 @@ def _load_model(checkpoint: Checkpoint, precision: str) -> Any:
         raise EncoderError(
             f"The weights in {checkpoint.folder} lack {len(missing)} tensors of the model, {missing[0]} among them."
         )
-    return model
+    return offer_features(model) if family.model == "PeVideoModel" else model
 
 
-def _check_pictures(checkpoint: Checkpoint, vision: Any) -> None:
+def _check_pictures(checkpoint: Checkpoint, config: Any) -> None:
     """Refuse a processor that makes other pictures than the tower takes."""
     preprocessing = checkpoint.preprocessing
     if isinstance(preprocessing, PatchPreprocessing):
-        made, taken = f"patches of {preprocessing.patch_side}", f"patches of {vision.patch_size}"
+        made, taken = f"patches of {preprocessing.patch_side}", f"patches of {config.vision_config.patch_size}"
         fits = made == taken
+    elif FAMILIES[checkpoint.family].any_size:
+        return
     else:
-        side = vision.image_size
+        side = config.vision_config.image_size
         height, width = (side, side) if isinstance(side, int) else side
         made, taken = f"pictures of {preprocessing.output_size}", f"{height} x {width}"
-        fits = FAMILIES[checkpoint.family].any_size or preprocessing.output_size == (height, width)
+        fits = preprocessing.output_size == (height, width)
     if not fits:
         raise EncoderError(
             f"The processor in {checkpoint.folder} makes {made}, its tower takes {taken}; the files do not belong "

@@ -36,12 +36,14 @@ class TrainableTowers(nn.Module):
         frozen: patterns of names of parameters that stay frozen.
 
     Raises:
-        UsageError: a pattern fits no parameter, or the size of prepared pictures depends on their shape.
+        UsageError: a pattern fits no parameter, or the towers take windows, or pictures of many sizes.
     """
 
     def __init__(self, towers: Towers, *, train: bool, frozen: Sequence[str] = ()) -> None:
-        if towers.checkpoint.preprocessing.output_size is None:
-            raise UsageError(f"{towers.family.title} takes pictures of many sizes, which cannot be trained in batches.")
+        if towers.checkpoint.preprocessing.output_size is None or towers.family.windows is not None:
+            raise UsageError(
+                f"{towers.family.title} cannot be trained: its towers take no single pictures of one size."
+            )
         super().__init__()
         self.model = towers.model
         self.learns = train

@@ -74,7 +74,7 @@ class Vision(Protocol):
         """Return the encoder; wait for it where it is still loading."""
 
     def encode(self, pixels: Pixels) -> FloatArray:
-        """Encode frames (N, 3, H, W) to (N, D) as `Encoder.encode_frames` does; one caller at a time."""
+        """Encode frames (N, 3, H, W) to (N, D) as `Encoder.encode_windows` does; one caller at a time."""
 
 
 @dataclass

@@ -118,9 +118,9 @@ class LockedEncoder:
         return self._encoder
 
     def encode(self, pixels: Pixels) -> FloatArray:
-        """Encode frames (N, 3, H, W) to (N, D) as `Encoder.encode_frames` does."""
+        """Encode frames (N, 3, H, W) to (N, D) as `Encoder.encode_windows` does."""
         with self._encoding:
-            return self._encoder.encode_frames(pixels)
+            return self._encoder.encode_windows(pixels[:, None])
 
     def with_windows(self, shard: Shard, count: int, *, exact: bool) -> Shard:
         """Add the features of on-screen windows to a shard, see `evenreel.features.windows`."""

@@ -156,7 +156,7 @@ class Library:
         self._filter(where)
         if self._encoder is None:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
-        vector = self._encoder.encode_frames(pixels[None].transpose(0, 3, 1, 2))[0]
+        vector = self._encoder.encode_windows(pixels.transpose(2, 0, 1)[None, None])[0]
         return self._searcher.search(Query(image=vector, k=k, where=where, neutral_source=neutral_source))
 
     def similar(

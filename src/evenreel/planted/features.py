@@ -104,7 +104,7 @@ def _encoded(
     """Encoded frames of all clips in order, a batch at a time."""
     pictures = chain.from_iterable(_draw_frames(clip.scene, each) for clip, each in zip(clips, times, strict=True))
     for batch in _runs(pictures, BATCH_FRAMES):
-        yield encoder.encode_frames(np.stack(batch).transpose(0, 3, 1, 2))
+        yield encoder.encode_windows(np.stack(batch).transpose(0, 3, 1, 2)[:, None])
 
 
 def _draw_frames(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:

@@ -47,12 +47,12 @@ class ThreadSafeEncoder:
         self._encoder = encoder
         self._turn = threading.Lock()
         self.encoder_id, self.weights_hash = encoder.encoder_id, encoder.weights_hash
-        self.dimension = encoder.dimension
+        self.dimension, self.window = encoder.dimension, encoder.window
 
-    def encode_frames(self, pixels: Pixels) -> FloatArray:
-        """Encode frames (N, 3, H, W) to (N, D), see `Encoder.encode_frames`."""
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        """Encode windows (N, T, 3, H, W) to (N, D), see `Encoder.encode_windows`."""
         with self._turn:
-            return self._encoder.encode_frames(pixels)
+            return self._encoder.encode_windows(pixels)
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """Encode captions, see `Encoder.encode_text`."""

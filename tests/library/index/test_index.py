@@ -26,7 +26,7 @@ from evenreel.library.index.ingest import IndexJob
 from evenreel.library.index.scan import scan
 from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.writer import Store
-from evenreel.types import FloatArray, Pixels, TextEmbedding
+from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 from tests.library.damage import write
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
@@ -470,10 +470,10 @@ def test_a_kill_between_shard_and_catalog_is_made_good_when_a_stage_is_added(
 class BrokenEncoder:
     """A model that makes no vector of one of the videos, the one with a dark background."""
 
-    encoder_id, weights_hash, dimension = "broken", "0", 4
+    encoder_id, weights_hash, dimension, window = "broken", "0", 4, WindowRule()
 
-    def encode_frames(self, pixels: Pixels) -> FloatArray:
-        if self.refuses and pixels.shape[2] == 32:
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        if self.refuses and pixels.shape[3] == 32:
             raise EncoderError("The model gives a feature that is not a number")
         return np.tile(np.float32([1, 0, 0, 0]), (len(pixels), 1))
 

@@ -122,7 +122,7 @@ def test_pictures_and_clips_are_compared_without_it_too(library: Library) -> Non
 
 def test_a_picture_is_a_query_as_others_are(place: Path) -> None:
     class SeesThing7(WordsEncoder):
-        def encode_frames(self, pixels: NDArray[np.uint8]) -> FloatArray:
+        def encode_windows(self, pixels: NDArray[np.uint8]) -> FloatArray:
             return encode("thing7 place2 glossy glossy")[None]
 
     with evenreel.open_library(place, encoder=SeesThing7()) as opened:

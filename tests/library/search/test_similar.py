@@ -34,8 +34,8 @@ CLIPS = {
 class SeesOneThing(WordsEncoder):
     """To which every picture is a red tram."""
 
-    def encode_frames(self, pixels: Pixels) -> FloatArray:
-        assert pixels.shape[:2] == (1, 3)
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        assert pixels.shape[:3] == (1, 1, 3)
         return encode("red tram")[None]
 
 

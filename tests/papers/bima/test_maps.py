@@ -61,7 +61,7 @@ def part(encoder: TowerEncoder, videos: dict[str, Pixels]) -> CorpusPart:
     ids = [f"caption {row}" for row in range(2 * CLIPS)]
     clips = pl.DataFrame({"clip_id": list(videos), "split": "test"})
     captions = pl.DataFrame({"caption_id": ids, "clip_id": np.repeat(list(videos), 2), "text": texts})
-    frames = np.stack([encoder.encode_frames(one.transpose(0, 3, 1, 2)) for one in videos.values()])
+    frames = np.stack([encoder.encode_windows(one.transpose(0, 3, 1, 2)[:, None]) for one in videos.values()])
     mask = np.ones((CLIPS, FRAMES), np.bool_)
     mask[1, 3:] = False
     times_s = np.tile(np.arange(float(FRAMES)), (CLIPS, 1))

@@ -54,10 +54,10 @@ class ModelInUse:
         return self._loaded.result()
 
     def encode(self, pixels: Pixels) -> FloatArray:
-        """Encode frames (N, 3, H, W) to vectors (N, D), see `Encoder.encode_frames`."""
+        """Encode frames (N, 3, H, W) to vectors (N, D), see `Encoder.encode_windows`."""
         encoder = self.encoder()
         with self._encoding:
-            return encoder.encode_frames(pixels)
+            return encoder.encode_windows(pixels[:, None])
 
     def _load(self) -> Encoder:
         from evenreel.encoders import load_encoder
