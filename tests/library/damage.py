@@ -38,6 +38,7 @@ def as_format_1(library: Path) -> None:
     change(
         library,
         "DROP TABLE seals",
+        "DROP TABLE shots",
         "DROP TABLE name_words",
         "DROP TABLE name_trigrams",
         "DELETE FROM meta WHERE key = 'changes'",

@@ -180,7 +180,7 @@ class ClipReader:
         self._encode(reading)
         encoder = self._model.encoder() if self._model and wanted.vision else None
         notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"]))
-        times_s = np.array(reading.times_s, np.float64)
+        times_s, cuts_s = np.array(reading.times_s, np.float64), reading.end["cuts_s"]
         return Shard(
             clip_id=source.clip_id,
             info=replace(reading.info, notes=tuple(notes)),
@@ -192,6 +192,7 @@ class ClipReader:
             frames=np.concatenate(reading.features).astype(np.float16) if encoder else None,
             tracks=tuple(map(text_track, reading.end["tracks"])) if wanted.text else None,
             reader_id=reading.end["reader_id"] if wanted.text else None,
+            cuts_s=None if cuts_s is None else np.array(cuts_s, np.float64),
         )
 
 
@@ -221,4 +222,5 @@ def merge(new: Shard, old: Shard) -> Shard:
         old if new.frames is None else new,
         tracks=old.tracks if new.tracks is None else new.tracks,
         reader_id=old.reader_id if new.tracks is None else new.reader_id,
+        cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
     )

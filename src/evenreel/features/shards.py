@@ -31,7 +31,13 @@ SUFFIX = ".safetensors"
 UNIT_TOLERANCE = 1e-3
 """How far the length of a row may be from 1: rounding to float16 moves it by at most 2**-11."""
 
-_DTYPES = {"times_s": np.float64, "spans_s": np.float64, "frames": np.float16, "windows": np.float16}
+_DTYPES = {
+    "times_s": np.float64,
+    "spans_s": np.float64,
+    "frames": np.float16,
+    "windows": np.float16,
+    "cuts_s": np.float64,
+}
 _WRITTEN = re.compile(rf"[0-9a-f]{{32}}{re.escape(SUFFIX)}")
 _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{3,128}")
 
@@ -70,6 +76,7 @@ class Shard:
             where no windows were made.
         windows: (O, D) float16, features of those sentences by the same encoder, rows of unit length, zero where there
             is none; None together with `window_texts`.
+        cuts_s: (S - 1,) float64, when the shots after the first begin, in order; None where shots were not looked for.
     """
 
     clip_id: str
@@ -84,6 +91,7 @@ class Shard:
     reader_id: str | None
     window_texts: tuple[str, ...] | None = None
     windows: NDArray[np.float16] | None = None
+    cuts_s: NDArray[np.float64] | None = None
 
 
 def is_clip_id(text: object) -> bool:
@@ -261,6 +269,7 @@ def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
         reader_id=record["reader_id"],
         window_texts=None if window_texts is None else tuple(window_texts),
         windows=arrays.get("windows"),
+        cuts_s=arrays.get("cuts_s"),
     )
 
 
@@ -286,7 +295,10 @@ def _time_problem(shard: Shard) -> str | None:
         return f"{times.shape} times do not go with {spans.shape} spans"
     if (np.diff(times) < 0).any():
         return "the times of its frames are out of order"
-    return "a span ends before it starts" if (spans[:, 1] < spans[:, 0]).any() else None
+    if (spans[:, 1] < spans[:, 0]).any():
+        return "a span ends before it starts"
+    cuts = np.zeros(0) if shard.cuts_s is None else shard.cuts_s
+    return "its cuts are out of order" if cuts.ndim != 1 or (np.diff(cuts) <= 0).any() or (cuts <= 0).any() else None
 
 
 def _frame_problem(shard: Shard) -> str | None:

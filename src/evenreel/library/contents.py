@@ -22,6 +22,7 @@ from evenreel.features.shards import read_shard, shard_path
 from evenreel.library.search.hits import Element, TextHit
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import has_elements, load_metadata, loaded_path
+from evenreel.library.store.rows import clip_shots
 from evenreel.media.content import FileStamp
 from evenreel.types import Metadata
 from evenreel.wording import printable
@@ -56,6 +57,7 @@ class ClipDetail:
         metadata: metadata of its first indexed file.
         elements: its scene elements, entities first; empty where the library has no scene dictionary.
         starts_s: time on the file's own clock at our time 0, in seconds.
+        shots: start and end of each shot in seconds; empty where they were not looked for.
     """
 
     clip_id: str
@@ -73,6 +75,7 @@ class ClipDetail:
     metadata: Metadata = field(default_factory=dict)
     elements: tuple[Element, ...] = ()
     starts_s: float = 0.0
+    shots: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,7 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         elements=clip_elements(connection, clip_id),
         starts_s=_starts_s(shards, clip_id) if shards else 0.0,
+        shots=tuple(clip_shots(connection, clip_id)),
     )
 
 

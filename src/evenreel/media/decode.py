@@ -68,6 +68,7 @@ class FrameReader:
         self.damage = Damage()
         self.end = 0  # where the latest frame's time on screen ends
         self.cut_off = BEFORE_ALL  # the latest timestamp decoded that an edit list leaves out
+        self.skips = 0  # how often packets were passed over
         self.finished = False  # whether the end of the file was reached
 
     @property
@@ -86,6 +87,7 @@ class FrameReader:
         self.finished = True
 
     def _forget(self, packet: Packet[VideoStream]) -> None:
+        self.skips += 1
         self._codec.flush_buffers()
         self._last, self._run_start, self._spoilt = None, packet.pts, False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -27,6 +27,15 @@ class Part:
         """
         ends = [end_s for end_s in (self.end_s, file_s) if end_s is not None]
         return max(0.0, min(ends) - (self.start_s or 0.0)) if ends else None
+
+    def within(self, times_s: Sequence[float]) -> list[float]:
+        """Return the times of the file that are inside the part, counted from its start; its edges are not inside.
+
+        >>> Part(2.0, 8.0).within([1.0, 2.0, 3.5, 8.0])
+        [1.5]
+        """
+        start_s = self.start_s or 0.0
+        return [at - start_s for at in times_s if start_s < at < (math.inf if self.end_s is None else self.end_s)]
 
     def rule(self, rule: SamplingRule) -> SamplingRule:
         """Return the rule that samples this part as `rule` samples a whole file; `rule` itself for the whole."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
+    from evenreel.media.shots import ShotFinder
+
 _SAME_TIME_S = 1e-6  # wanted times are floats, timestamps are exact; a frame this little later is meant
 _CONTAINER_TICKS_S = Fraction(1, 1_000_000)
 _ROUNDING_FRAMES = 1.5  # by so many a claimed end may be off and is believed
@@ -95,9 +97,10 @@ class Source:
         """Close the file; safe to call twice."""
         self.container.close()
 
-    def wanted(self) -> Iterator[tuple[int, VideoFrame]]:
-        """Yield the frames that the cursor wants; once."""
-        return frames_on_screen(self._frames, self.reader, self.cursor)
+    def wanted(self, shots: ShotFinder | None = None) -> Iterator[tuple[int, VideoFrame]]:
+        """Yield the frames that the cursor wants; once. `shots` looks at all that are decoded."""
+        frames = self._frames if shots is None else self._looked_at(shots)
+        return frames_on_screen(frames, self.reader, self.cursor)
 
     def claimed_end_s(self) -> float | None:
         """Return the end of the pictures by the header, on the clock's timeline; None where it says nothing usable."""
@@ -120,6 +123,13 @@ class Source:
     def usual_duration_s(self) -> float:
         """Return how long a frame is shown at the stream's usual rate, in seconds."""
         return float(usual_duration(self.stream) * time_base_of(self.stream))
+
+    def _looked_at(self, shots: ShotFinder) -> Iterator[tuple[int, VideoFrame]]:
+        skips = 0
+        for timestamp, frame in self._frames:
+            shots.add(self.clock.seconds(timestamp), frame, skipped=self.reader.skips > skips)
+            skips = self.reader.skips
+            yield timestamp, frame
 
     def _offset_s(self, first: int) -> float:
         container_start = self.container.start_time

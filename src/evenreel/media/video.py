@@ -24,6 +24,8 @@ from evenreel.types import Frame, Pixels, VideoInfo
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
+    from evenreel.media.shots import ShotFinder
+
 _SHORT_BY_S = 0.5  # less is rounding, or a last frame that is held
 _TAIL_S = 2.0  # what is looked at to see whether a claimed end is real
 
@@ -118,12 +120,16 @@ class Video:
             starts_s=self._source.clock.starts_s,
         )
 
-    def frames(self, rule: SamplingRule) -> Iterator[Frame]:
+    def frames(self, rule: SamplingRule, shots: ShotFinder | None = None) -> Iterator[Frame]:
         """Yield the frames that a rule samples, in rising time, each at most once.
 
         Pixels are upright, (H, W, 3) uint8 RGB, square; a video whose size changes on the way gives frames of
         several sizes. Memory does not grow with the length of the video; rules by frame number keep one
         number a frame. May be called again; that opens the file anew.
+
+        Args:
+            rule: which frames.
+            shots: looks at every frame that is decoded on the way, also those that the rule does not sample.
 
         Raises:
             MediaError: after the last good frame, when more than `limits.max_damaged_share` of what was
@@ -134,7 +140,7 @@ class Video:
         source.cursor.aim(self._targets(kept_rule, source))
         maker = PictureMaker(source.stream.sample_aspect_ratio, orientation_of(source.first_frame))
         count = 0
-        for timestamp, frame in self._wanted(source):
+        for timestamp, frame in self._wanted(source, shots):
             count += 1
             yield Frame(self._source.clock.seconds(timestamp), self._convert(maker, frame))
         if count >= self._limits.max_frames and kept_rule == rule and not self._source.reader.finished:
@@ -154,13 +160,13 @@ class Video:
         self._fresh = False
         return self._source
 
-    def _wanted(self, source: Source) -> Iterator[tuple[int, VideoFrame]]:
+    def _wanted(self, source: Source, shots: ShotFinder | None) -> Iterator[tuple[int, VideoFrame]]:
         try:
-            yield from source.wanted()
+            yield from source.wanted(shots)
         except UnsafeSkipError:  # keyframes that are none: what is left to answer is decoded from the start
             source.close()
             self._source = Source(self._path, self._limits, self._threads, source.cursor)
-            yield from self._source.wanted()
+            yield from self._source.wanted(shots)
 
     def _within_limits(self, rule: SamplingRule, source: Source) -> SamplingRule:
         most = self._limits.max_frames

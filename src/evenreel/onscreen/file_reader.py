@@ -12,6 +12,7 @@ from evenreel.config import MediaLimits
 from evenreel.media import Video, open_video, parse_rule
 from evenreel.media.jpeg import to_jpeg
 from evenreel.media.parts import Part
+from evenreel.media.shots import ShotFinder
 from evenreel.media.workers import Message
 from evenreel.onscreen.reader import TextReader
 from evenreel.onscreen.settings import TextSettings
@@ -39,10 +40,10 @@ class FileReader:
         """Read one clip; `part` is its start and end in the file, `frames` and `text` say whether they are wanted."""
         text = self._text if task["text"] else None
         words = text.new_video() if text else None
-        still = task.get("still")
+        still, shots = task.get("still"), ShotFinder()
         with open_video(task["path"], self._limits) as video:
             yield {"kind": "info", "info": asdict(video.info)}, None
-            for frame in self._frames(video, Part(*task["part"])):
+            for frame in self._frames(video, Part(*task["part"]), shots):
                 if still:
                     jpeg = to_jpeg(frame.pixels, still["side_px"], still["side_px"], still["quality"])
                     yield {"kind": "still", "time_s": frame.time_s}, np.frombuffer(jpeg, np.uint8)
@@ -53,13 +54,13 @@ class FileReader:
                 if words is not None or not task["frames"]:
                     yield {"kind": "tick", "time_s": frame.time_s}, None
             notes = list(video.notes)
-        end: dict[str, Any] = {"kind": "end", "notes": notes}
+        end: dict[str, Any] = {"kind": "end", "notes": notes, "cuts_s": Part(*task["part"]).within(shots.cuts_s)}
         if text and words is not None:
             end |= {"tracks": [asdict(track) for track in words.tracks()], "reader_id": text.reader_id}
         yield end, None
 
-    def _frames(self, video: Video, part: Part) -> Iterator[Frame]:
+    def _frames(self, video: Video, part: Part, shots: ShotFinder) -> Iterator[Frame]:
         """The frames of a part, timed from its start; what is on screen already when it starts has time 0."""
         start_s = part.start_s or 0.0
-        for frame in video.frames(part.rule(self._rule)):
+        for frame in video.frames(part.rule(self._rule), shots):
             yield Frame(max(0.0, frame.time_s - start_s), frame.pixels)

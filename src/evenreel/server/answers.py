@@ -75,6 +75,7 @@ def clip_answer(detail: contents.ClipDetail) -> Clip:
         fps=finite(detail.fps),
         moments=detail.moments,
         signs=[Sign(text=clean(sign.text), start_s=sign.start_s, end_s=sign.end_s) for sign in detail.signs],
+        shots=list(detail.shots),
         elements=_elements(detail.elements),
         notes=[clean(note) for note in detail.notes],
         metadata=clean_metadata(detail.metadata),

@@ -98,7 +98,10 @@ class SearchAnswer(BaseModel):
 
 
 class Clip(BaseModel):
-    """Everything that the library knows about one clip."""
+    """Everything that the library knows about one clip.
+
+    `shots` are start and end of each in seconds; none where they were not looked for.
+    """
 
     clip_id: str
     name: str
@@ -111,6 +114,7 @@ class Clip(BaseModel):
     fps: float | None
     moments: int
     signs: list[Sign]
+    shots: list[tuple[float, float]]
     elements: list[Element]
     notes: list[str]
     metadata: dict[str, MetadataValue]

@@ -139,10 +139,12 @@ def _catalog_problems(library: Path, connection: sqlite3.Connection) -> Iterator
 
 
 def _missing_tables(connection: sqlite3.Connection) -> list[str]:
-    """The tables and indexes that are gone, which a catalog of format 1 may not have had."""
-    there = _names(connection)
+    """The tables and indexes that are gone, but for those that came with a later format."""
+    if not seals.is_sealed(connection):  # the first format
+        return []
+    there, version = _names(connection), int(catalog.get_meta(connection)["schema_version"])
     gone = [name for name in schema.differences(connection) if name not in there]
-    return [f"its table {name} is gone" for name in gone] if seals.is_sealed(connection) else []
+    return [f"its table {name} is gone" for name in gone if schema.SINCE_FORMAT.get(name, 0) <= version]
 
 
 def _names(connection: sqlite3.Connection) -> set[str]:

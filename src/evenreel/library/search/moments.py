@@ -3,38 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.library.search.hits import MomentHit, TextHit
-from evenreel.library.search.stretches import stretches_of
+from evenreel.library.search.stretches import Stretch, stretches_of
 from evenreel.types import FloatArray
 
 MAX_MOMENTS = 3
 
 
-def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64]) -> list[MomentHit]:
+Shots = Sequence[tuple[float, float]]
+"""Start and end of each shot of a clip in seconds, in order; empty where they are not known."""
+
+
+def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shots = ()) -> list[MomentHit]:
     """Find the stretches of a clip whose frames answer best, the likeliest first (`evenreel.library.search.stretches`).
+
+    A stretch that goes on over a cut is one for each shot, that of its best frame first.
 
     Args:
         scores: (T,) scores of the clip's frames in order of time.
         spans_s: (T, 3) each frame's time, and start and end of the stretch it stands for.
+        shots: the clip's shots.
 
     Example:
         >>> spans = np.array([[0.5, 0, 1], [1.5, 1, 2], [2.5, 2, 3], [3.5, 3, 4]])
         >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
         [(1.0, 3.0, 2.5)]
     """
+    edges_s, shot_of = _edges(spans_s, shots)
     return [
         MomentHit(
             float(spans_s[one.best, 0]),
-            float(spans_s[one.start, 1]),
-            float(spans_s[one.stop - 1, 2]),
+            float(edges_s[one.start, 0]),
+            float(edges_s[one.stop - 1, 1]),
             float(scores[one.start : one.stop].max()),
         )
-        for one in stretches_of(scores.astype(np.float64))
+        for stretch in stretches_of(scores.astype(np.float64))
+        for one in _by_shot(stretch, scores, shot_of)
     ]
+
+
+def _edges(spans_s: NDArray[np.float64], shots: Shots) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Start and end of what frames stand for, (T, 2), at the cut where the next is of another shot; their shots."""
+    cuts_s = np.array([start_s for start_s, _ in shots[1:]])
+    shot_of = np.searchsorted(cuts_s, spans_s[:, 0], side="right")
+    first_s, last_s = np.append(-np.inf, cuts_s)[shot_of], np.append(cuts_s, np.inf)[shot_of]
+    changes = np.diff(shot_of) > 0
+    start_s = np.where(np.append(False, changes), first_s, np.maximum(first_s, spans_s[:, 1]))
+    end_s = np.where(np.append(changes, False), last_s, np.minimum(last_s, spans_s[:, 2]))
+    return np.stack([start_s, end_s], axis=1), shot_of
+
+
+def _by_shot(stretch: Stretch, scores: FloatArray, shot_of: NDArray[np.intp]) -> list[Stretch]:
+    """The parts of a stretch in each shot, the one with its best frame first, then by their best."""
+    cuts = stretch.start + 1 + np.flatnonzero(np.diff(shot_of[stretch.start : stretch.stop]))
+    if not len(cuts):
+        return [stretch]
+    parts = []
+    for start, stop in pairwise([stretch.start, *cuts.tolist(), stretch.stop]):
+        within = start <= stretch.best < stop
+        best = stretch.best if within else start + int(scores[start:stop].argmax())
+        parts.append((within, Stretch(start, stop, best, float(scores[best]))))
+    return [part for _, part in sorted(parts, key=lambda one: (not one[0], -one[1].value, one[1].start))]
 
 
 def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -> tuple[MomentHit, ...]:

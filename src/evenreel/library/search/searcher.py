@@ -32,6 +32,7 @@ from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, loaded_path, reading, snapshot
 from evenreel.library.store.confidence import FITS
+from evenreel.library.store.rows import clip_shots
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
 from evenreel.wording import count
@@ -311,7 +312,7 @@ class Searcher:
         count = int(self._gallery.counts[place])
         spans_s = self._spans(clip_id, count)
         scores = self._vectors.frame_scores(vector, int(self._gallery.first_rows[place]), count)
-        return high_stretches(scores, spans_s)
+        return high_stretches(scores, spans_s, clip_shots(self._connection, clip_id))
 
     def _spans(self, clip_id: str, count: int) -> NDArray[np.float64]:
         """The time of each of a clip's frames, and start and end of the stretch it stands for: (count, 3)."""

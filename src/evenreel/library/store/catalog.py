@@ -22,10 +22,12 @@ from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
 
 2: rows are sealed, as a changed bit in a row was believed; words of names are found as people type them.
+
+3: `shots`.
 """
 
 CATALOG = "catalog.sqlite"
@@ -156,19 +158,23 @@ def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         create_schema(connection)
-    if check_version(connection, library) < SCHEMA_VERSION:
-        _bring_up_to_date(connection)
+    version = check_version(connection, library)
+    if version < SCHEMA_VERSION:
+        _bring_up_to_date(connection, version)
 
 
-def _bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """Add what an earlier version had no table for; its rows are taken for what was written."""
+def _bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
+    """Add what an earlier version had no table for; rows of the first, which has no seals, are taken for sound."""
     from evenreel.library.store.fulltext import count_names
 
+    now = {"schema_version": str(SCHEMA_VERSION)}
     with transaction(connection):
         lay_down(connection)
-        count_names(connection)
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
-        seals.renew(connection)
+        connection.execute("UPDATE meta SET value = :schema_version WHERE key = 'schema_version'", now)
+        if version == 1:
+            count_names(connection)
+            seals.renew(connection)
+        seals.seal_entries(connection, now)
 
 
 def open_for_reading(library: Path) -> sqlite3.Connection:

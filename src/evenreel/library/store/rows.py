@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from itertools import pairwise
 from typing import Any
 
 from evenreel.features.shards import Shard
+from evenreel.library.store import seals
+from evenreel.library.store.schema import SINCE_FORMAT
 from evenreel.types import TextTrack
 
 COLUMNS = {
     "clips": ("clip_id", "container", "codec", "width", "height", "duration_s", "fps")
     + ("has_vision", "has_text", "notes", "shard_hash"),
     "moments": ("clip_id", "number", "time_s", "start_s", "end_s"),
+    "shots": ("clip_id", "number", "start_s", "end_s"),
     "tracks": ("clip_id", "number", "text", "readings", "confidence", "start_s", "end_s", "box"),
 }
 """Table -> its columns, in the order of the rows below; every table begins with its key."""
@@ -31,6 +35,7 @@ def rows_of(shard: Shard, digest: str) -> Rows:
             (shard.clip_id, number, float(time_s), float(start_s), float(end_s))
             for number, (time_s, (start_s, end_s)) in enumerate(zip(shard.times_s, shard.spans_s, strict=True))
         ],
+        "shots": [(shard.clip_id, number, *shot) for number, shot in enumerate(_shots(shard))],
         "tracks": [
             (shard.clip_id, number, track.text, _readings(track))
             + (track.confidence, track.start_s, track.end_s, json.dumps(track.box))
@@ -40,20 +45,31 @@ def rows_of(shard: Shard, digest: str) -> Rows:
 
 
 def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
-    """Read the catalog's rows of a clip, by table, in the form of `rows_of`."""
+    """Read the catalog's rows of a clip, by table, in the form of `rows_of`; a table of a later format has none."""
     return {
         table: connection.execute(
             f"SELECT {', '.join(columns)} FROM {table} WHERE clip_id = ? ORDER BY {', '.join(columns[:2])}", (clip_id,)
         ).fetchall()
+        if table not in SINCE_FORMAT or seals.has_table(connection, table)
+        else []
         for table, columns in COLUMNS.items()
     }
+
+
+def clip_shots(connection: sqlite3.Connection, clip_id: str) -> list[tuple[float, float]]:
+    """Read start and end of a clip's shots in seconds; none where they were not looked for."""
+    if not seals.has_table(connection, "shots"):
+        return []
+    return connection.execute(
+        "SELECT start_s, end_s FROM shots WHERE clip_id = ? ORDER BY number", (clip_id,)
+    ).fetchall()
 
 
 def replace_rows(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
     """Replace a clip's rows in the catalog by those of a shard; the caller updates the full text."""
     rows = rows_of(shard, digest)
     connection.execute(_update_clip(), rows["clips"][0])
-    for table in ("moments", "tracks"):
+    for table in ("moments", "shots", "tracks"):
         connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (shard.clip_id,))
         connection.executemany(_insert(table), rows[table])
 
@@ -71,6 +87,15 @@ def _update_clip() -> str:
 
 def _readings(track: TextTrack) -> str:
     return json.dumps([track.text, *(reading for reading in track.readings if reading != track.text)])
+
+
+def _shots(shard: Shard) -> list[tuple[float, float]]:
+    """Start and end of each shot, from the clip's start to its end; none where they were not looked for."""
+    if shard.cuts_s is None:
+        return []
+    end_s = float(shard.spans_s[-1, 1])
+    edges = [0.0, *(cut_s for cut_s in shard.cuts_s.tolist() if cut_s < end_s), end_s]
+    return list(pairwise(edges))
 
 
 def _length(shard: Shard) -> float | None:

@@ -17,9 +17,12 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-FROM_SHARDS = ("clips", "moments", "tracks")
+FROM_SHARDS = ("clips", "moments", "tracks", "shots")
 FULL_TEXT = ("track_words", "vocabulary", "vocabulary_trigrams", "about", "name_words", "name_trigrams")
 DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
+
+SINCE_FORMAT = {"shots": 3}
+"""Tables that catalogs of earlier formats lack, each with the first format that has it."""
 
 MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))
 """Entries of `meta` that an index run makes anew where they are gone: how nonsense scores, how elements were found."""

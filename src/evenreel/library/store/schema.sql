@@ -56,6 +56,15 @@ CREATE TABLE moments (
     PRIMARY KEY (clip_id, number)
 ) WITHOUT ROWID;
 
+-- Shots, by where they begin and end; none of a clip in which they were not looked for.
+CREATE TABLE shots (
+    clip_id TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,
+    number  INTEGER NOT NULL,
+    start_s REAL NOT NULL,
+    end_s   REAL NOT NULL,
+    PRIMARY KEY (clip_id, number)
+) WITHOUT ROWID;
+
 CREATE TABLE tracks (
     track_id   INTEGER PRIMARY KEY,
     clip_id    TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,

@@ -22,17 +22,18 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.library.store.schema import tables
+from evenreel.library.store.schema import SINCE_FORMAT, tables
 
 SEALS = "seals"
 
-SEALED_WITH = {"moments": "clips", "tracks": "clips"}
+SEALED_WITH = {"moments": "clips", "shots": "clips", "tracks": "clips"}
 """Tables whose rows are under the seal of another table's part."""
 
 PART = {
     "meta": "key",
     "clips": "clip_id",
     "moments": "clip_id",
+    "shots": "clip_id",
     "tracks": "clip_id",
     "files": "clip_id",
     "clip_elements": "clip_id",
@@ -99,8 +100,7 @@ def is_sealed(connection: sqlite3.Connection) -> bool:
     Raises:
         sqlite3.DatabaseError: it is of a later format, and its seals are gone.
     """
-    there = connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'seals'").fetchone()
-    if there and connection.execute("SELECT 1 FROM seals LIMIT 1").fetchone():
+    if has_table(connection, SEALS) and connection.execute("SELECT 1 FROM seals LIMIT 1").fetchone():
         return True
     version = connection.execute("SELECT CAST(value AS BLOB) FROM main.meta WHERE key = 'schema_version'").fetchone()
     if version not in {None, (b"1",)}:
@@ -121,7 +121,7 @@ def stored(connection: sqlite3.Connection, scopes: Collection[str] | None = None
 def computed(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals:
     """Compute the seals of some scopes, or of all, from the present rows."""
     totals: Totals = {}
-    for table in _sealed():
+    for table in _present(connection):
         scope = SEALED_WITH.get(table, table)
         if scopes is None or scope in scopes:
             for values in connection.execute(f"SELECT {selected(table)} FROM {table}"):
@@ -161,7 +161,7 @@ def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
         return False
     row = connection.execute("SELECT total FROM seals WHERE scope = ? AND part = ?", (scope, part)).fetchone()
     total = 0
-    for table in _sealed():
+    for table in _present(connection):
         if SEALED_WITH.get(table, table) == scope:
             rows = connection.execute(f"SELECT {selected(table)} FROM {table} WHERE {PART[table]} = ?", (part,))
             total += sum(row_checksum(table, *values) for values in rows)
@@ -226,6 +226,18 @@ def seal_entries(connection: sqlite3.Connection, entries: Mapping[str, str]) -> 
 
 def _sealed() -> Iterator[str]:
     return (table for table in tables() if table != SEALS)
+
+
+def _present(connection: sqlite3.Connection) -> Iterator[str]:
+    """The sealed tables; those that came with a later format only where they are there."""
+    for table in _sealed():
+        if table not in SINCE_FORMAT or has_table(connection, table):
+            yield table
+
+
+def has_table(connection: sqlite3.Connection, table: str) -> bool:
+    """Return whether a catalog has a table."""
+    return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table,)).fetchone() is not None
 
 
 def selected(table: str, row: str = "") -> str:

@@ -14,8 +14,8 @@
  *   answering: number, notices: string[], hits: FoundClip[], favours: object, took_ms: number}} SearchAnswer
  * @typedef {{clip_id: string, name: string, files: {name: string, folder: string, state: string}[],
  *   duration_s: number | null, container: string, codec: string, width: number, height: number, fps: number | null,
- *   moments: number, signs: Sign[], elements: SceneElement[], notes: string[], metadata: Record<string, any>,
- *   media: string, media_type: string, starts_s: number, preview_part_s: number}} Clip
+ *   moments: number, signs: Sign[], shots: [number, number][], elements: SceneElement[], notes: string[],
+ *   metadata: Record<string, any>, media: string, media_type: string, starts_s: number, preview_part_s: number}} Clip
  * @typedef {{column: string, label: string, values: {value: any, clips: number}[], low: number | null,
  *   high: number | null}} Facet
  */

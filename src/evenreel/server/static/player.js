@@ -95,7 +95,7 @@ export class Player {
     this.hit = hit;
     fill(byId("player-title"), breakable(hit?.name ?? "Clip"));
     fill(byId("about"));
-    this.timeline.show(hit?.duration_s ?? 0, [], []);
+    this.timeline.show(hit?.duration_s ?? 0, [], [], []);
     this.timeline.move(0);
   }
 
@@ -108,7 +108,7 @@ export class Player {
   }
 
   #describe() {
-    this.timeline.show(this.playback.duration, this.#moments(), this.#signs());
+    this.timeline.show(this.playback.duration, this.#moments(), this.#signs(), this.clip.shots);
     this.timeline.move(this.playback.time);
     fill(
       byId("about"),

@@ -1,4 +1,4 @@
-// The line below the video: where it is, and the moments and words as marks to go to.
+// The line below the video: where it is, where its shots end, and the moments and words as marks to go to.
 
 import { byId, element, fill } from "./dom.js";
 import { clock } from "./format.js";
@@ -23,8 +23,9 @@ export class Timeline {
    * @param {number} duration in seconds
    * @param {import("./api.js").Moment[]} moments
    * @param {import("./api.js").Sign[]} signs
+   * @param {[number, number][]} shots start and end of each in seconds
    */
-  show(duration, moments, signs) {
+  show(duration, moments, signs, shots) {
     this.duration = duration;
     this.position.max = String(duration || 1);
     fill(
@@ -38,6 +39,7 @@ export class Timeline {
     );
     byId("moment-marks").hidden = !moments.length;
     byId("sign-marks").hidden = !signs.length;
+    this.#shots(shots);
   }
 
   /** Show where the clip is. */
@@ -56,6 +58,21 @@ export class Timeline {
   #moment(moment) {
     const said = `Moment at ${clock(moment.time_s)}`;
     return this.#mark(moment, moment.time_s, { "aria-label": said, title: said });
+  }
+
+  #shots(shots) {
+    const marks = byId("shot-marks");
+    fill(
+      marks,
+      shots.map(([start, end], number) => {
+        const shot = element("span", { title: `Shot ${number + 1}, from ${clock(start)}` });
+        shot.style.insetInlineStart = `${this.#percent(start)}%`;
+        shot.style.inlineSize = `${this.#percent(end) - this.#percent(start)}%`;
+        return shot;
+      }),
+    );
+    marks.hidden = shots.length < 2;
+    marks.setAttribute("aria-label", `${shots.length} shots`);
   }
 
   #sign(sign) {

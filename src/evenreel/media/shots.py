@@ -1,0 +1,108 @@
+"""Where one shot ends and the next begins, found in the frames that are decoded anyway.
+
+The detector is PySceneDetect's adaptive one: a frame begins a shot where it differs from the frame before by at least
+15 (mean absolute difference of hue, saturation and value) and by at least three times as much as the frames around it
+differ from theirs, so that a moving camera is no cut. Where frames are skipped on the way to the next one that is
+sampled, those on both sides of the gap differ more: there they have to differ by 27, its threshold for any two frames,
+and by twice as much as frames as far apart before the gap; the cut is the first frame behind it, and across more
+than two seconds nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.media.opening import FFMPEG_ERRORS
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
+
+SHORTEST_S = 0.6
+"""Seconds below which nothing is a shot of its own: flashes, fast cuts."""
+LONGEST_GAP_S = 2.0
+"""Skipped seconds across which frames are still compared."""
+WIDTH_PX = 64
+"""Width of the small pictures that are compared."""
+
+ANY_TWO, RATIO = 27.0, 2.0
+"""By how much two frames of different shots differ, wherever they are, and in times of what frames of one shot do."""
+
+Small = NDArray[np.uint8]
+_RATE = 25.0
+"""Any: PySceneDetect asks for a rate, and times are given in seconds."""
+
+
+class ShotFinder:
+    """Finds the cuts of one video from its frames, which come in order.
+
+    Attributes:
+        cuts_s: times of the first frames of shots, without that of the first shot, rising; the last two frames of a
+            video can begin none.
+    """
+
+    def __init__(self) -> None:
+        from av.video.reformatter import VideoReformatter
+
+        self.cuts_s: list[float] = []
+        self._reformatter = VideoReformatter()
+        self._detector: Any = None
+        self._seen: deque[tuple[float, Small]] = deque()
+        self._unlikely: set[float] = set()
+
+    def add(self, time_s: float, frame: VideoFrame, *, skipped: bool = False) -> None:
+        """Look at a frame; one that is not after the last, as when a video is read again from its start, is passed.
+
+        Args:
+            time_s: when it comes on screen.
+            frame: the decoded frame.
+            skipped: whether frames before it were not decoded.
+        """
+        from scenedetect.common import FrameTimecode
+
+        last_s = self._seen[-1][0] if self._seen else -math.inf
+        if time_s <= last_s:
+            return
+        try:
+            small = self._small(frame)
+        except FFMPEG_ERRORS:  # where it is wanted as a picture this is an error of the video
+            return
+        if self._detector is None or (skipped and time_s - last_s > LONGEST_GAP_S):
+            self._detector = _adaptive()
+        elif skipped and not self._stands_out(time_s, small):
+            self._unlikely.add(time_s)
+        self._seen.append((time_s, small))
+        while self._seen[0][0] < time_s - 2 * LONGEST_GAP_S:
+            self._seen.popleft()
+        found = self._detector.process_frame(FrameTimecode(max(0.0, time_s), _RATE), small)
+        self.cuts_s += [cut.seconds for cut in found if cut.seconds not in self._unlikely]
+
+    def _stands_out(self, time_s: float, small: Small) -> bool:
+        """Whether a frame behind a gap differs enough from the one before it."""
+        last_s, last = self._seen[-1]
+        gap_s = time_s - last_s
+        _, before = min(self._seen, key=lambda seen: abs(last_s - gap_s - seen[0]))
+        return _difference(last, small) >= max(ANY_TWO, RATIO * _difference(before, last))
+
+    def _small(self, frame: VideoFrame) -> Small:
+        height = max(2, round(WIDTH_PX * frame.height / frame.width))
+        made = self._reformatter.reformat(frame, WIDTH_PX, height, "bgr24", interpolation="AREA")
+        return made.to_ndarray()  # type: ignore[return-value]
+
+
+def _adaptive() -> Any:
+    from scenedetect.detectors.adaptive_detector import AdaptiveDetector
+
+    return AdaptiveDetector(min_scene_len=SHORTEST_S)
+
+
+def _difference(one: Small, other: Small) -> float:
+    """How far two pictures are apart, as the detector measures it: the mean of hue, saturation and value, 0 to 255."""
+    import cv2
+
+    hsv = [cv2.cvtColor(small, cv2.COLOR_BGR2HSV).astype(np.int16) for small in (one, other)]
+    return float(np.abs(hsv[1] - hsv[0]).mean())
