@@ -55,6 +55,27 @@ def test_without_training_annotations_the_position_is_fixed_and_said(place: Path
     )
 
 
+def test_beside_a_system_that_searched_all_clips_stands_what_naming_clips_finds(place: Path, tmp_path: Path) -> None:
+    windows = {"a": [["b", 0, 5], ["a", 0, 5]], "b": [["b", 8, 10]]}
+    lines = [{"qid": name, "pred_relevant_windows": rows} for name, rows in windows.items()]
+    (tmp_path / "all.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    command = [
+        "evaluate",
+        "--moments",
+        str(tmp_path / "all.jsonl"),
+        "--corpus",
+        str(place / "corpus"),
+        "--split",
+        "test",
+    ]
+    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["systems"]
+    assert [one["name"] for one in found] == ["all.jsonl", "all.jsonl, the whole of its clips"]
+    figures = [[one["summary"][word]["value"] for word in ("R1@0.5", "R10@0.5")] for one in found]
+    assert figures == [[50, 100], [0, 50]]
+    assert found[0]["searched"] == "all clips"
+    assert "2 clips, all clips searched" in CliRunner().invoke(app, command).output.replace("\n", " ")
+
+
 def test_a_row_a_query(place: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     done = evaluate(place, "good", "--split", "test", "-m", "R1@0.5", "-m", "mIoU", "--per-query", str(rows))

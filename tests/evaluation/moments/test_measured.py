@@ -18,6 +18,7 @@ from evenreel.evaluation.moments import (
     MomentPredictions,
     MomentSettings,
     MomentTruth,
+    clips_alone,
     evaluate_moments,
     load_predictions,
     moment_truth,
@@ -212,3 +213,88 @@ def test_the_official_figures_of_qvhighlights_come_out_to_two_decimals(shared_da
         own = MomentPredictions({query: answers.windows[query] for query in part.query_ids})
         value = evaluate_moments(own, part, MomentSettings(("mAP",))).summary["mAP"].value
         assert round(value, 2) == official[name]["MR-mAP"]["average"]
+
+
+# In all clips -----------------------------------------------------------------------------------------------------
+
+
+def in_clips(*rows: Sequence[tuple[str, float, float]]) -> MomentPredictions:
+    return MomentPredictions(
+        {f"q{n}": np.array([one[1:] for one in row], float).reshape(-1, 2) for n, row in enumerate(rows)},
+        clips={f"q{n}": tuple(clip for clip, *_ in row) for n, row in enumerate(rows)},
+    )
+
+
+def test_a_window_in_another_clip_finds_nothing_and_keeps_its_rank() -> None:
+    truth = truth_of([[0, 10]], [[20, 30]])
+    found = in_clips([("c1", 0, 10), ("c0", 0, 9)], [("c0", 20, 30), ("c9", 20, 30)])
+    assert values(found, truth, "R1@0.5", "R10@0.5", "mIoU") == [[0, 0], [100, 0], [0, 0]]
+    assert evaluate_moments(found, truth).all_clips
+    assert [*evaluate_moments(found, truth).summary][:3] == ["R1@0.5", "R10@0.5", "R100@0.5"]
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(["c0", "c1", "c2"]), WHOLE_SECONDS), min_size=1, max_size=5),
+        min_size=3,
+        max_size=3,
+    )
+)
+def test_recall_in_all_clips_is_that_of_a_slow_loop(rows: list[list[tuple[str, tuple[int, int]]]]) -> None:
+    truth = truth_of([[2, 8]], [[0, 6]], [[5, 12]])
+    found = in_clips(*([(clip, *window) for clip, window in row] for row in rows))
+    expected = []
+    for number, row in enumerate(rows):
+        true = truth.windows[number]
+        right = [clip == f"c{number}" and overlaps(np.array([w], float), true).max() >= 0.5 for clip, w in row]
+        expected.append(100.0 * any(right[:2]))
+    assert values(found, truth, "R2@0.5") == [expected]
+
+
+def test_beside_it_stands_what_naming_clips_alone_finds() -> None:
+    truth = truth_of([[0, 80]], [[20, 30]])
+    found = in_clips([("c1", 0, 10), ("c0", 0, 9), ("c1", 3, 4)], [("c7", 1, 44), ("c7", 1, 2)])
+    alone = clips_alone(found, truth)
+    assert alone.clips == {"q0": ("c1", "c0"), "q1": ("c7",)}
+    assert {name: one.tolist() for name, one in alone.windows.items()} == {
+        "q0": [[0, 100], [0, 100]],
+        "q1": [[0, 44]],  # as long as the first that is predicted of it
+    }
+
+
+def test_clips_of_another_corpus_and_systems_of_two_kinds_get_a_sentence(tmp_path: Path) -> None:
+    truth = truth_of([[0, 10]])
+    with pytest.raises(ScoresError, match="No query is about one of the 1 clips that predictions name, 'x'"):
+        evaluate_moments(in_clips([("x", 0, 1)]), truth)
+    both = {
+        "one": evaluate_moments(in_clips([("c0", 0, 1)]), truth),
+        "other": evaluate_moments(predicted([[0, 1]]), truth),
+    }
+    with pytest.raises(ScoresError, match="Some systems searched all clips and others each query's own"):
+        compare_moments(both)
+    path = tmp_path / "predictions.jsonl"
+    path.write_text(json.dumps({"qid": 1, "pred_relevant_windows": [["c0", 0, 1], [0, 1]]}))
+    with pytest.raises(ScoresError, match="says of some windows which clip they are in"):
+        load_predictions(path)
+    lines = ({"qid": 1, "pred_relevant_windows": [["c0", 0, 1]]}, {"qid": 2, "pred_relevant_windows": [[0, 1]]})
+    path.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(ScoresError, match="of those of query '2'; say it of all"):
+        load_predictions(path)
+
+
+def test_windows_in_clips_are_ranked_with_their_clips(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.jsonl"
+    path.write_text(json.dumps({"qid": 1, "pred_relevant_windows": [["c0", 0, 1, 0.2], ["c1", 2, 3, 0.9]]}))
+    found = load_predictions(path)
+    assert (found.clips["1"], found.windows["1"].tolist()) == (("c1", "c0"), [[2, 3], [0, 1]])
+
+
+def test_p_values_are_those_of_signed_ranks_over_clips() -> None:
+    truth = truth_of(*([[0, 10]] for _ in range(6)))
+    first = evaluate_moments(predicted(*([[0, 2]] for _ in range(6))), truth)
+    better = evaluate_moments(predicted(*([[0, 3 + n]] for n in range(6))), truth)
+    found = compare_moments({"first": first, "better": better, "same": first})
+    by_system = {one.system: one for one in found if one.metric == "mIoU"}
+    assert by_system["better"].p_wilcoxon == pytest.approx(2 / 2**6)  # all six of one sign
+    assert by_system["better"].p_holm == pytest.approx(4 / 2**6)
+    assert by_system["same"].p_wilcoxon == 1

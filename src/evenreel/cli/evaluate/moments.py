@@ -90,14 +90,19 @@ def measured(
     learned: MomentTruth | None,
     settings: MomentSettings,
 ) -> dict[str, MomentEvaluation]:
-    """Evaluate systems, and beside them both guesses by the metrics of the first that windows alone have."""
-    from evenreel.evaluation.moments import blind_predictions, evaluate_moments
+    """Evaluate systems, and beside them both guesses by the metrics of the first that windows alone have.
+
+    Beside a system that searched all clips stands what it finds by naming clips alone.
+    """
+    from evenreel.evaluation.moments import blind_predictions, clips_alone, evaluate_moments
     from evenreel.evaluation.moments.settings import parse_moment_metric
 
     found = {name: evaluate_moments(one, truth, settings) for name, one in predicted.items()}
     words = tuple(word for word in next(iter(found.values())).summary if not parse_moment_metric(word).of_highlights)
     if words:
         plain = replace(settings, metrics=words)
-        guesses = blind_predictions(truth, learned)
+        searched = {name: one for name, one in predicted.items() if one.clips}
+        named = {f"{name}, the whole of its clips": clips_alone(one, truth) for name, one in searched.items()}
+        guesses = named or blind_predictions(truth, learned)
         found |= {name: evaluate_moments(one, truth, plain) for name, one in guesses.items()}
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from rich.console import Console
@@ -31,7 +32,7 @@ def show_moments(
     """
     first = next(iter(found.values()))
     if made is not None:
-        differences = [{"system": one.system, "metric": one.metric, **_plain(one.interval)} for one in compared]
+        differences = [_difference(one) for one in compared]
         systems = [{"name": name} | one.to_json() for name, one in found.items()]
         print_json({"systems": systems, "differences": differences, "provenance": made.to_json()})
         return
@@ -49,13 +50,15 @@ def show_moments(
         names = [name for name in found if any(one.system == name for one in compared)]
         gains = table_of(("less the first", *map(safe, names)))
         for word in first.summary:
-            own = {one.system: _words(one.interval) for one in compared if one.metric == word}
+            own = {one.system: f"{_words(one.interval)} p {one.p_holm:.2g}" for one in compared if one.metric == word}
             gains.add_row(word, *(own.get(name, "") for name in names))
         out.print(gains)
     clips = len(set(first.clip_ids))
+    searched = "all clips searched" if first.all_clips else "each searched in its own clip"
+    tests = ", p of signed ranks over clips, adjusted by Holm" if compared else ""
     out.print(
-        f"[dim]{len(first.query_ids):,} queries about {clips:,} clips, each searched in its own clip. Intervals of "
-        f"{percent(first.confidence)} over clips. Shares in percent.[/]"
+        f"[dim]{len(first.query_ids):,} queries about {clips:,} clips, {searched}. Intervals of "
+        f"{percent(first.confidence)} over clips{tests}. Shares in percent.[/]"
     )
 
 
@@ -74,6 +77,11 @@ def _words(one: Interval) -> str:
     if one.low is None or one.high is None:
         return f"{one.value:.2f}"
     return f"{one.value:.2f} [{one.low:.1f}, {one.high:.1f}]"
+
+
+def _difference(one: MomentDifference) -> dict[str, Any]:
+    tests = {"p_wilcoxon": one.p_wilcoxon, "p_holm": one.p_holm}
+    return {"system": one.system, "metric": one.metric} | _plain(one.interval) | tests
 
 
 def _plain(one: Interval) -> dict[str, float | None]:

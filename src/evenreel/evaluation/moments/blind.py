@@ -54,6 +54,22 @@ def blind_predictions(truth: MomentTruth, learned: MomentTruth | None = None) ->
     return {WHOLE: whole_clips(truth), position: best_positions(truth, learned)}
 
 
+def clips_alone(predictions: MomentPredictions, truth: MomentTruth) -> MomentPredictions:
+    """Answer with the whole of the clips that a system names, in its order: what it finds without a look at moments.
+
+    Args:
+        predictions: windows in all clips.
+        truth: queries; a clip that none of them is about, of unknown length, is as long as what is predicted of it.
+    """
+    ends = dict(zip(truth.clip_ids, _ends(truth), strict=True))
+    windows, clips = {}, {}
+    for query, named in predictions.clips.items():
+        last = dict(zip(named[::-1], predictions.windows[query][::-1, 1], strict=True))
+        clips[query] = tuple(dict.fromkeys(named))
+        windows[query] = np.array([[0.0, ends.get(clip, last[clip])] for clip in clips[query]])
+    return MomentPredictions(dict.fromkeys(predictions.windows, np.empty((0, 2))) | windows, clips=clips)
+
+
 def _ranked_shares(learned: MomentTruth, most: int = 10) -> NDArray[np.float64]:
     """(M, 2) windows as shares of a clip, those that answer the most queries first."""
     edges = np.arange(STEPS + 1) / STEPS

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenreel.errors import ScoresError
 from evenreel.evaluation.intervals import GroupedMean, hits_interval, mean_interval
 from evenreel.evaluation.moments.measured import MomentEvaluation
 from evenreel.evaluation.moments.settings import parse_moment_metric
 from evenreel.evaluation.results import Interval
+from evenreel.evaluation.stats import holm, wilcoxon_test
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,15 @@ class MomentDifference:
         system: name of the system.
         metric: its word.
         interval: difference in percentage points.
+        p_wilcoxon: p value of Wilcoxon's signed ranks over clips.
+        p_holm: the same, adjusted for the number of systems compared.
     """
 
     system: str
     metric: str
     interval: Interval
+    p_wilcoxon: float
+    p_holm: float
 
 
 def compare_moments(systems: Mapping[str, MomentEvaluation], confidence: float = 0.95) -> list[MomentDifference]:
@@ -34,14 +40,21 @@ def compare_moments(systems: Mapping[str, MomentEvaluation], confidence: float =
     Args:
         systems: evaluations of the same queries by the names of the systems.
         confidence: confidence of the intervals.
+
+    Raises:
+        ScoresError: some searched all clips and others each query's own.
     """
     (_, first), *others = systems.items()
+    if len({one.all_clips for one in systems.values()}) > 1:
+        raise ScoresError("Some systems searched all clips and others each query's own; compare systems of one kind.")
     groups = np.unique(first.clip_ids, return_inverse=True)[1].astype(np.int64)
     found = []
-    for name, other in others:
-        for word in first.summary:
-            if word in other.summary:
-                gained = GroupedMean.of(other.per_query[word] - first.per_query[word], groups)
-                interval = hits_interval if parse_moment_metric(word).is_hit else mean_interval
-                found.append(MomentDifference(name, word, interval(gained, confidence)))
+    for word in first.summary:
+        gains = {name: one.per_query[word] - first.per_query[word] for name, one in others if word in one.summary}
+        p_values = [wilcoxon_test(gained, groups) for gained in gains.values()]
+        interval = hits_interval if parse_moment_metric(word).is_hit else mean_interval
+        found += [
+            MomentDifference(name, word, interval(GroupedMean.of(gained, groups), confidence), p, adjusted)
+            for (name, gained), p, adjusted in zip(gains.items(), p_values, holm(p_values), strict=True)
+        ]
     return found

@@ -13,6 +13,7 @@ from evenreel.errors import ScoresError
 from evenreel.evaluation.intervals import GroupedMean, degree_interval, share_interval
 from evenreel.evaluation.moments.predictions import MomentPredictions, RankedWindows
 from evenreel.evaluation.moments.settings import (
+    CORPUS_WORDS,
     DEFAULT_WORDS,
     HIGHLIGHT_WORDS,
     LEVELS,
@@ -47,6 +48,7 @@ class MomentEvaluation:
         summary: a figure for each metric with its interval, by its word.
         confidence: confidence of the intervals.
         notices: sentences that belong beside the figures.
+        all_clips: whether windows are of all clips (video corpus moment retrieval), not of each query's own.
     """
 
     query_ids: tuple[str, ...]
@@ -55,11 +57,13 @@ class MomentEvaluation:
     summary: dict[str, Interval]
     confidence: float
     notices: tuple[str, ...] = ()
+    all_clips: bool = False
 
     def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
         """Return the evaluation as plain data for `json.dumps`; `per_query` adds every query's values."""
         document: dict[str, Any] = {
             "queries": len(self.query_ids),
+            "searched": "all clips" if self.all_clips else "each query's own clip",
             "interval_over": {"what": "clips", "count": len(set(self.clip_ids))},
             "confidence": self.confidence,
             "notices": list(self.notices),
@@ -79,7 +83,7 @@ class MomentEvaluation:
 def evaluate_moments(
     predictions: MomentPredictions, truth: MomentTruth, settings: MomentSettings | None = None
 ) -> MomentEvaluation:
-    """Evaluate predicted windows of queries in the clip that each is about.
+    """Evaluate predicted windows of queries in the clip that each is about, or in all clips.
 
     A query with several true windows is answered by any of them; for the average precision each counts (QVHighlights,
     Lei et al. 2021). A query that no prediction answers finds nothing.
@@ -97,8 +101,8 @@ def evaluate_moments(
     notices = _misfits(predictions, truth, settings)
     metrics = [parse_moment_metric(word) for word in settings.metrics or _default_words(predictions, truth)]
     values: dict[MomentMetric, list[float]] = {metric: [] for metric in metrics}
-    for name, true, agreeing in zip(truth.query_ids, truth.windows, truth.agreeing, strict=True):
-        query = _Query(predictions.windows.get(name, np.empty((0, 2))), true, int(agreeing), settings.windows)
+    for name, clip, true, agreeing in zip(truth.query_ids, truth.clip_ids, truth.windows, truth.agreeing, strict=True):
+        query = _Query(_in_clip(predictions, name, clip), true, int(agreeing), settings.windows)
         ratings = truth.ratings.get(name), predictions.ratings.get(name)
         for metric in metrics:
             values[metric].append(_highlight(metric, *ratings) if metric.of_highlights else query.value(metric))
@@ -111,7 +115,17 @@ def evaluate_moments(
             raise ScoresError(f"{metric} needs ratings of clips, which this corpus does not have; leave it out.")
         interval = share_interval if metric.is_hit else degree_interval
         summary[str(metric)] = interval(GroupedMean.of(column, groups), settings.confidence)
-    return MomentEvaluation(truth.query_ids, truth.clip_ids, per_query, summary, settings.confidence, notices)
+    return MomentEvaluation(
+        truth.query_ids, truth.clip_ids, per_query, summary, settings.confidence, notices, bool(predictions.clips)
+    )
+
+
+def _in_clip(predictions: MomentPredictions, query: str, clip: str) -> RankedWindows:
+    """A query's predicted windows, those in other clips than its own empty, so that they overlap with nothing."""
+    windows = predictions.windows.get(query, np.empty((0, 2)))
+    if query not in predictions.clips:
+        return windows
+    return np.where(np.array([one == clip for one in predictions.clips[query]])[:, None], windows, -1.0)
 
 
 class _Query:
@@ -175,6 +189,8 @@ def _highlight(metric: MomentMetric, rated: NDArray[np.float64] | None, scores: 
 
 def _default_words(predictions: MomentPredictions, truth: MomentTruth) -> tuple[str, ...]:
     """The metrics that the truth and the predictions have an answer to."""
+    if predictions.clips:
+        return CORPUS_WORDS
     ranks = RANK_WORDS if (truth.agreeing > 1).any() else ()
     return (*DEFAULT_WORDS, *ranks, *(HIGHLIGHT_WORDS if truth.ratings and predictions.ratings else ()))
 
@@ -187,6 +203,12 @@ def _misfits(predictions: MomentPredictions, truth: MomentTruth, settings: Momen
         raise ScoresError(
             f"Predictions are of {len(unknown):,} queries that this corpus has no window for, {_some(unknown)} for "
             "example; select the split they are of."
+        )
+    named = {clip for clips in predictions.clips.values() for clip in clips}
+    if named and named.isdisjoint(truth.clip_ids):
+        raise ScoresError(
+            f"No query is about one of the {len(named):,} clips that predictions name, {_some(sorted(named))} for "
+            "example; are they of another corpus?"
         )
     missing = [name for name in truth.query_ids if name not in predictions.windows]
     if missing and not settings.partial:

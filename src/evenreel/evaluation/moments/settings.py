@@ -79,6 +79,8 @@ def parse_moment_metric(word: str) -> MomentMetric:
 
 
 DEFAULT_WORDS = ("R1@0.3", "R1@0.5", "R1@0.7", "R5@0.5", "mIoU", "mAP@0.5", "mAP@0.75", "mAP")
+CORPUS_WORDS = ("R1@0.5", "R10@0.5", "R100@0.5", "R1@0.7", "R10@0.7", "R100@0.7")
+"""Metrics of windows in all clips, as TVR reports them."""
 RANK_WORDS = ("Rank@1", "Rank@5")
 HIGHLIGHT_WORDS = tuple(f"{family}-{level}" for level in LEVELS for family in ("HL-mAP", "HIT@1"))
 
