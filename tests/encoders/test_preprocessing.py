@@ -116,21 +116,21 @@ def first_frame(path: Path) -> Pixels | None:
 def test_the_weights_of_an_axis_are_those_of_pillow(source: int, target: int, resample: int, seed: int) -> None:
     row = np.random.default_rng(seed).integers(0, 256, (1, source), dtype=np.uint8)
     expected = np.asarray(Image.fromarray(row).resize((target, 1), resample), dtype=np.int64)[0]
-    weights, places = axis_weights(source, target, target, resample)
+    weights, places = axis_weights(source, target, target, resample, 0)
     actual = np.clip(np.floor(weights @ row[0, places] + 0.5), 0, 255)
     np.testing.assert_array_equal(actual, expected)
 
 
 def test_the_weights_of_a_case_worked_by_hand() -> None:
-    weights, places = axis_weights(2, 4, 4, resample=2)
+    weights, places = axis_weights(2, 4, 4, resample=2, first=0)
     assert places == slice(0, 2)
     np.testing.assert_allclose(weights, [[1, 0], [0.75, 0.25], [0.25, 0.75], [0, 1]], atol=1e-6)
 
 
 @given(source=st.integers(1, 300), target=st.integers(1, 300), kept=st.integers(1, 300))
 def test_a_cut_has_the_middle_rows_of_the_whole(source: int, target: int, kept: int) -> None:
-    whole, everything = axis_weights(source, target, target, resample=3)
-    middle, places = axis_weights(source, target, kept, resample=3)
+    whole, everything = axis_weights(source, target, target, resample=3, first=0)
+    middle, places = axis_weights(source, target, kept, resample=3, first=(target - kept) // 2)
     dense = np.zeros((kept, source))
     dense[:, places] = middle
     full = np.zeros((target, source))

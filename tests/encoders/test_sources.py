@@ -20,6 +20,7 @@ from evenreel.encoders import load_encoder, sources
 from evenreel.encoders.sources import locate
 from evenreel.errors import EncoderError, UsageError
 from tests.encoders.hub import COMMIT, Hub
+from tests.encoders.test_open_clip import described, weighted
 
 
 @pytest.fixture
@@ -146,6 +147,22 @@ def test_a_model_is_downloaded_once_without_its_pickle_and_code(serve: Callable[
     assert not [request for request in hub.requests if request.endswith((".bin", ".py"))]
     asked = len(hub.requests)
     load_encoder("org/tiny")
+    assert len(hub.requests) == asked
+
+
+def test_a_model_of_open_clip_is_downloaded_with_its_own_weights_and_found_again(
+    serve: Callable[..., Hub], cache: Path, clip_copy: Path
+) -> None:
+    for name in ("config.json", "model.safetensors", "preprocessor_config.json"):
+        (clip_copy / name).unlink()
+    weighted(described(clip_copy, "DFN"))
+    hub = serve()
+    found = locate("org/tiny")
+    assert found == (f"org/tiny@{COMMIT}", cache / "models--org--tiny" / "snapshots" / COMMIT)
+    names = {path.name for path in found[1].iterdir()}
+    assert names == {"open_clip_config.json", "open_clip_model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    asked = len(hub.requests)
+    assert locate("org/tiny") == found
     assert len(hub.requests) == asked
 
 

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.documents import brief, parse_json
-from evenreel.encoders.families import FAMILIES
+from evenreel.encoders.families import FAMILIES, OPEN_CLIP
+from evenreel.encoders.open_clip_files import (
+    CONFIG,
+    WEIGHTS,
+    check_open_clip,
+    is_open_clip,
+    missing_open_clip_parts,
+    read_open_clip_preprocessing,
+)
 from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
 from evenreel.errors import EncoderError
 
@@ -29,7 +37,7 @@ TOKENIZER_FILES = (
 _VOCABULARIES = ("tokenizer.json", "vocab.json", "spiece.model", "vocab.txt", "sentencepiece.bpe.model")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _SHARD_NAME = re.compile(r"[\w.-]+\.safetensors")
-_COUNTS_LAYERS = re.compile(r"^num_(\w+_)?layers$|^prompt_layers$|^num_block_repeats$")
+_COUNTS_LAYERS = re.compile(r"^num_(\w+_)?layers$|^prompt_layers$|^num_block_repeats$|^layers$")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _IGNORED = frozenset(
@@ -87,6 +95,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """
     if missing := missing_parts(folder):
         raise _incomplete(folder, missing)
+    if is_open_clip(folder):
+        return _open_open_clip(folder)
     given = _read_json(folder / "config.json")
     config = _plain(given)
     family = config.get("model_type")
@@ -104,12 +114,31 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder, family, config, preprocessing, weights)
 
 
+def _open_open_clip(folder: Path) -> Checkpoint:
+    settings, weights = _open_clip_settings(folder), folder / WEIGHTS
+    check_open_clip(folder, settings, _axis_lengths(weights))
+    _check_layers(folder, settings["model_cfg"], _tensor_names(weights))
+    return Checkpoint(folder, OPEN_CLIP.title, settings, read_open_clip_preprocessing(settings), (weights,))
+
+
+def _open_clip_settings(folder: Path) -> dict[str, Any]:
+    settings = _read_json(folder / CONFIG)
+    model = settings.get("model_cfg")
+    if not isinstance(model, dict) or not all(
+        isinstance(model.get(f"{part}_cfg"), dict) for part in ("text", "vision")
+    ):
+        raise EncoderError(f"{folder / CONFIG} describes no text tower and picture tower; download the model again.")
+    return settings
+
+
 def missing_parts(folder: Path) -> list[str]:
     """Return what a folder lacks to be a checkpoint, in words; empty for a whole one.
 
     Raises:
         EncoderError: its list of weight files is not one, or names files outside the folder.
     """
+    if is_open_clip(folder):
+        return missing_open_clip_parts(folder, _open_clip_settings(folder))
     names = _weight_names(folder)
     parts = {
         "config.json": (folder / "config.json").is_file(),
@@ -122,8 +151,10 @@ def missing_parts(folder: Path) -> list[str]:
 
 def _incomplete(folder: Path, missing: list[str]) -> EncoderError:
     pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
-    if not folder.is_dir() or missing != ["model.safetensors"]:
+    if not folder.is_dir() or missing not in (["model.safetensors"], [WEIGHTS]):
         return EncoderError(f"The model in {folder} is not complete: {', '.join(missing)} missing.")
+    if missing == [WEIGHTS]:
+        return EncoderError(f"The model in {folder} has no {WEIGHTS}; open_clip's older pickles are not read.")
     found = f" but {pickles[0]}, a pickle, which can run any code when it is read" if pickles else ""
     return EncoderError(
         f"The model in {folder} has no model.safetensors{found}; if you trust where it comes from, convert it "
@@ -163,13 +194,22 @@ def _layers_said(config: Mapping[str, Any], tower: str = "whole") -> Iterator[tu
     """The tower and the number of layers of each entry that counts some, also within entries."""
     for key, value in config.items():
         if isinstance(value, dict):
-            yield from _layers_said(value, key.removesuffix("_config"))
+            yield from _layers_said(value, key.removesuffix("_config").removesuffix("_cfg"))
         elif _COUNTS_LAYERS.search(key):
             yield from ((tower, count) for count in (value if isinstance(value, list) else [value]) if _is_int(count))
 
 
 def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _axis_lengths(path: Path) -> frozenset[int]:
+    """Lengths of all axes of the tensors of a file."""
+    from safetensors import safe_open
+
+    names = _tensor_names(path)
+    with safe_open(path, framework="np") as file:
+        return frozenset(length for name in names for length in file.get_slice(name).get_shape())
 
 
 def _tensor_names(path: Path) -> list[str]:

@@ -59,6 +59,7 @@ class Family:
         lower_cases: whether it was trained on lower-cased captions, whatever its tokenizer does.
         averages_words: whether a sentence is the mean of its words, which a caption without any does not have.
         any_size: whether pictures of any size go in.
+        trainable: whether its towers take single pictures of one size and are saved as transformers does.
         model: name of its model in transformers where it is not that of the others.
         windows: how it takes several frames at once; None for pictures.
     """
@@ -73,6 +74,7 @@ class Family:
     lower_cases: bool = False
     averages_words: bool = False
     any_size: bool = False
+    trainable: bool = True
     model: str = ""
     windows: WindowInput | None = None
 
@@ -86,6 +88,7 @@ _PE_VIDEO = Family(
     {**_HALVES, "size": {"height": 336, "width": 336}, "resample": 2},
     word_head="text_video_head",
     any_size=True,
+    trainable=False,
     model="PeVideoModel",
     windows=WindowInput("pixel_values_videos", "", _SPREAD),
 )
@@ -108,6 +111,7 @@ FAMILIES: Mapping[str, Family] = {
         padded=True,
         lower_cases=True,
         any_size=True,
+        trainable=False,
     ),
     "metaclip_2": Family("MetaCLIP 2", "MetaClip2"),
     "tipsv2": Family(
@@ -133,11 +137,17 @@ FAMILIES: Mapping[str, Family] = {
         {**_CLIP, "size": {"height": 288, "width": 288}, "do_center_crop": False, "do_normalize": False},
         word_head="",
         padded=True,
+        trainable=False,
         model="VideoPrismClipModel",
         windows=WindowInput("pixel_values_videos", "vision_config.num_frames", _SPREAD),
     ),
-    "xclip": Family("X-CLIP", "XCLIP", windows=WindowInput("pixel_values", "vision_config.num_frames", _SPREAD)),
+    "xclip": Family(
+        "X-CLIP", "XCLIP", trainable=False, windows=WindowInput("pixel_values", "vision_config.num_frames", _SPREAD)
+    ),
     "pe_video": _PE_VIDEO,
     "pe_audio_video": replace(_PE_VIDEO, title="PE-AV, pictures and captions", classes="PeAudioVideo"),
 }
 """Families by `model_type` of config.json; SigLIP 2 of fixed resolution says `siglip`."""
+
+OPEN_CLIP = Family("open_clip", "", word_head="", padded=True, trainable=False)
+"""Models of open_clip, whose settings say how they see and read; see `evenreel.encoders.open_clip_files`."""

@@ -55,8 +55,11 @@ def fetch(repository: str, revision: str, wanted: Sequence[str], missing: Callab
 def _cached_folder(repository: str, revision: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
-    path = try_to_load_from_cache(repository, "config.json", revision=revision)
-    return Path(path).parent if isinstance(path, str) else None
+    for name in ("config.json", "open_clip_config.json"):
+        path = try_to_load_from_cache(repository, name, revision=revision)
+        if isinstance(path, str):
+            return Path(path).parent
+    return None
 
 
 def _download(repository: str, revision: str, wanted: Sequence[str]) -> Path:

@@ -67,10 +67,14 @@ class Preprocessing:
         target = self.target_size(height, width)
         kept = self.crop or target
         down, across = (
-            (max(0, whole - part) // 2 * side / whole, min(whole, part) * side / whole)
+            (max(0, self.crop_start(whole, part)) * side / whole, min(whole, part) * side / whole)
             for whole, part, side in zip(target, kept, (height, width), strict=True)
         )
         return across[0], down[0], across[0] + across[1], down[0] + down[1]
+
+    def crop_start(self, whole: int, part: int) -> int:
+        """Return where a crop of a length begins; below 0, that is a border."""
+        return (whole - part) // 2
 
     def target_size(self, height: int, width: int) -> tuple[int, int]:
         """Return height and width of a picture after resizing, before the crop."""
@@ -80,6 +84,15 @@ class Preprocessing:
             return height, width
         longer = int(self.shortest_edge * max(height, width) / min(height, width))
         return (longer, self.shortest_edge) if width <= height else (self.shortest_edge, longer)
+
+
+@dataclass(frozen=True)
+class RoundedCropPreprocessing(Preprocessing):
+    """Settings of torchvision's steps, which open_clip takes: a crop begins at half the rest, rounded to even."""
+
+    def crop_start(self, whole: int, part: int) -> int:
+        """Return where a crop of a length begins; below 0, that is a border."""
+        return round((whole - part) / 2)
 
 
 @dataclass(frozen=True)
@@ -218,7 +231,14 @@ def resize_and_crop(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch
     # float64 makes the sums exact; on a CPU float32 is twice as fast, and off by one in a few of 100 000.
     exact = torch.float64 if pixels.device.type == "cuda" else torch.float32
     (down, rows), (across, columns) = (
-        axis_weights(source[axis], target[axis], crop[axis], preprocessing.resample) for axis in (0, 1)
+        axis_weights(
+            source[axis],
+            target[axis],
+            crop[axis],
+            preprocessing.resample,
+            preprocessing.crop_start(target[axis], crop[axis]),
+        )
+        for axis in (0, 1)
     )
     vertical = torch.from_numpy(down).to(pixels.device, exact)
     horizontal = torch.from_numpy(across).to(pixels.device, exact).T
@@ -242,19 +262,19 @@ def vertical_first(source: tuple[int, int], target: tuple[int, int]) -> bool:
     return rows_gone > 0 and rows_gone > 2 * columns_gone
 
 
-def axis_weights(source: int, target: int, kept: int, resample: int) -> tuple[NDArray[np.float64], slice]:
-    """Compute Pillow's weights along one axis, for the middle of the result.
+def axis_weights(source: int, target: int, kept: int, resample: int, first: int) -> tuple[NDArray[np.float64], slice]:
+    """Compute Pillow's weights along one axis, for a part of the result.
 
     Args:
         source: length before resizing.
         target: length after resizing.
-        kept: how much of the middle of `target` is wanted; where it is longer, rows of zeros give the border.
+        kept: how much of `target` is wanted; where it is longer, rows of zeros give the border.
         resample: Pillow's number of the filter.
+        first: where in `target` that begins.
 
     Returns:
         (kept, S) weights, and the slice of S places of the source that they apply to.
     """
-    first = (target - kept) // 2
     wanted = np.arange(max(first, 0), min(first + kept, target))
     shrink = max(source / target, 1.0)
     reach = _FILTER_RADIUS[resample] * shrink

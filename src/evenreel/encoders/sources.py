@@ -6,6 +6,7 @@ from pathlib import Path
 
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, missing_parts
 from evenreel.encoders.hub import HUB_ID, UnavailableError, fetch, named_folder
+from evenreel.encoders.open_clip_files import CONFIG, WEIGHTS, is_open_clip
 from evenreel.errors import EncoderError, UsageError
 
 BUILTIN = "builtin"
@@ -20,6 +21,7 @@ cannot change under us.
 
 FILES_WANTED = (
     "config.json",
+    CONFIG,
     "preprocessor_config.json",
     "processor_config.json",
     "video_preprocessor_config.json",
@@ -57,6 +59,8 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
 
     try:
         found = fetch(repository, wanted, FILES_WANTED, missing_parts)
+        if is_open_clip(found):
+            found = fetch(repository, wanted, (*FILES_WANTED, WEIGHTS), missing_parts)
     except HFValidationError as error:
         raise _nothing(name) from error
     except UnavailableError as error:

@@ -15,7 +15,7 @@ import torch
 
 from evenreel.encoders.checkpoint import Checkpoint
 from evenreel.encoders.clip_text import ClipTextTower, open_clip_text
-from evenreel.encoders.families import FAMILIES, Family
+from evenreel.encoders.families import FAMILIES, OPEN_CLIP, Family
 from evenreel.encoders.garbage import garbage_left
 from evenreel.encoders.pe_video import check_timm, offer_features, seeing_part
 from evenreel.encoders.preprocessing import PatchPreprocessing, prepare
@@ -113,7 +113,14 @@ class Towers:
         )
         if self.family.averages_words:  # a caption without words is read off its first place, not divided by none
             tokens["attention_mask"][:, 0] = 1
-        return _known(tokens, self.model.config.text_config.vocab_size, self.checkpoint)
+        return self._checked(tokens)
+
+    def _checked(self, tokens: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return _known(tokens, self._vocabulary, self.checkpoint)
+
+    @property
+    def _vocabulary(self) -> int:
+        return int(self.model.config.text_config.vocab_size)
 
     def token_counts(self, captions: Sequence[str]) -> list[int]:
         """Count the tokens of captions before they are cut."""
@@ -231,10 +238,16 @@ def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) ->
     Raises:
         EncoderError: they do not fit the configuration or each other.
     """
+    from evenreel.encoders.open_clip_towers import OpenClipTowers, load_open_clip
+
+    of_open_clip = checkpoint.family == OPEN_CLIP.title
     with quiet():
         try:
-            model = _load_model(checkpoint, precision)
-            tokenizer = _load_tokenizer(checkpoint, model.config)
+            if of_open_clip:
+                model, tokenizer = load_open_clip(checkpoint, precision)
+            else:
+                model = _load_model(checkpoint, precision)
+                tokenizer = _load_tokenizer(checkpoint, model.config)
         except EncoderError:
             raise
         except ImportError as error:
@@ -246,7 +259,8 @@ def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) ->
             raise EncoderError(
                 f"The model in {checkpoint.folder} cannot be loaded ({type(error).__name__}: {words[:200]})."
             ) from error
-    return Towers(checkpoint, model.to(device).eval().requires_grad_(False), tokenizer, device, precision)
+    kind = OpenClipTowers if of_open_clip else Towers
+    return kind(checkpoint, model.to(device).eval().requires_grad_(False), tokenizer, device, precision)
 
 
 def _load_model(checkpoint: Checkpoint, precision: str) -> Any:

@@ -36,14 +36,12 @@ class TrainableTowers(nn.Module):
         frozen: patterns of names of parameters that stay frozen.
 
     Raises:
-        UsageError: a pattern fits no parameter, or the towers take windows, or pictures of many sizes.
+        UsageError: a pattern fits no parameter, or the towers are of a family that is not trained.
     """
 
     def __init__(self, towers: Towers, *, train: bool, frozen: Sequence[str] = ()) -> None:
-        if towers.checkpoint.preprocessing.output_size is None or towers.family.windows is not None:
-            raise UsageError(
-                f"{towers.family.title} cannot be trained: its towers take no single pictures of one size."
-            )
+        if not towers.family.trainable:
+            raise UsageError(f"Models of the kind {towers.family.title} are not trained here, only used as they are.")
         super().__init__()
         self.model = towers.model
         self.learns = train
