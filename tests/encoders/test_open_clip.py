@@ -149,7 +149,7 @@ def test_a_tower_of_another_size_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("open_clip", reason="the extra open-clip is not installed")
     folder = built(tmp_path, "PE-Core")
     change(folder, lambda model: model["vision_cfg"].update(image_size=64))
-    with pytest.raises(EncoderError, match=r"make pictures of \(64, 64\), its tower takes 384 x 384"):
+    with pytest.raises(EncoderError, match=r"makes pictures of \(64, 64\), its tower takes 384 x 384"):
         load_encoder(str(folder))
 
 

@@ -149,6 +149,23 @@ def test_windows_of_another_length_are_refused(both: tuple[TowerEncoder, WindowP
         encoder.encode_windows(window_of(3, 9, 9)[None])
 
 
+def test_loading_pe_video_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("timm", reason="the picture tower of PE-Video is timm's")
+    folder = tiny_pe_video(tmp_path / "pe")
+    capsys.readouterr()
+    load_encoder(str(folder))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_processor_of_another_size_than_the_tower_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("timm", reason="the picture tower of PE-Video is timm's")
+    folder = tiny_pe_video(tmp_path / "pe")
+    settings = folder / "video_preprocessor_config.json"
+    settings.write_text(settings.read_text().replace(f'"height": {SIDE}', '"height": 64'))
+    with pytest.raises(EncoderError, match=r"makes pictures of \(64, 32\), its tower takes 32 x 32"):
+        load_encoder(str(folder))
+
+
 @pytest.mark.skipif(importlib.util.find_spec("timm") is not None, reason="timm is installed")
 def test_pe_video_without_timm_says_what_is_missing(tmp_path: Path) -> None:
     folder = tiny_videoprism(tmp_path / "pe")

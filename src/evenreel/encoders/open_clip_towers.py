@@ -13,7 +13,7 @@ from torch import nn
 
 from evenreel.encoders.checkpoint import Checkpoint
 from evenreel.encoders.families import OPEN_CLIP, Family
-from evenreel.encoders.towers import Towers
+from evenreel.encoders.towers import Towers, check_trunk
 from evenreel.errors import EncoderError
 
 _PACKAGES = ("open_clip", "timm", "torchvision")
@@ -102,12 +102,7 @@ def load_open_clip(checkpoint: Checkpoint, precision: str) -> tuple[Any, Any]:
 
         alone: dict[str, Any] = {"load_weights": False, "pretrained_image": False, "pretrained_text": False}
         model = open_clip.create_model(f"local-dir:{checkpoint.folder}", **alone)
-    taken = getattr(getattr(getattr(model.visual, "trunk", None), "patch_embed", None), "img_size", None)
-    if taken is not None and tuple(taken) != checkpoint.preprocessing.output_size:
-        raise EncoderError(
-            f"The settings in {checkpoint.folder} make pictures of {checkpoint.preprocessing.output_size}, its tower "
-            f"takes {taken[0]} x {taken[1]}; the files do not belong together."
-        )
+    check_trunk(getattr(model.visual, "trunk", None), checkpoint)
     weights = {name: tensor for path in checkpoint.weights for name, tensor in load_file(path).items()}
     if missing := sorted(model.load_state_dict(weights, strict=False).missing_keys):
         raise EncoderError(

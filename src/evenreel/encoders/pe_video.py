@@ -44,11 +44,10 @@ def seeing_part(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def offer_features(model: Any) -> Any:
-    """Give a `PeVideoModel` the two methods that the other families have; returns the model."""
+def offer_features(model: Any) -> None:
+    """Give a `PeVideoModel` the two methods that the other families have."""
     model.get_text_features = MethodType(_text_features, model)
     model.get_video_features = MethodType(_video_features, model)
-    return model
 
 
 def _text_features(model: Any, input_ids: Tensor, attention_mask: Tensor | None = None) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import operator
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -276,19 +278,24 @@ def _load_model(checkpoint: Checkpoint, precision: str) -> Any:
     weights = {name: tensor for path in checkpoint.weights for name, tensor in load_file(path).items()}
     if checkpoint.family == "pe_audio_video":
         config, weights = config.video_config, seeing_part(weights)
-    model, report = model_class.from_pretrained(
-        None,  # without a name transformers looks for nothing, neither on disk nor in the network
-        config=config,
-        state_dict=weights,
-        dtype=getattr(torch, precision),
-        attn_implementation="sdpa" if model_class._supports_sdpa else "eager",
-        output_loading_info=True,
-    )
+    said = io.StringIO() if family.model == "PeVideoModel" else sys.stdout  # it prints what its docstrings lack
+    with contextlib.redirect_stdout(said):
+        model, report = model_class.from_pretrained(
+            None,  # without a name transformers looks for nothing, neither on disk nor in the network
+            config=config,
+            state_dict=weights,
+            dtype=getattr(torch, precision),
+            attn_implementation="sdpa" if model_class._supports_sdpa else "eager",
+            output_loading_info=True,
+        )
     if missing := sorted(report["missing_keys"]):
         raise EncoderError(
             f"The weights in {checkpoint.folder} lack {len(missing)} tensors of the model, {missing[0]} among them."
         )
-    return offer_features(model) if family.model == "PeVideoModel" else model
+    if family.model == "PeVideoModel":
+        check_trunk(model.video_encoder.embedder.vision_model.timm_model, checkpoint)
+        offer_features(model)
+    return model
 
 
 def _check_pictures(checkpoint: Checkpoint, config: Any) -> None:
@@ -308,6 +315,20 @@ def _check_pictures(checkpoint: Checkpoint, config: Any) -> None:
         raise EncoderError(
             f"The processor in {checkpoint.folder} makes {made}, its tower takes {taken}; the files do not belong "
             "together."
+        )
+
+
+def check_trunk(trunk: Any, checkpoint: Checkpoint) -> None:
+    """Refuse a picture tower of timm that takes pictures of another size than the processor makes.
+
+    Raises:
+        EncoderError: it takes pictures of one size, and that is not it.
+    """
+    taken = getattr(getattr(trunk, "patch_embed", None), "img_size", None)
+    if taken is not None and tuple(taken) != checkpoint.preprocessing.output_size:
+        raise EncoderError(
+            f"The processor in {checkpoint.folder} makes pictures of {checkpoint.preprocessing.output_size}, its tower "
+            f"takes {taken[0]} x {taken[1]}; the files do not belong together."
         )
 
 
