@@ -1,0 +1,219 @@
+"""Perturbations of clips: what each says it does, held against slow counts; and rows on a tiny world."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.over_seeds import Rows
+from benchmarks.shifts import cells
+from benchmarks.shifts.__main__ import main
+from benchmarks.shifts.cells import AS_IT_IS, CLEAN, CORRECTIONS, WAYS, ShiftRun, hubness, runs_of
+from benchmarks.shifts.high import insertion, scrambling, style
+from benchmarks.shifts.low import elastic, gaussian_noise, impulse_noise
+from benchmarks.shifts.middle import GREY, guidance, occlusion
+from benchmarks.shifts.page import shifts_page
+from benchmarks.shifts.shown import STRENGTHS, Shown
+from benchmarks.shifts.world import PERTURBATIONS, ShiftedWorld, place_of, subject_of
+from evenreel.planted import plan_corpus
+from evenreel.planted.draw import draw_frame
+from evenreel.types import Pixels
+
+FRAMES = 12
+SCENE = plan_corpus("source", 0.0, 20, 3).clips[0].scene
+
+
+def shown(seed: int = 0) -> Shown:
+    """Moving stripes, a subject that walks, and two clips of one colour each."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(60, 200, (24, 32, 3)).astype(np.uint8)
+    frames = np.stack([np.roll(first, step, axis=1) for step in range(FRAMES)])
+    subject = np.array([(8.0 + step, 12.0, 5.0) for step in range(FRAMES)])
+    similar, elsewhere = (np.full_like(frames, value) for value in (7, 9))
+    elsewhere[:, ::2] = 29
+    return Shown(frames, subject, similar, elsewhere, 6)
+
+
+def changed(name: str, strength: int, seed: int = 0) -> Pixels:
+    return PERTURBATIONS[name](shown(seed), strength, np.random.default_rng([seed, 1]))
+
+
+@pytest.mark.parametrize("name", PERTURBATIONS)
+@given(seed=st.integers(0, 5), strength=st.sampled_from(STRENGTHS))
+@settings(max_examples=6, deadline=None)
+def test_a_perturbation_is_a_function_of_its_inputs_and_leaves_them(name: str, seed: int, strength: int) -> None:
+    clip = shown(seed)
+    found = PERTURBATIONS[name](clip, strength, np.random.default_rng([seed, 1]))
+    np.testing.assert_array_equal(found, changed(name, strength, seed))
+    np.testing.assert_array_equal(clip.frames, shown(seed).frames)
+    assert found.dtype == np.uint8 and found.shape[1:] == clip.frames.shape[1:] and len(found) >= FRAMES
+
+
+@pytest.mark.parametrize(
+    "name", [one for one in PERTURBATIONS if one not in ("event insertion", "temporal scrambling")]
+)
+def test_more_strength_changes_more(name: str) -> None:
+    frames = np.stack([draw_frame(SCENE, time_s) for time_s in (0.0, 0.2, 0.4)])
+    clip = shown()._replace(frames=frames, subject=subject_of(SCENE)[:3])
+    found = [PERTURBATIONS[name](clip, one, np.random.default_rng(1)) for one in STRENGTHS]
+    far = [np.abs(one - clip.frames.astype(float)).mean() for one in found]
+    assert far == sorted(far) and 0 < far[0] < far[-1]
+
+
+def test_noise_has_the_size_that_is_said_and_stays_in_time() -> None:
+    grey = shown()._replace(frames=np.full((FRAMES, 60, 80, 3), 128, np.uint8))
+    found = gaussian_noise(grey, 2, np.random.default_rng(0)).astype(float)
+    assert (found - 128).std() == pytest.approx(0.12 * 255, rel=0.03)
+    struck = impulse_noise(grey, 5, np.random.default_rng(0))
+    assert (struck != 128).mean() == pytest.approx(0.27, abs=0.01)
+    assert set(np.unique(struck)) == {0, 128, 255}
+    for one in (found, struck):
+        assert (one == one[0]).all()
+
+
+def test_warping_moves_pixels_no_further_than_is_said() -> None:
+    ramp = np.tile(np.arange(80, dtype=np.uint8)[None, :, None], (60, 1, 3))
+    found = elastic(shown()._replace(frames=ramp[None]), 5, np.random.default_rng(0))
+    moved = np.abs(found[0].astype(int) - ramp)
+    assert 0 < moved.max() <= round(0.16 * 60) + 1
+
+
+def test_a_blur_follows_what_moves() -> None:
+    still = shown().frames[:1].repeat(4, axis=0)
+    assert guidance(still).tolist() == [1.0] * 4
+    moving = still.copy()
+    moving[2:] = 255 - moving[2:]
+    assert guidance(moving).tolist() == [0.5, 0.5, 1.5, 0.5]
+
+
+def test_the_square_covers_the_subject_and_goes_with_it() -> None:
+    clip = shown()
+    found = occlusion(clip, 5, np.random.default_rng(0))
+    for frame, (x, y, _) in zip(found, clip.subject, strict=True):
+        assert (frame[int(y), int(x)] == GREY).all()
+    covered = (found == GREY).all(axis=-1)
+    assert covered.sum(axis=(1, 2)).max() <= (2 * 5 * 0.9 + 1) ** 2
+    assert (found[~covered] == clip.frames[~covered]).all()
+
+
+def test_the_renderer_says_where_the_subject_is() -> None:
+    clip = plan_corpus("source", 0.0, 20, 3).clips[0]
+    x, y, radius = subject_of(clip.scene)[5]
+    frame, without = (
+        draw_frame(scene, 5 / clip.scene.fps).astype(int)
+        for scene in (clip.scene, type(clip.scene)(**{**vars(clip.scene), "without": frozenset({"entity"})}))
+    )
+    rows, columns = np.nonzero(np.abs(frame - without).sum(axis=-1))
+    assert np.hypot(rows.mean() - y, columns.mean() - x) < radius / 2
+    assert np.hypot(rows - y, columns - x).max() < 1.5 * radius + 2
+
+
+def test_a_style_has_the_moments_of_the_other_clip() -> None:
+    clip = shown()
+    found = style(clip, 5, np.random.default_rng(0)).reshape(-1, 3).astype(float)
+    other = clip.elsewhere.reshape(-1, 3)
+    assert found.mean(0) == pytest.approx(other.mean(0), abs=1) and found.std(0) == pytest.approx(other.std(0), abs=1)
+
+
+@pytest.mark.parametrize(("strength", "count"), [(1, 1), (3, 5), (5, 12)])
+def test_an_event_is_spliced_in_as_one_piece(strength: int, count: int) -> None:
+    clip = shown()
+    found = insertion(clip, strength, np.random.default_rng(4))
+    foreign = (found == 7).all(axis=(1, 2, 3))
+    assert foreign.sum() == count and np.abs(np.diff(foreign.astype(int))).sum() <= 2
+    np.testing.assert_array_equal(found[~foreign], clip.frames)
+
+
+@given(st.integers(0, 40), st.sampled_from(STRENGTHS))
+@settings(max_examples=30, deadline=None)
+def test_scrambling_puts_whole_blocks_in_another_order(seed: int, strength: int) -> None:
+    clip = shown()
+    frames = clip.frames.copy()
+    frames[:, 0, 0, 0] = np.arange(FRAMES)
+    order = scrambling(clip._replace(frames=frames), strength, np.random.default_rng(seed))[:, 0, 0, 0].tolist()
+    assert sorted(order) == list(range(FRAMES)) != order
+    breaks = sum(second != first + 1 for first, second in pairwise(order))
+    assert 1 <= breaks <= (2, 3, 4, 6, 8)[strength - 1] - 1
+
+
+def test_hubness_is_the_skewness_of_counts() -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 30)) + np.linspace(0, 1, 30)
+    counts = np.zeros(30)
+    for row in rows:
+        for item in sorted(range(30), key=lambda column: -row[column])[:10]:
+            counts[item] += 1
+    apart = counts - counts.mean()
+    assert hubness(rows) == pytest.approx((apart**3).mean() / (apart**2).mean() ** 1.5)
+
+
+@pytest.fixture(scope="module")
+def world() -> ShiftedWorld:
+    return ShiftedWorld(place_of(0, 80, 3))
+
+
+def test_the_clean_clips_are_seen_as_those_of_the_training_are(world: ShiftedWorld) -> None:
+    """Frames drawn at once, sampled and encoded here are those that features of planted clips are made of."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmarks.shifts.world.PERTURBATIONS", {"nothing": lambda shown, strength, rng: shown.frames})
+        found = world.perturbed("nothing", 1).test.videos
+    clean = world.clean.test.videos
+    assert found.ids == clean.ids
+    np.testing.assert_allclose(found.frames, clean.frames, atol=2e-3)
+    np.testing.assert_allclose(found.times_s, clean.times_s)
+
+
+@pytest.mark.parametrize("run", [ShiftRun(0, CLEAN, 0, 80, 3), ShiftRun(0, "fog", 2, 80, 3)])
+def test_a_run_has_all_its_rows(world: ShiftedWorld, run: ShiftRun) -> None:
+    rows = cells.rows_of(world, run)
+    assert list(rows)[: len(CORRECTIONS) + 1] == [AS_IT_IS, *CORRECTIONS]
+    assert len(rows) == len(CORRECTIONS) + (3 if run.strength == 0 else 1)
+    for figures in rows.values():
+        assert 0 <= figures["t2v R@1"] <= 100 and np.isfinite(figures["t2v hubs"])
+
+
+def fake(value: Callable[[ShiftRun, str], float]) -> dict[ShiftRun, Rows]:
+    names = [AS_IT_IS, *CORRECTIONS]
+    known = {}
+    for seed in (10, 11):
+        for run in runs_of(seed, 80, 3):
+            known[run] = {
+                name: {f"{way} {one}": value(run, name) + seed / 100 for way in WAYS for one in ("R@1", "hubs")}
+                for name in names
+            }
+    return known
+
+
+def test_the_page_says_what_was_had_back_and_of_what_nothing_can_be_told() -> None:
+    def value(run: ShiftRun, name: str) -> float:
+        fallen = 0 if run.perturbation == "style" else 10 * run.strength
+        return 90 - fallen + (4 if name == "hub memory" and run.strength == 5 else 0)
+
+    page = shifts_page(fake(value), range(10, 12))
+    fog, _ = (line for line in page.splitlines() if line.startswith("| fog "))
+    assert "| 90.1 | 80.1 | 70.1 | 60.1 | 50.1 | 40.1 |" in fog
+    assert "**+4.0 [4.0, 4.0]**" in fog and "| yes |" in fog
+    styles = [line for line in page.splitlines() if line.startswith("| style ")]
+    assert len(styles) == 2 and all("| no |" in line for line in styles)
+
+
+def test_the_command_goes_on_where_it_was_left_and_writes_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, page = tmp_path / "shifts.jsonl", tmp_path / "page.md"
+    lines = [json.dumps({"run": vars(run), "rows": rows}) for run, rows in fake(lambda run, name: 50.0).items()]
+    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    before = out.read_text(encoding="utf-8")
+    asked = ["shifts", "--seeds", "2", "--clips", "80", "--steps", "3", "--results", str(out)]
+    for more in ([], ["--page", str(page)]):
+        monkeypatch.setattr(sys, "argv", [*asked, *more])
+        assert main() == 0
+    assert out.read_text(encoding="utf-8") == before
+    assert "## Perturbed videos look for captions" in page.read_text(encoding="utf-8")
