@@ -33,6 +33,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "info": Command("evenreel.cli.library:info", SEARCH),
     "verify": Command("evenreel.cli.library:verify", SEARCH),
     "repair": Command("evenreel.cli.library:repair", SEARCH),
+    "calibrate": Command("evenreel.cli.calibrate:calibrate", SEARCH),
     "corpus": CommandGroup(
         "Make a corpus of a benchmark's files or of your own tables, and look at it.", CORPUS, MEASURE
     ),

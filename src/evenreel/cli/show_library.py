@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 
 MANY_NOTES = 10
+WRITTEN = 0.5
+"""Share of a query's words from which a clip is there for them, whatever its frames show."""
 AGAIN = " (tried again when changed, or with --retry)"
 """Follows what was set aside, where the next run tries again."""
 WITHOUT = "Without {} that had been set aside"
@@ -145,12 +147,16 @@ def show_result(result: SearchResult, as_json: bool, *, others: bool = False) ->
         out.print("No clip matches.")
     elif result.state is not None:
         out.print(_answer(result))
+        if result.probability is not None:
+            out.print(f"[dim]{_percent(result.probability)} that anything here shows it, by what is seen.[/]")
     for rank, hit in enumerate(result.hits, start=1):
         if rank == answering + 1:
             left = _others(result.hits, answering)
             out.print(f"{left}:" if others else f"[dim]{left}, left out (--all shows them)[/]")
         if rank <= answering or others:
             _show_hit(out, rank, hit)
+    if result.uncalibrated and result.hits:
+        out.print(f"[dim]{safe(result.uncalibrated)}[/]")
 
 
 def _answer(result: SearchResult) -> str:
@@ -180,6 +186,8 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     if hit.elements:
         out.print(f"      shows {safe(', '.join(element.phrase for element in hit.elements))}")
     state = {"fits": "fits  ", "may_fit": "may fit  "}.get(hit.state or "", "")
+    if hit.probability is not None and hit.written < WRITTEN:
+        state += f"{_percent(hit.probability)}  "
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
     out.print(f"      [dim]{state}{scores}{told}[/]")
@@ -195,6 +203,15 @@ def _parts(hit: Hit) -> str:
     return ", ".join(
         f"{PARTS.get(name, name)} {_decimals(value)}{unread.get(name, '')}" for name, value in hit.parts.items()
     )
+
+
+def _percent(probability: float) -> str:
+    """A whole percentage from 1 to 99: nothing is certain.
+
+    >>> _percent(0.0), _percent(0.456), _percent(0.999)
+    ('1 %', '46 %', '99 %')
+    """
+    return f"{min(99, max(1, round(100 * probability)))} %"
 
 
 def _decimals(value: float) -> str:

@@ -1,3 +1,4 @@
+from .calibrating import calibrate_library as calibrate_library
 from .index.ingest import IndexReport as IndexReport, index_folders as index_folders
 from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
 from .index.rebuild import repair as repair

@@ -49,7 +49,8 @@ class FoundClip(BaseModel):
 
     `state` says whether it answers; None where that is not measured (pictures, 'more like this'). `above_nonsense` is
     the share of nonsense queries that do worse on every clip of the library than the query does on this one by its
-    frames: a rank, no probability; None where that is not measured. `written` is the share of the query's words, rare
+    frames: a rank, no probability; None where that is not measured. `probability` is how likely its frames show what
+    was asked for; None where there is no calibration for the model. `written` is the share of the query's words, rare
     ones weighing more, that is written on the clip, in its name or in its caption. `scores` has one of each channel
     that found the clip (`seen`, `on_screen`, `about`), and `reranked`, the matcher's, where one ordered the clip anew;
     `parts` are what that is the mean of, where the matcher tells: similarity to what is `seen`, to what is read
@@ -66,6 +67,7 @@ class FoundClip(BaseModel):
     score: float
     state: State | None
     above_nonsense: Share | None
+    probability: Share | None
     written: Share
     scores: dict[str, float]
     moments: list[Moment]
@@ -83,7 +85,9 @@ class SearchAnswer(BaseModel):
 
     The first `answering` of `hits` are the answer: those that fit, or that may where none does, or all where that is
     not measured. Those behind them are the nearest others. `fit` and `may_fit` count the clips of these states in the
-    library, as far as the filter lets them through, also those that are not among `hits`.
+    library, as far as the filter lets them through, also those that are not among `hits`. `probability` is how likely
+    the frames of any clip show what was asked for, by the calibration that `calibration` names; where there is none,
+    `uncalibrated` says why, unless there is nothing to be calibrated, as for a picture.
     """
 
     query: str
@@ -91,6 +95,9 @@ class SearchAnswer(BaseModel):
     fit: int
     may_fit: int
     answering: int
+    probability: Share | None
+    calibration: str | None
+    uncalibrated: str | None
     notices: list[str]
     hits: list[FoundClip]
     favours: Favours

@@ -65,12 +65,12 @@ class FrameRanking:
     """Scores and ranks of the clips of a gallery by their frames; arrays are (C,).
 
     `scores` is each clip's best similarity, -inf for a clip that was left out; equal scores share a rank, the
-    best is 1; `above_nonsense` is the share of nonsense queries that the clip beats.
+    best is 1; `above_nonsense` is the share of nonsense queries that the clip beats, None where that says nothing.
     """
 
     scores: FloatArray
     ranks: NDArray[np.int64]
-    above_nonsense: NDArray[np.float64]
+    above_nonsense: NDArray[np.float64] | None
 
 
 def load_gallery(connection: sqlite3.Connection) -> FrameGallery:

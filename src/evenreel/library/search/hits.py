@@ -67,7 +67,8 @@ class Hit:
     `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `state` says whether the clip
     answers, by the rule of `evenreel.library.search.ranking`; None where that was not measured. `above_nonsense` is the
     share of nonsense queries that do worse on every clip of the library than the query does on this one by its frames;
-    no probability; None without frames or where it was not measured. `written` is the share of the query's words, rare
+    no probability; None without frames or where it was not measured. `probability` is how likely the frames show what
+    was asked for; None where there is no calibration for the model. `written` is the share of the query's words, rare
     ones weighing more, that is on screen, in the clip's name or in its caption. `elements` are its scene elements.
     `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to frames
     (`seen`), to words (`on_screen`), and to `both`. `none_read` is True where no words were read; their part is then
@@ -89,6 +90,7 @@ class Hit:
     elements: tuple[Element, ...] = ()
     parts: dict[str, float] = field(default_factory=dict)
     none_read: bool = False
+    probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,9 @@ class SearchResult:
     """Result of a search: hits, best first, and how well the library answers.
 
     `state` is that of the best hit; None where it was not measured. `fit` and `may_fit` count the clips of these states
-    in the whole library that pass the filter, hits or not.
+    in the whole library that pass the filter, hits or not. `probability` is how likely the frames of any clip show what
+    was asked for, by a calibration whose fitted set `calibration` names; where there is none, `uncalibrated` says why,
+    unless there is nothing to be calibrated, as for a picture.
     """
 
     query: str
@@ -105,6 +109,9 @@ class SearchResult:
     fit: int = 0
     may_fit: int = 0
     notices: tuple[str, ...] = ()
+    probability: float | None = None
+    calibration: str | None = None
+    uncalibrated: str | None = None
 
     @property
     def answering(self) -> int:

@@ -12,6 +12,7 @@ from evenreel.config import RERANK_DEPTH
 from evenreel.documents import brief
 from evenreel.errors import EncoderError, UsageError
 from evenreel.language.folding import words
+from evenreel.library.calibration.signals import asked_words
 from evenreel.library.store.fulltext import MAX_CONTENT_WORDS, content_words
 from evenreel.types import Encoder, FloatArray, TextEmbedding
 
@@ -96,10 +97,16 @@ class ParsedQuery:
     text: str | None
     embedding: TextEmbedding | None  # of the text, one row
     vector: FloatArray | None  # (D,) of unit length
+    words: FloatArray | None = None  # (W, D) of its words by themselves, for a calibration
 
 
-def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tuple[str, ...]]:
+def understand(query: Query, encoder: Encoder | None, *, by_words: bool = False) -> tuple[ParsedQuery, tuple[str, ...]]:
     """Clean and encode a query; return it with notices of what was changed in it.
+
+    Args:
+        query: a text or a picture.
+        encoder: the library's model; None for a search by words alone.
+        by_words: whether the words of the text are encoded by themselves too.
 
     Raises:
         EncoderError: the encoder gave no usable vector.
@@ -110,7 +117,8 @@ def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tupl
     if encoder is None:
         return ParsedQuery(query, text, None, None), tuple(notices)
     embedding = _encode(encoder, text, notices)
-    return ParsedQuery(query, text, embedding, unit(embedding.sentence[0])), tuple(notices)
+    words_alone = encoder.encode_text(asked_words(text)).sentence if by_words else None
+    return ParsedQuery(query, text, embedding, unit(embedding.sentence[0]), words_alone), tuple(notices)
 
 
 def readable(text: str) -> str:

@@ -2,14 +2,17 @@
 
 A clip is in one of three states:
 
-- `fits`: its frames do better than a share of `FITS` of nonsense queries does on any clip of the library, or that share
-  of the query's words, rare ones weighing more, is written on the clip, in its name or in its caption;
-- `may_fit`: the same with `MAY_FIT` for the frames and `ANSWERS` for the words;
+- `fits`: its frames answer, or a share of `FITS` of the query's words, rare ones weighing more, is written on the clip,
+  in its name or in its caption;
+- `may_fit`: its frames may answer, or a share of `ANSWERS` of the words is written there;
 - `nothing`: neither.
 
-A query of nonsense finds a clip that fits in 5.5 % of cases, and one that may fit in 10.4 %, whatever the model and the
-library (`evenreel.library.store.confidence` says why). None of this is a probability that the clip is right;
-docs/library.md says how often it was on videos whose truth is known.
+Whether frames answer is a matter of probability where there is a calibration for the library's model
+(`evenreel.library.calibration`). Where there is none, they answer if they do better than a share of `FITS` of nonsense
+queries does on any clip of the library, and may answer with `MAY_FIT`: a query of nonsense then finds a clip that fits
+in 5.5 % of cases, and one that may fit in 10.4 %, whatever the model and the library
+(`evenreel.library.store.confidence` says why). That is no probability that the clip is right; docs/library.md says how
+often it was on videos whose truth is known.
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
 
@@ -32,6 +35,7 @@ import numpy as np
 
 from evenreel.library.search.gallery import FrameGallery, FrameRanking
 from evenreel.library.search.hits import Channel, State, TextHit
+from evenreel.library.search.judging import JudgedClips
 from evenreel.library.search.text_match import TextMatch
 from evenreel.library.store.confidence import FITS, MAY_FIT
 
@@ -54,6 +58,8 @@ class RankedClip:
         scores: score of the clip in each channel.
         above_nonsense: share of nonsense queries that its frames beat; None without frames or where it was not
             measured.
+        by_frames: state by its frames alone; None where `above_nonsense` is.
+        probability: how likely its frames show what was asked for; None without a calibration.
         written: share of the query's weight in writing.
         shown: the same share, on screen alone.
         on_screen: on-screen texts that matched.
@@ -65,6 +71,8 @@ class RankedClip:
     weights: dict[str, float] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     above_nonsense: float | None = None
+    by_frames: State | None = None
+    probability: float | None = None
     written: float = 0.0
     shown: float = 0.0
     on_screen: tuple[TextHit, ...] = ()
@@ -73,12 +81,11 @@ class RankedClip:
     @property
     def state(self) -> State | None:
         """State of the clip; None where its frames may answer but the scores of nonsense were not measured."""
-        above = self.above_nonsense or 0.0
-        if max(above, self.written) >= FITS:
+        if self.by_frames == "fits" or self.written >= FITS:
             return "fits"
-        if above >= MAY_FIT or self.written >= ANSWERS:
+        if self.by_frames == "may_fit" or self.written >= ANSWERS:
             return "may_fit"
-        return None if "seen" in self.ranks and self.above_nonsense is None else "nothing"
+        return None if "seen" in self.ranks and self.by_frames is None else "nothing"
 
     @property
     def found_by(self) -> Channel:
@@ -94,7 +101,7 @@ class RankedClip:
 
     def answers_by(self, channel: Channel) -> bool:
         """Return whether the clip would be in the answer by one channel alone, its frames or its on-screen text."""
-        return (self.above_nonsense or 0.0) >= MAY_FIT if channel == "seen" else self.shown >= ANSWERS
+        return self.by_frames in {"fits", "may_fit"} if channel == "seen" else self.shown >= ANSWERS
 
     @property
     def fused(self) -> float:
@@ -125,22 +132,34 @@ def add_written(found: dict[str, RankedClip], channel: str, hits: Sequence[TextM
             clip.shown, clip.on_screen = written.coverage, written.hits
 
 
-def add_seen(found: dict[str, RankedClip], gallery: FrameGallery, seen: FrameRanking, k: int, *, trusted: bool) -> None:
+def add_seen(
+    found: dict[str, RankedClip], gallery: FrameGallery, seen: FrameRanking, k: int, judged: JudgedClips | None = None
+) -> None:
     """Add the matches of the frames' channel: its first k, all that may fit, and the clips of other channels.
 
-    No other clip can be among the first k of the whole, since k added clips rank above it.
+    No other clip can be among the first k of the whole, since k added clips rank above it. What fits is told by the
+    probabilities of `judged`, else by `seen.above_nonsense` where that was measured.
     """
-    above = seen.above_nonsense if trusted else np.zeros_like(seen.above_nonsense)
-    wanted = np.isfinite(seen.scores) & ((seen.ranks <= k) | (above >= MAY_FIT))
-    places: Iterable[int] = {
-        *np.flatnonzero(wanted).tolist(),
-        *(gallery.place[clip_id] for clip_id in found if clip_id in gallery.place),
-    }
+    above, searched = seen.above_nonsense, np.isfinite(seen.scores)
+    places: set[int] = {gallery.place[clip_id] for clip_id in found if clip_id in gallery.place}
+    places.update(np.flatnonzero(searched & (seen.ranks <= k)).tolist())
+    if judged is not None:
+        places.update(place for place, state in judged.states.items() if state != "nothing")
+    elif above is not None:
+        places.update(np.flatnonzero(searched & (above >= MAY_FIT)).tolist())
     for place in places:
         clip_id = gallery.clip_ids[place]
         clip = found.setdefault(clip_id, RankedClip(clip_id))
         clip.ranks["seen"], clip.scores["seen"] = int(seen.ranks[place]), float(seen.scores[place])
-        clip.above_nonsense = float(above[place]) if trusted else None
+        if above is not None:
+            clip.above_nonsense = float(above[place])
+            clip.by_frames = _rank_state(clip.above_nonsense) if judged is None else judged.states.get(place, "nothing")
+            clip.probability = None if judged is None else judged.clips.get(place)
+
+
+def _rank_state(above_nonsense: float) -> State:
+    """State of a clip by its rank among nonsense."""
+    return "fits" if above_nonsense >= FITS else "may_fit" if above_nonsense >= MAY_FIT else "nothing"
 
 
 def ordered(found: Iterable[RankedClip], paths: Mapping[str, str]) -> list[RankedClip]:

@@ -20,11 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.library.calibration.file import calibration_of
+from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.gallery import FrameGallery, Opened, load_gallery, look
+from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, load_gallery, look
 from evenreel.library.search.hits import Hit, MomentHit, SearchResult
+from evenreel.library.search.judging import (
+    NEUTRAL_IS_NOT_CALIBRATED,
+    Judge,
+    JudgedClips,
+    TextVectors,
+    uncalibrated,
+)
 from evenreel.library.search.moments import best_moments, high_stretches, shown, whole
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
 from evenreel.library.search.ranking import RankedClip, add_seen, add_written, best_state, ordered
@@ -77,6 +86,8 @@ class Searcher:
         self._gallery: FrameGallery
         self._paths: dict[str, str]
         self._neutral: Neutral | None = None
+        self._calibration: AnswerCalibration | None = None
+        self._spoilt_calibration: str | None = None
 
     def search(self, query: Query) -> SearchResult:
         """Search for the clips that answer a query, best first; equal ones go by path.
@@ -92,7 +103,8 @@ class Searcher:
         """
         if self._at_one_moment(lambda: not self._paths):  # no model is loaded for that
             return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
-        parsed, notices = understand(query, None if query.text is None else self._encoder())
+        encoder = None if query.text is None else self._encoder()
+        parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
         return self._at_one_moment(lambda: self._fitting(parsed, notices))
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
@@ -142,7 +154,7 @@ class Searcher:
         if parsed.vector is not None:
             self._check_fit(parsed.query, parsed.vector)
         if self._vectors is None:
-            parsed = replace(parsed, embedding=None, vector=None)
+            parsed = replace(parsed, embedding=None, vector=None, words=None)
         return self._answer(parsed, list(notices))
 
     def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
@@ -187,6 +199,11 @@ class Searcher:
         self._gallery = load_gallery(self._connection)
         self._paths = _indexed_paths(self._connection, Filter())
         self._neutral = None
+        self._calibration, self._spoilt_calibration = None, None
+        try:
+            self._calibration = calibration_of(self._folder, meta.get("weights_hash"))
+        except LibraryError as error:
+            self._spoilt_calibration = str(error)
         self._read_at = now
 
     def _answer(self, parsed: ParsedQuery, notices: list[str]) -> SearchResult:
@@ -202,12 +219,15 @@ class Searcher:
             typing = query.unfinished
             add_written(found, "on_screen", on_screen_hits(self._connection, text, paths, typing=typing))
             add_written(found, "about", about_hits(self._connection, text, paths, typing=typing))
-        trusted = text is not None and gallery.measured
+        judged, why_not = None, None
         if vector is not None and self._vectors is not None:
             seen = look(gallery, self._vectors, vector, paths)
-            add_seen(found, gallery, seen, query.enough, trusted=trusted)
-            if not trusted:
+            if text is not None and gallery.measured:
+                judged, why_not = self._judged(parsed, seen, found)
+            else:
+                seen = replace(seen, above_nonsense=None)
                 notices.append(_not_measured(text))
+            add_seen(found, gallery, seen, query.enough, judged)
         best = ordered(found.values(), paths)
         if query.reranker is not None:
             best = self._reranked(best, parsed, query.reranker, paths, notices)
@@ -219,7 +239,33 @@ class Searcher:
         shown = [found[clip_id] for clip_id in sound]
         hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in shown)
         states = Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)
-        return SearchResult(text or "", hits, best_state(shown), states["fits"], states["may_fit"], tuple(notices))
+        return SearchResult(
+            query=text or "",
+            hits=hits,
+            state=best_state(shown),
+            fit=states["fits"],
+            may_fit=states["may_fit"],
+            notices=tuple(notices),
+            probability=None if judged is None else judged.anything,
+            calibration=None if judged is None or self._calibration is None else self._calibration.fitted_on,
+            uncalibrated=why_not,
+        )
+
+    def _judged(
+        self, parsed: ParsedQuery, seen: FrameRanking, found: Mapping[str, RankedClip]
+    ) -> tuple[JudgedClips | None, str | None]:
+        """How likely the nearest clips answer, or why that is not told."""
+        searched = int(np.isfinite(seen.scores).sum())
+        why_not = self._spoilt_calibration or uncalibrated(self._calibration, searched)
+        if parsed.query.neutral_source:
+            why_not = NEUTRAL_IS_NOT_CALIBRATED
+        if why_not or parsed.text is None or parsed.words is None or self._calibration is None or self._vectors is None:
+            return None, why_not
+        judge = Judge(self._calibration, self._gallery, self._vectors)
+        place, most = self._gallery.place, parsed.query.enough
+        wanted = {place[clip_id] for clip_id in found if clip_id in place}
+        wanted.update(np.flatnonzero(np.isfinite(seen.scores) & (seen.ranks <= most)).tolist())
+        return judge.judge(TextVectors(parsed.text, parsed.words), seen.scores, wanted), None
 
     def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[FrameGallery, FloatArray]:
         """The gallery and a query (D,) without the directions of sources, which are read once for each catalog."""
@@ -287,6 +333,7 @@ class Searcher:
             other_paths=tuple(other for other in files if other != path),
             elements=clip_elements(self._connection, clip.clip_id),
             parts=clip.parts,
+            probability=clip.probability,
             none_read="on_screen" in clip.parts and not self._has_tracks(clip.clip_id),
         )
 

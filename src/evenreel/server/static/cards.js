@@ -1,16 +1,19 @@
 // The cards of a result: what was found, when, and why.
 
 import { breakable, element, icon, marked, still } from "./dom.js";
-import { clock, length } from "./format.js";
+import { clock, length, percent } from "./format.js";
 
 const SIGNS_SHOWN = 3;
 const STATES = {
   fits: ["fits", "Fits", "Above 95 of 100 searches for nonsense by what is seen, or your words are written there."],
   may_fit: ["may", "May fit", "Above 90 of 100 searches for nonsense by what is seen, or half of your words are there."],
 };
+const WRITTEN = 0.5; // share of the words from which a clip may fit by them
+const LIKELY = "How likely what is seen here is what you asked for, as it was measured where the truth is known.";
 const CHANNELS = {
   seen: "What is seen",
   above_nonsense: "Above nonsense",
+  probability: "How likely",
   written: "Your words found",
   on_screen: "Words on screen",
   about: "Name and caption",
@@ -135,14 +138,19 @@ function facts(hit) {
     "p",
     { class: "facts" },
     hit.source ? element("span", { class: "badge" }, hit.source) : null,
-    STATES[hit.state] ? state(...STATES[hit.state]) : null,
+    STATES[hit.state] ? stated(hit) : null,
     hit.other_files.length
       ? element("span", { title: hit.other_files.join("\n") }, `+${hit.other_files.length} same`)
       : null,
   );
 }
 
-const state = (kind, name, title) => element("span", { class: `state ${kind}`, title }, name);
+/** Whether a clip fits, and how likely that is where it was measured and no words speak for it. */
+function stated({ state, probability, written }) {
+  const [kind, name, rank] = STATES[state];
+  if (probability === null || written >= WRITTEN) return element("span", { class: `state ${kind}`, title: rank }, name);
+  return element("span", { class: `state ${kind}`, title: LIKELY }, `${name}, ${percent(probability)}`);
+}
 
 function signs(found) {
   const more = found.length - SIGNS_SHOWN;
@@ -200,8 +208,8 @@ function elements(found, actions) {
 }
 
 function scores(hit) {
-  const { scores: channels, above_nonsense, written } = hit;
-  const measured = { ...channels, above_nonsense, written: written || null };
+  const { scores: channels, above_nonsense, probability, written } = hit;
+  const measured = { ...channels, above_nonsense, probability, written: written || null };
   const rows = Object.entries(measured)
     .filter(([, score]) => score !== null)
     .map(([channel, score]) => [CHANNELS[channel] ?? channel, score]);

@@ -7,7 +7,7 @@ import { card, skeletons, walkByArrows } from "./cards.js";
 import { compose } from "./conditions.js";
 import { announce, byId, element, fill } from "./dom.js";
 import { favoursPanel } from "./favours.js";
-import { count, number, span } from "./format.js";
+import { count, number, percent, span } from "./format.js";
 import { pictureOf } from "./pictures.js";
 
 const MOST_CLIPS = 200;
@@ -260,8 +260,7 @@ export class Results {
     }
     const found = `${told(answer)} ${asked(this.place)}`;
     announce(found);
-    const none = answer.state === "nothing" ? nearest() : null;
-    return element("header", {}, heading(found), took(answer), none, notices(answer));
+    return element("header", {}, heading(found), took(answer), likely(answer), notices(answer));
   }
 
   #more(place, answer) {
@@ -305,12 +304,13 @@ const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }
 const took = ({ took_ms: ms }) =>
   element("p", { class: "took" }, ms < 1000 ? `${number(Math.max(1, ms))} ms` : `${number(ms / 1000, 1)} s`);
 
-const nearest = () =>
-  element(
-    "p",
-    { class: "calm" },
-    "No clip answers this better than a search for nonsense would.",
-  );
+/** How likely anything answers, where that is measured; what it is a rank of where it is not. */
+function likely({ state, probability, uncalibrated }) {
+  const calm = (...words) => element("p", { class: "calm" }, ...words);
+  if (probability !== null) return calm(`${percent(probability)} that anything here shows it, by what is seen.`);
+  if (state === "nothing") return calm("No clip answers this better than a search for nonsense would.");
+  return uncalibrated ? calm(uncalibrated) : null;
+}
 
 const notices = ({ notices: sentences }) =>
   sentences.length

@@ -1,0 +1,93 @@
+"""File of a calibration: beside the catalog of a library, or in the package for the model that comes with it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenreel.errors import LibraryError
+from evenreel.features.sealed import seal, unseal
+from evenreel.files import write_durably
+from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, Thresholds
+from evenreel.library.calibration.signals import CLIP_ROW, QUERY_ROW
+
+FORMAT = 1
+FILE = "calibration.safetensors"
+
+
+def write_calibration(path: Path, calibration: AnswerCalibration) -> None:
+    """Write a calibration, in place of another one.
+
+    Raises:
+        OSError: the disk is full or cannot be written.
+    """
+    record = {
+        "format": FORMAT,
+        "encoder_id": calibration.encoder_id,
+        "weights_hash": calibration.weights_hash,
+        "fitted_on": calibration.fitted_on,
+        "date": calibration.date,
+        "phrases": calibration.phrases,
+        "anything": asdict(calibration.anything),
+        "clip": asdict(calibration.clip),
+        "thresholds": asdict(calibration.thresholds),
+    }
+    write_durably(path, seal({"vectors": calibration.vectors.astype("<f2")}, record))
+
+
+def read_calibration(path: Path) -> AnswerCalibration:
+    """Read a calibration.
+
+    Raises:
+        LibraryError: it is damaged, cannot be read, or was written by a later version.
+    """
+    try:
+        return _parsed(path.read_bytes(), str(path))
+    except OSError as error:
+        raise LibraryError(f"{path} cannot be read ({error.strerror or error}).") from error
+
+
+def calibration_of(library: Path | None, weights_hash: str | None) -> AnswerCalibration | None:
+    """Read the calibration for a library's model: its own, or the one in the package; None where there is none.
+
+    Raises:
+        LibraryError: the library's own is damaged or cannot be read.
+    """
+    own = None if library is None else library / FILE
+    if own is not None and own.exists():
+        found = read_calibration(own)
+    else:
+        packaged = resources.files("evenreel.library.calibration").joinpath("builtin.safetensors")
+        found = _parsed(packaged.read_bytes(), "the packaged calibration")
+    return found if found.weights_hash == weights_hash else None
+
+
+def _parsed(payload: bytes, name: str) -> AnswerCalibration:
+    try:
+        arrays, record = unseal(payload)
+        later = record["format"] > FORMAT
+    except Exception as error:  # a damaged header can fail in any way in the parser
+        raise LibraryError(f"{name} is damaged ({error}); fit it again with `evenreel calibrate`.") from error
+    if later:
+        raise LibraryError(f"{name} has format {record['format']}; update evenreel to read it.")
+    thresholds = {key: tuple(values) for key, values in record["thresholds"].items()}
+    return AnswerCalibration(
+        encoder_id=record["encoder_id"],
+        weights_hash=record["weights_hash"],
+        fitted_on=record["fitted_on"],
+        date=record["date"],
+        phrases=tuple(record["phrases"]),
+        vectors=arrays["vectors"].astype(np.float32),
+        anything=_rule(record["anything"], QUERY_ROW),
+        clip=_rule(record["clip"], CLIP_ROW),
+        thresholds=Thresholds(**thresholds),
+    )
+
+
+def _rule(record: dict[str, Any], numbers: int) -> LogisticRule:
+    assert len(record["weights"]) == numbers
+    return LogisticRule(record["intercept"], tuple(record["weights"]))

@@ -1,0 +1,151 @@
+"""Rule that turns the signals of an answer into probabilities; it holds for the model that it was fitted for.
+
+Two logistic regressions: how likely anything in the library shows what was asked for, and how likely one clip does.
+'Fits' and 'may fit' follow from the first: an answer is given where the probability is one that `ANSWERED` of the
+plausible queries of the fitted set reached that nothing answers, in libraries of as many clips.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import Column
+from evenreel.language.folding import content_words
+from evenreel.library.calibration.signals import NearestClips
+from evenreel.library.search.hits import State
+from evenreel.types import FloatArray
+
+ANSWERED, PERHAPS = 0.05, 0.15
+"""Shares of plausible queries without an answer for which clips are said to fit, or at least that they may fit."""
+
+LIKELY, POSSIBLE = 0.5, 0.1
+"""Probabilities from which a clip fits, or may fit, where the library has an answer."""
+
+BEYOND = 1.3
+"""Libraries of so many times the clips of the largest one fitted on are still told probabilities."""
+
+
+@dataclass(frozen=True)
+class LogisticRule:
+    """Logistic regression.
+
+    Attributes:
+        intercept: log odds where all signals are 0.
+        weights: one of each signal.
+    """
+
+    intercept: float
+    weights: tuple[float, ...]
+
+    def log_odds(self, rows: NDArray[np.float64]) -> Column:
+        """Return the log odds of each row of signals: (N, F) to (N,)."""
+        odds: Column = self.intercept + rows @ np.array(self.weights)
+        return odds
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Probabilities from which an answer fits and may fit, in libraries of each size; between sizes on a log scale."""
+
+    sizes: tuple[int, ...]
+    fits: tuple[float, ...]
+    may_fit: tuple[float, ...]
+
+    def state(self, probability: float, clips: int) -> State:
+        """Return what is said of an answer with this probability in a library of so many clips."""
+        at, sizes = np.log(clips), np.log(self.sizes)
+        if probability >= np.interp(at, sizes, self.fits):
+            return "fits"
+        return "may_fit" if probability >= np.interp(at, sizes, self.may_fit) else "nothing"
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerProbabilities:
+    """Probabilities for one query.
+
+    Attributes:
+        anything: that any clip of the library shows what was asked for.
+        clips: (H,) that each of the nearest clips shows it.
+        states: (H,) what is said of each.
+    """
+
+    anything: float
+    clips: Column
+    states: tuple[State, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerCalibration:
+    """Rule fitted for one model, with the set that it was fitted on.
+
+    Attributes:
+        encoder_id: name of the model.
+        weights_hash: hash of its weights.
+        fitted_on: sentence about the clips and queries.
+        date: date of the fit, as in 2026-11-23.
+        phrases: N plausible phrases that a query is compared with.
+        vectors: (N, D) their vectors, of unit length.
+        anything: rule for the signals of a query.
+        clip: rule for the signals of a clip.
+        thresholds: what 'fits' and 'may fit' mean.
+    """
+
+    encoder_id: str
+    weights_hash: str
+    fitted_on: str
+    date: str
+    phrases: tuple[str, ...]
+    vectors: FloatArray
+    anything: LogisticRule
+    clip: LogisticRule
+    thresholds: Thresholds
+
+    @cached_property
+    def phrase_words(self) -> tuple[frozenset[str], ...]:
+        """The content words of each phrase."""
+        return tuple(frozenset(content_words(phrase)) for phrase in self.phrases)
+
+    @property
+    def most_clips(self) -> int:
+        """Number of clips of the largest library that the rule holds for."""
+        return int(BEYOND * self.thresholds.sizes[-1])
+
+    def covers(self, clips: int) -> bool:
+        """Return whether the rule holds for a search among so many clips."""
+        return self.thresholds.sizes[0] <= clips <= self.most_clips
+
+    def probabilities(self, nearest: NearestClips) -> AnswerProbabilities:
+        """Return how likely the library, and each of its nearest clips, answers; no clip is likelier than the library.
+
+        The nearest clip fits where the library answers, and so do others that are as likely as not.
+        """
+        odds = float(self.anything.log_odds(nearest.query_row()[None])[0])
+        anything = float(logistic(np.array(odds)))
+        clips = np.minimum(logistic(self.clip.log_odds(nearest.clip_rows(odds))), anything)
+        said = self.thresholds.state(anything, nearest.clips)
+        states = tuple(_state(said, float(clip), nearest=place == 0) for place, clip in enumerate(clips))
+        return AnswerProbabilities(anything, clips, states)
+
+
+def logistic(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities of log odds.
+
+    Example:
+        >>> logistic(np.array([-800.0, 0.0, 800.0])).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    small = np.exp(-np.abs(odds))
+    return np.where(odds >= 0, 1.0, small) / (1.0 + small)
+
+
+def _state(library: State, probability: float, *, nearest: bool) -> State:
+    """What is said of a clip where something is said of the library."""
+    if library == "fits" and (nearest or probability >= LIKELY):
+        return "fits"
+    if library != "nothing" and (nearest or probability >= POSSIBLE):
+        return "may_fit"
+    return "nothing"

@@ -1,0 +1,112 @@
+"""Signals of an answer: what a search measures to say how likely it is that a clip shows what was asked for.
+
+All are in standard deviations of the scores of nonsense on a clip (z, see `evenreel.library.store.confidence`). Of a
+query there are five, which the number of clips and the number of words asked for modify:
+
+- `above`: z on the nearest clip;
+- `margin`: by how much the query describes one of the first clips better than every plausible phrase does, at its best;
+- `first`: share of the first clips that the query describes better than every plausible phrase;
+- `words`: the lowest z of a word of the query on the nearest clip;
+- `spread`: z on the nearest clip less the median over all clips.
+
+Plausible phrases that say as much as the query, more or less are left out: their words are all among its own, or its
+own among theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import Column, Flags
+from evenreel.language.folding import content_words
+
+FIRST = 10
+"""Nearest clips that tell whether the library has anything that answers."""
+
+MOST_WORDS = 6
+"""Words of a query that are encoded by themselves."""
+
+QUERY_ROW, CLIP_ROW = 17, 7
+"""Numbers that the rules for a query and for a clip weigh, see `crossed`."""
+
+
+@dataclass(frozen=True, eq=False)
+class NearestClips:
+    """The clips nearest to a query, in descending z.
+
+    Attributes:
+        clips: number of clips searched.
+        median: median z over these clips.
+        z: (H,) z of the nearest clips, at least one.
+        margins: (H,) z less the highest z of a plausible phrase on the same clip.
+        words: the lowest z of a word of the query on the first of them.
+        asked: number of words of the query, at least one.
+    """
+
+    clips: int
+    median: float
+    z: Column
+    margins: Column
+    words: float
+    asked: int
+
+    def query_row(self) -> Column:
+        """Return the signals of the query, crossed with the numbers of clips and words: (17,)."""
+        margins = self.margins[:FIRST]
+        top = float(self.z[0])
+        signals = np.array([top, margins.max(), (margins > 0).mean(), self.words, top - self.median])
+        row: Column = crossed(signals[None], self.clips, self.asked)[0]
+        return row
+
+    def clip_rows(self, log_odds: float) -> NDArray[np.float64]:
+        """Return the signals of each clip, crossed with the number of clips: (H, 7).
+
+        They are the log odds that any clip answers, z on the nearest clip less z here, and the margin here.
+
+        Args:
+            log_odds: log odds that any clip answers.
+        """
+        anything = np.full(len(self.z), log_odds)
+        return crossed(np.stack([anything, self.z[0] - self.z, self.margins], axis=1), self.clips)
+
+
+def crossed(signals: NDArray[np.float64], *counts: int) -> NDArray[np.float64]:
+    """Append the logarithm of each count, and its product with each signal.
+
+    Args:
+        signals: (N, F).
+        counts: K whole numbers above 0.
+
+    Returns:
+        (N, F + K (F + 1)).
+
+    Example:
+        >>> crossed(np.array([[2.0, 3.0]]), 1).tolist()
+        [[2.0, 3.0, 0.0, 0.0, 0.0]]
+    """
+    ones = np.ones((len(signals), 1))
+    return np.hstack([signals, *(np.log(count) * np.hstack([ones, signals]) for count in counts)])
+
+
+def asked_words(text: str) -> list[str]:
+    """Return the first content words of a query, which are encoded by themselves."""
+    return content_words(text)[:MOST_WORDS]
+
+
+def rivals(text: str, told: Sequence[Set[str]]) -> Flags:
+    """Return which phrases (N,) say something else than a query: True unless its words are theirs, or theirs its own.
+
+    Args:
+        text: the query.
+        told: content words of each phrase.
+
+    Example:
+        >>> rivals("a red star", [{"red", "star"}, {"star"}, {"red", "star", "sky"}, {"red", "circle"}]).tolist()
+        [False, False, False, True]
+    """
+    asked = set(content_words(text))
+    return np.array([not (words <= asked or asked <= words) for words in told], np.bool_)

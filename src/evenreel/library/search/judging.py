@@ -1,0 +1,123 @@
+"""How likely the clips of a library show what was asked for, where there is a calibration for its model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import Column, Indices, slices
+from evenreel.library.calibration.rule import AnswerCalibration
+from evenreel.library.calibration.signals import NearestClips, rivals
+from evenreel.library.search.gallery import FrameGallery
+from evenreel.library.search.hits import State
+from evenreel.library.store.confidence import CLIPS_AT_ONCE
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.types import FloatArray
+
+LOOKED_AT = 256
+"""Nearest clips that are told a probability, at least; those behind them answer nothing."""
+
+NO_CALIBRATION = (
+    "There is no calibration for this model, so nothing is said about how likely a clip is right; 'fits' is a rank "
+    "among queries of nonsense (`evenreel calibrate` makes one)."
+)
+
+NEUTRAL_IS_NOT_CALIBRATED = (
+    "A search that is neutral to source is not calibrated, so nothing is said about how likely a clip is right."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TextVectors:
+    """A query as a calibration reads it: its text, and the vectors of its words by themselves (W, D)."""
+
+    text: str
+    words: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedClips:
+    """Probability that anything answers; probability and state of the nearest clips, by their place in the gallery."""
+
+    anything: float
+    clips: Mapping[int, float]
+    states: Mapping[int, State]
+
+
+def uncalibrated(calibration: AnswerCalibration | None, clips: int) -> str | None:
+    """Return why no probability is told of a search among so many clips; None where one is."""
+    if calibration is None:
+        return NO_CALIBRATION
+    if calibration.covers(clips):
+        return None
+    return (
+        f"The calibration holds for {calibration.thresholds.sizes[0]:,} to {calibration.most_clips:,} clips, and "
+        f"{clips:,} were searched, so nothing is said about how likely a clip is right."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Judges the clips of a gallery by a calibration.
+
+    Attributes:
+        calibration: rule for the library's model.
+        gallery: clips, with the scores of nonsense on them.
+        vectors: store of their frames.
+    """
+
+    calibration: AnswerCalibration
+    gallery: FrameGallery
+    vectors: VectorIndex
+
+    def judge(self, query: TextVectors, scores: FloatArray, wanted: Iterable[int]) -> JudgedClips:
+        """Judge the clips that are nearest to a query.
+
+        Args:
+            query: text of the query, and the vectors of its words.
+            scores: (C,) its similarity to each clip, -inf for one that is not searched.
+            wanted: places of clips that are judged beside the `LOOKED_AT` nearest.
+
+        Raises:
+            LibraryError: the vectors cannot be read.
+        """
+        z = (scores.astype(np.float64) - self.gallery.means) / self.gallery.deviations
+        searched = np.flatnonzero(np.isfinite(z))
+        order = searched[np.argsort(-z[searched], kind="stable")]
+        first, rest = np.split(order, [LOOKED_AT])
+        places = np.concatenate([first, rest[np.isin(rest, list(wanted))]])
+        others = rivals(query.text, self.calibration.phrase_words)
+        phrases = self.calibration.vectors[others] if others.any() else self.calibration.vectors
+        nearest = NearestClips(
+            clips=len(searched),
+            median=float(np.median(z[searched])),
+            z=z[places],
+            margins=z[places] - self._highest(phrases, places),
+            words=float(self._z(query.words, places[:1]).min()),
+            asked=len(query.words),
+        )
+        found = self.calibration.probabilities(nearest)
+        told = places.tolist()
+        return JudgedClips(
+            found.anything,
+            dict(zip(told, found.clips.tolist(), strict=True)),
+            dict(zip(told, found.states, strict=True)),
+        )
+
+    def _highest(self, phrases: FloatArray, places: Indices) -> Column:
+        """The highest z of any of some phrases (N, D) on clips, (H,)."""
+        return np.concatenate(
+            [self._z(phrases, places[part]).max(axis=0) for part in slices(len(places), CLIPS_AT_ONCE)]
+        )
+
+    def _z(self, texts: FloatArray, places: Indices) -> NDArray[np.float64]:
+        """How far some texts (N, D) are above nonsense on clips, (N, H)."""
+        gallery = self.gallery
+        ascending = np.argsort(places)
+        rows = gallery.first_rows[places[ascending]], gallery.counts[places[ascending]]
+        found = np.empty((len(texts), len(places)), np.float64)
+        found[:, ascending] = self.vectors.best_per_clip(texts, *rows)
+        return (found - gallery.means[places]) / gallery.deviations[places]

@@ -1,0 +1,129 @@
+"""Probabilities by hand, in bounds, and the state of each clip."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel.encoders import load_encoder
+from evenreel.errors import LibraryError
+from evenreel.library.calibration.file import FILE, calibration_of, read_calibration, write_calibration
+from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, Thresholds, logistic
+from evenreel.library.calibration.signals import NearestClips, rivals
+
+HAND = AnswerCalibration(
+    encoder_id="words",
+    weights_hash="words-1",
+    fitted_on="a case worked by hand",
+    date="2026-11-23",
+    phrases=("a red circle", "blue star"),
+    vectors=np.eye(2, 3, dtype=np.float32),
+    anything=LogisticRule(-3.0, (1.0, 0.5, 2.0, 0.25, 0.125, -0.1, *(0.0,) * 5, 0.7, 0.0, 0.3, 0.0, 0.0, 0.0)),
+    clip=LogisticRule(-1.0, (1.0, -2.0, 0.5, 0.0, 0.0, 0.0, 0.0)),
+    thresholds=Thresholds((5, 500), (0.6, 0.8), (0.3, 0.3)),
+)
+THREE = NearestClips(
+    clips=100, median=-1.0, z=np.array([4.0, 3.0, 1.0]), margins=np.array([1.0, 2.0, -1.0]), words=2.0, asked=3
+)
+PACKAGED = calibration_of(None, load_encoder("builtin", device="cpu").weights_hash)
+
+
+def test_a_case_worked_by_hand() -> None:
+    found = HAND.probabilities(THREE)
+    odds = -3 + 4 + 0.5 * 2 + 2 * (2 / 3) + 0.25 * 2 + 0.125 * 5 - 0.1 * math.log(100)
+    odds += math.log(3) * (0.7 + 0.3 * 2)
+    anything = 1 / (1 + math.exp(-odds))
+    assert found.anything == pytest.approx(anything)
+    each = [odds - 1 - 2 * (4 - z) + 0.5 * margin for z, margin in ((4, 1), (3, 2), (1, -1))]
+    expected = [min(anything, 1 / (1 + math.exp(-one))) for one in each]
+    assert found.clips.tolist() == pytest.approx(expected)
+    assert found.states == ("fits", "fits", "may_fit"), "over the half, and over a tenth"
+
+
+def test_between_sizes_a_threshold_goes_straight_with_the_logarithm() -> None:
+    middle = HAND.thresholds
+    assert middle.state(0.701, 50) == "fits"  # 50 is half-way from 5 to 500
+    assert middle.state(0.699, 50) == "may_fit"
+    assert middle.state(0.29, 50) == "nothing"
+
+
+def test_where_the_library_answers_the_nearest_clip_fits() -> None:
+    sure = replace(HAND, thresholds=Thresholds((5, 500), (0.0, 0.0), (0.0, 0.0)), clip=LogisticRule(-9.0, (0.0,) * 7))
+    assert sure.probabilities(THREE).states == ("fits", "nothing", "nothing")
+
+
+def test_phrases_that_say_as_much_more_or_less_are_no_rivals() -> None:
+    assert rivals("the circle", HAND.phrase_words).tolist() == [False, True]
+    assert rivals("a circle, red and large", HAND.phrase_words).tolist() == [False, True]
+    assert rivals("red star", HAND.phrase_words).tolist() == [True, True]
+
+
+@given(st.floats(-1e6, 1e6))
+def test_the_logistic_function_is_its_formula(odds: float) -> None:
+    found = float(logistic(np.array(odds)))
+    assert 0 <= found <= 1
+    if abs(odds) < 500:
+        assert found == pytest.approx(1 / (1 + math.exp(-odds)))
+
+
+numbers = st.floats(-8, 12)
+
+
+@given(
+    z=st.lists(numbers, min_size=1, max_size=12),
+    margins=st.lists(numbers, min_size=12, max_size=12),
+    words=numbers,
+    clips=st.integers(5, 8000),
+    asked=st.integers(1, 6),
+)
+def test_what_is_told_is_a_probability_and_grows_with_z(
+    z: list[float], margins: list[float], words: float, clips: int, asked: int
+) -> None:
+    assert PACKAGED is not None
+    ordered = np.sort(np.array(z))[::-1]
+    near = NearestClips(clips, -9.0, ordered, np.full(len(z), margins[0]), words, asked)
+    found = PACKAGED.probabilities(replace(near, margins=np.array(margins[: len(z)])))
+    assert 0 <= found.clips.min() <= found.clips.max() <= found.anything <= 1
+    equal = PACKAGED.probabilities(near).clips
+    assert (np.diff(equal) <= 1e-12).all(), "of clips that are described as well, the nearer is as likely at least"
+
+
+@given(st.floats(-8, 11.9), st.floats(0, 5), st.integers(5, 8000), st.integers(1, 6))
+def test_a_library_with_a_nearer_clip_is_as_likely_at_least(z: float, more: float, clips: int, asked: int) -> None:
+    assert PACKAGED is not None
+    near = NearestClips(clips, -9.0, np.array([z]), np.array([0.5]), 1.0, asked)
+    nearer = replace(near, z=np.array([z + more]))
+    assert PACKAGED.probabilities(nearer).anything >= PACKAGED.probabilities(near).anything - 1e-12
+
+
+def test_a_calibration_is_kept_as_it_is(tmp_path: Path) -> None:
+    write_calibration(tmp_path / FILE, HAND)
+    found = read_calibration(tmp_path / FILE)
+    np.testing.assert_array_equal(found.vectors, HAND.vectors)
+    assert (found.anything, found.clip, found.thresholds) == (HAND.anything, HAND.clip, HAND.thresholds)
+    told = ("encoder_id", "weights_hash", "fitted_on", "date", "phrases")
+    assert [getattr(found, name) for name in told] == [getattr(HAND, name) for name in told]
+
+
+def test_a_calibration_of_another_model_is_none(tmp_path: Path) -> None:
+    write_calibration(tmp_path / FILE, HAND)
+    assert calibration_of(tmp_path, "words-1") is not None
+    assert calibration_of(tmp_path, "words-2") is None
+    assert calibration_of(None, "words-1") is None, "the packaged one is of another model"
+
+
+@pytest.mark.parametrize("damage", [b"", b"nothing", "cut", "changed"])
+def test_a_damaged_one_is_said_in_a_sentence(tmp_path: Path, damage: bytes | str) -> None:
+    path = tmp_path / FILE
+    write_calibration(path, HAND)
+    whole = path.read_bytes()
+    spoilt = {"cut": whole[:-3], "changed": whole[:-3] + b"abc"}
+    path.write_bytes(damage if isinstance(damage, bytes) else spoilt[damage])
+    with pytest.raises(LibraryError, match=r"is damaged \(.*\); fit it again with `evenreel calibrate`\.$"):
+        calibration_of(tmp_path, "words-1")
