@@ -167,7 +167,7 @@ def rendered(world: World, seed: int, clips: int, encoder: Encoder) -> Pool:
         renderer = Renderer(replace(scene, entities=(subject, *scene.entities[1:]), background=place))
         times_s = np.arange(0, scene.duration_s - 1e-6, 1.0)
         pictures = np.stack([np.asarray(renderer.picture(float(time_s)).convert("RGB")) for time_s in times_s])
-        vectors.append(encoder.encode_frames(pictures.transpose(0, 3, 1, 2)).astype(np.float16))
+        vectors.append(encoder.encode_windows(pictures.transpose(0, 3, 1, 2)[:, None]).astype(np.float16))
         counts.append(len(times_s))
         shown.append([names.index(name) for names, name in zip(WHOLE, (colour, shape, place), strict=True)])
     return Pool(
@@ -192,7 +192,8 @@ class RememberingEncoder:
     def __init__(self, encoder: Encoder) -> None:
         self._encoder, self._known = encoder, dict[str, TextEmbedding]()
         self.encoder_id, self.weights_hash, self.dimension = encoder.encoder_id, encoder.weights_hash, encoder.dimension
-        self.encode_frames, self.truncated = encoder.encode_frames, encoder.truncated
+        self.window = encoder.window
+        self.encode_windows, self.truncated = encoder.encode_windows, encoder.truncated
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """Texts by themselves, so that none depends on another's length."""

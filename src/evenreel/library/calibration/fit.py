@@ -95,7 +95,7 @@ class _Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _AskedLibraries:
     """Queries asked in drawn libraries; Q rows.
 
     Attributes:
@@ -212,7 +212,9 @@ def _measure(
     )
 
 
-def _ask(measured: _Measured, settings: CalibrationSettings, rng: np.random.Generator, progress: Progress) -> _Asked:
+def _ask(
+    measured: _Measured, settings: CalibrationSettings, rng: np.random.Generator, progress: Progress
+) -> _AskedLibraries:
     clips = measured.right.shape[1]
     sizes = [size for size in SIZES if size < LEFT * clips] + [int(LEFT * clips)]
     nearest: list[NearestClips] = []
@@ -227,7 +229,7 @@ def _ask(measured: _Measured, settings: CalibrationSettings, rng: np.random.Gene
                 right.append(answers)
                 asked.append((measured.right[query, library].any(), measured.right[query].any(), size))
         progress((done + 1) / settings.libraries)
-    return _Asked(nearest, right, *(np.array(column) for column in zip(*asked, strict=True)))
+    return _AskedLibraries(nearest, right, *(np.array(column) for column in zip(*asked, strict=True)))
 
 
 def _drawn(measured: _Measured, size: int, rng: np.random.Generator) -> Indices:
