@@ -245,7 +245,9 @@ def rules_words(one: Measured) -> str:
 
 
 def table(one: Measured) -> str:
-    """A line of each row."""
+    """A line of each row; nothing where the rules alone are measured."""
+    if not shown(one):
+        return ""
     beside = "".join(f" {name}, at strength 0 |" for name in one.evidence.beside)
     found = f"R@1 | gap closed, % | {ZERO} | gap left, %"
     head = f"| row | kind | {found} |{beside} steps | models | training, s | search, s |"
