@@ -98,7 +98,8 @@ class SearchResult:
     """Result of a search: hits, best first, and how well the library answers.
 
     `state` is that of the best hit; None where it was not measured. `fit` and `may_fit` count the clips of these states
-    in the whole library that pass the filter, hits or not. `probability` is how likely the frames of any clip show what
+    that pass the filter, hits or not: of all clips, or, where a calibration judges, of the nearest 256 and those shown.
+    `probability` is how likely the frames of any clip show what
     was asked for, by a calibration whose fitted set `calibration` names; where there is none, `uncalibrated` says why,
     unless there is nothing to be calibrated, as for a picture.
     """
