@@ -148,7 +148,7 @@ def show_result(result: SearchResult, as_json: bool, *, others: bool = False) ->
     elif result.state is not None:
         out.print(_answer(result))
         if result.probability is not None:
-            out.print(f"[dim]{_percent(result.probability)} that anything here shows it, by what is seen.[/]")
+            out.print(f"[dim]{_percent(result.probability)} likely that something here shows it, by what is seen.[/]")
     for rank, hit in enumerate(result.hits, start=1):
         if rank == answering + 1:
             left = _others(result.hits, answering)

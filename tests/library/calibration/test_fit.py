@@ -95,7 +95,7 @@ def test_the_command_fits_and_says_what_for(tmp_path: Path, monkeypatch: pytest.
     told = json.loads(done.stdout)
     assert (told["model"], told["fewest_clips"], told["most_clips"]) == ("words", 5, 149)
     found = CliRunner().invoke(app, ["search", "a red bus", "--library", str(tmp_path)], catch_exceptions=False)
-    assert "% that anything here shows it, by what is seen." in found.stdout
+    assert "% likely that something here shows it, by what is seen." in found.stdout
     assert "There is no calibration" not in found.stdout
 
 

@@ -536,9 +536,9 @@ def test_a_repair_between_the_query_and_its_answer_changes_nothing(
     reverse_vectors(library)
     understand = search_module.understand
 
-    def late(*request: object) -> object:
+    def late(*request: object, **options: object) -> object:
         repair(library)
-        return understand(*request)  # type: ignore[arg-type]
+        return understand(*request, **options)  # type: ignore[arg-type]
 
     with open_library(library) as opened, open_library(library) as other:
         expected = other.search("a red square").hits

@@ -245,7 +245,7 @@ def test_a_long_query_is_cut_as_training_cuts_captions(most: int | None) -> None
     """Eight words, which are their own numbers; the last is the mark of the end."""
     ids = torch.arange(8)[None]
     tokens = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    towers: Any = SimpleNamespace(tokens=lambda _: tokens, checkpoint=SimpleNamespace(family="clip"))
+    towers: Any = SimpleNamespace(tokens=lambda _: tokens, family=SimpleNamespace(padded=False))
     words = np.tile(ids[..., None].numpy(), DIMENSION).astype(np.float32)
     query = TextEmbedding(words, np.ones((1, 8), np.bool_), encode("dog")[None])
     matcher, clip = LastFrame(), stored("c", 1)

@@ -307,7 +307,7 @@ const took = ({ took_ms: ms }) =>
 /** How likely anything answers, where that is measured; what it is a rank of where it is not. */
 function likely({ state, probability, uncalibrated }) {
   const calm = (...words) => element("p", { class: "calm" }, ...words);
-  if (probability !== null) return calm(`${percent(probability)} that anything here shows it, by what is seen.`);
+  if (probability !== null) return calm(`${percent(probability)} likely that something here shows it, by what is seen.`);
   if (state === "nothing") return calm("No clip answers this better than a search for nonsense would.");
   return uncalibrated ? calm(uncalibrated) : null;
 }
