@@ -147,7 +147,7 @@ def show_result(result: SearchResult, as_json: bool, *, others: bool = False) ->
         out.print("No clip matches.")
     elif result.state is not None:
         out.print(_answer(result))
-        if result.probability is not None:
+        if result.probability is not None and not (answering and result.hits[0].written >= WRITTEN):
             out.print(f"[dim]{_percent(result.probability)} likely that something here shows it, by what is seen.[/]")
     for rank, hit in enumerate(result.hits, start=1):
         if rank == answering + 1:

@@ -8,7 +8,7 @@ const STATES = {
   fits: ["fits", "Fits", "Above 95 of 100 searches for nonsense by what is seen, or your words are written there."],
   may_fit: ["may", "May fit", "Above 90 of 100 searches for nonsense by what is seen, or half of your words are there."],
 };
-const WRITTEN = 0.5; // share of the words from which a clip may fit by them
+export const WRITTEN = 0.5; // share of the words from which a clip may fit by them
 const LIKELY = "How likely what is seen here is what you asked for, as it was measured where the truth is known.";
 const CHANNELS = {
   seen: "What is seen",

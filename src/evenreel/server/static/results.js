@@ -3,7 +3,7 @@
 
 import { ApiError, patiently, pause, search, searchImage, similar } from "./api.js";
 import { FIRST_CLIPS, asks, searchKey } from "./address.js";
-import { card, skeletons, walkByArrows } from "./cards.js";
+import { WRITTEN, card, skeletons, walkByArrows } from "./cards.js";
 import { compose } from "./conditions.js";
 import { announce, byId, element, fill } from "./dom.js";
 import { favoursPanel } from "./favours.js";
@@ -304,8 +304,12 @@ const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }
 const took = ({ took_ms: ms }) =>
   element("p", { class: "took" }, ms < 1000 ? `${number(Math.max(1, ms))} ms` : `${number(ms / 1000, 1)} s`);
 
-/** How likely anything answers, where that is measured; what it is a rank of where it is not. */
-function likely({ state, probability, uncalibrated }) {
+/**
+ * How likely anything answers, where that is measured; what it is a rank of where it is not. Of a clip that is there for
+ * its words nothing is said: what is seen does not tell.
+ */
+function likely({ state, probability, uncalibrated, answering, hits }) {
+  if (answering && hits[0].written >= WRITTEN) return null;
   const calm = (...words) => element("p", { class: "calm" }, ...words);
   if (probability !== null) return calm(`${percent(probability)} likely that something here shows it, by what is seen.`);
   if (state === "nothing") return calm("No clip answers this better than a search for nonsense would.");
