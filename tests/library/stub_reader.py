@@ -70,13 +70,8 @@ class OneLine:
 
 
 class QuickReader(FileReader):
-    """A reader that starts without loading a model."""
+    """A reader that starts without loading a model, and looks for no cuts, as before format 3."""
 
-    def __init__(self, rule: str, limits: dict[str, Any], threads: int, *, text: bool) -> None:
+    def __init__(self, rule: str, limits: dict[str, Any], threads: int, *, text: bool, shots: bool) -> None:
         super().__init__(rule, limits, threads, text=False)
         self._text = TextReader(TextSettings(), Models(OneLine(), OneLine())) if text else None
-
-    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """As before shots were looked for."""
-        for message, pixels in super().__call__(task):
-            yield message | ({"cuts_s": None} if message["kind"] == "end" else {}), pixels

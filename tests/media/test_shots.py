@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import av
@@ -83,3 +84,23 @@ def test_a_frame_that_comes_again_is_passed() -> None:
         for number, frame in enumerate(frames[start:], start):
             finder.add(number * 0.3, frame)
     assert finder.cuts_s == pytest.approx([1.2])
+
+
+def test_pictures_of_any_size_are_compared() -> None:
+    finder = ShotFinder()
+    wide, tall = texture(0), np.rot90(texture(1)).copy()
+    for number, pixels in enumerate([wide] * 8 + [tall] * 8 + [wide[::2, ::2].copy()] * 8):
+        finder.add(number * 0.1, VideoFrame.from_ndarray(pixels, format="rgb24"))
+    assert finder.cuts_s == pytest.approx([0.8, 1.6])
+
+
+def test_a_very_tall_picture_takes_no_more_memory_than_another() -> None:
+    finder = ShotFinder()
+    pixels = np.zeros((16_000, 8, 3), np.uint8)
+    finder.add(0.0, VideoFrame.from_ndarray(pixels, format="rgb24"))  # imports are not of interest
+    frame = VideoFrame.from_ndarray(pixels, format="rgb24")
+    tracemalloc.start()
+    finder.add(0.1, frame)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**20

@@ -59,12 +59,14 @@ class ReaderSettings:
         read_text: whether on-screen text will be read.
         readers: number of readers that share the cores.
         limits: limits of one clip.
+        find_shots: whether cuts are looked for in the frames that are decoded.
     """
 
     rule: str
     read_text: bool
     readers: int
     limits: MediaLimits
+    find_shots: bool = False
 
 
 class Vision(Protocol):
@@ -108,8 +110,8 @@ class ClipReader:
     ) -> None:
         self._settings, self._model, self._on_frame = settings, model, on_frame
         threads = max(1, usable_cores() // settings.readers)
-        setup = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
-        setup["text"] = settings.read_text
+        setup: dict[str, Any] = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
+        setup |= {"text": settings.read_text, "shots": settings.find_shots}
         self._worker = Worker(target, setup, settings.limits)
 
     def close(self) -> None:

@@ -26,8 +26,8 @@ SHORTEST_S = 0.6
 """Seconds below which nothing is a shot of its own: flashes, fast cuts."""
 LONGEST_GAP_S = 2.0
 """Skipped seconds across which frames are still compared."""
-WIDTH_PX = 64
-"""Width of the small pictures that are compared."""
+SMALL_PX = (64, 36)
+"""Width and height of the small pictures that are compared; the size of frames may change on the way."""
 
 ANY_TWO, RATIO = 27.0, 2.0
 """By how much two frames of different shots differ, wherever they are, and in times of what frames of one shot do."""
@@ -89,8 +89,7 @@ class ShotFinder:
         return _difference(last, small) >= max(ANY_TWO, RATIO * _difference(before, last))
 
     def _small(self, frame: VideoFrame) -> Small:
-        height = max(2, round(WIDTH_PX * frame.height / frame.width))
-        made = self._reformatter.reformat(frame, WIDTH_PX, height, "bgr24", interpolation="AREA")
+        made = self._reformatter.reformat(frame, *SMALL_PX, "bgr24", interpolation="AREA")
         return made.to_ndarray()  # type: ignore[return-value]
 
 

@@ -222,7 +222,8 @@ class IndexJob:
 
     def _new_reader(self) -> ClipReader:
         settings = self._settings
-        reading = ReaderSettings(settings.rule, settings.read_text, settings.worker_count, settings.limits)
+        workers, limits = settings.worker_count, settings.limits
+        reading = ReaderSettings(settings.rule, settings.read_text, workers, limits, find_shots=True)
         return ClipReader(reading, self._model, self._count_frame, self._target)
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
