@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 
 MANY_NOTES = 10
-WRITTEN = 0.5
-"""Share of a query's words from which a clip is there for them, whatever its frames show."""
 AGAIN = " (tried again when changed, or with --retry)"
 """Follows what was set aside, where the next run tries again."""
 WITHOUT = "Without {} that had been set aside"
@@ -147,7 +145,7 @@ def show_result(result: SearchResult, as_json: bool, *, others: bool = False) ->
         out.print("No clip matches.")
     elif result.state is not None:
         out.print(_answer(result))
-        if result.probability is not None and not (answering and result.hits[0].written >= WRITTEN):
+        if result.probability is not None and not (answering and result.hits[0].written_there):
             out.print(f"[dim]{_percent(result.probability)} likely that something here shows it, by what is seen.[/]")
     for rank, hit in enumerate(result.hits, start=1):
         if rank == answering + 1:
@@ -186,7 +184,7 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     if hit.elements:
         out.print(f"      shows {safe(', '.join(element.phrase for element in hit.elements))}")
     state = {"fits": "fits  ", "may_fit": "may fit  "}.get(hit.state or "", "")
-    if hit.probability is not None and hit.written < WRITTEN:
+    if hit.probability is not None and not hit.written_there:
         state += f"{_percent(hit.probability)}  "
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"

@@ -55,6 +55,18 @@ def test_a_fitted_library_tells_what_is_there_from_what_is_not(tmp_path: Path) -
     assert all(found.hits[0].probability > 0.5 for found in there)  # type: ignore[operator]
     assert {found.state for found in absent} == {"nothing"}
     assert there[0].calibration == "144 queries to 144 clips, in libraries of 5 to 115"
+    with OpenedLibrary(tmp_path, encoder=WordsEncoder()) as opened:
+        assert opened.search("!!!", k=3).state == "nothing"
+
+
+def test_a_caption_without_words_is_one_of_the_captions(tmp_path: Path) -> None:
+    made = labelled(tmp_path)
+    made.add_clip("smile", ["smile"])
+    made.add_file("/v/smile.mp4", "smile", {"caption": ":-)"})
+    update_null_scores(made.connection, made.vectors, made.encoder)
+    calibrated(tmp_path)
+    with OpenedLibrary(tmp_path, encoder=WordsEncoder()) as opened:
+        assert opened.search("red bus").calibration == "145 queries to 145 clips, in libraries of 5 to 116"
 
 
 def test_the_regression_is_the_minimum_of_its_loss() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,10 @@ from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
 from evenreel.errors import LibraryError
+from evenreel.features.sealed import seal, unseal
 from evenreel.library.calibration.file import FILE, calibration_of, read_calibration, write_calibration
 from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, Thresholds, logistic
-from evenreel.library.calibration.signals import NearestClips, rivals
+from evenreel.library.calibration.signals import NearestClips, asked_words, rivals
 
 HAND = AnswerCalibration(
     encoder_id="words",
@@ -62,6 +65,12 @@ def test_phrases_that_say_as_much_more_or_less_are_no_rivals() -> None:
     assert rivals("the circle", HAND.phrase_words).tolist() == [False, True]
     assert rivals("a circle, red and large", HAND.phrase_words).tolist() == [False, True]
     assert rivals("red star", HAND.phrase_words).tolist() == [True, True]
+    assert rivals("a red circle on a blue star", HAND.phrase_words).tolist() == [True, True], "all, where none is left"
+
+
+@pytest.mark.parametrize("text", ["!!!", "?", "\u266b"])
+def test_a_text_without_words_is_its_own_only_word(text: str) -> None:
+    assert asked_words(text) == [text]
 
 
 @given(st.floats(-1e6, 1e6))
@@ -125,5 +134,40 @@ def test_a_damaged_one_is_said_in_a_sentence(tmp_path: Path, damage: bytes | str
     whole = path.read_bytes()
     spoilt = {"cut": whole[:-3], "changed": whole[:-3] + b"abc"}
     path.write_bytes(damage if isinstance(damage, bytes) else spoilt[damage])
+    with pytest.raises(LibraryError, match=r"is damaged \(.*\); fit it again with `evenreel calibrate`\.$"):
+        calibration_of(tmp_path, "words-1")
+
+
+def _without(*path: str) -> Callable[[dict[str, Any]], None]:
+    def change(record: dict[str, Any]) -> None:
+        *parents, last = path
+        for parent in parents:
+            record = record[parent]
+        del record[last]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _without("format"),
+        _without("phrases"),
+        _without("clip", "weights"),
+        lambda record: record["anything"]["weights"].pop(),
+        lambda record: record["thresholds"].update(more=1),
+        lambda record: record["thresholds"].update(sizes=[5]),
+        lambda record: record.update(phrases=["one"]),
+        lambda record: record.update(format="1"),
+    ],
+)
+def test_a_record_that_is_none_of_a_calibration_is_said_in_a_sentence(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    path = tmp_path / FILE
+    write_calibration(path, HAND)
+    arrays, record = unseal(path.read_bytes())
+    change(record)
+    path.write_bytes(seal(arrays, record))
     with pytest.raises(LibraryError, match=r"is damaged \(.*\); fit it again with `evenreel calibrate`\.$"):
         calibration_of(tmp_path, "words-1")

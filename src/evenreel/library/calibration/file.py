@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -14,6 +15,7 @@ from evenreel.features.sealed import seal, unseal
 from evenreel.files import write_durably
 from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, Thresholds
 from evenreel.library.calibration.signals import CLIP_ROW, QUERY_ROW
+from evenreel.types import FloatArray
 
 FORMAT = 1
 FILE = "calibration.safetensors"
@@ -69,25 +71,32 @@ def calibration_of(library: Path | None, weights_hash: str | None) -> AnswerCali
 def _parsed(payload: bytes, name: str) -> AnswerCalibration:
     try:
         arrays, record = unseal(payload)
-        later = record["format"] > FORMAT
-    except Exception as error:  # a damaged header can fail in any way in the parser
+        if record["format"] <= FORMAT:
+            return _calibration(arrays["vectors"].astype(np.float32), record)
+    except Exception as error:  # a damaged file can fail in any way in the parser, and a record can lack anything
         raise LibraryError(f"{name} is damaged ({error}); fit it again with `evenreel calibrate`.") from error
-    if later:
-        raise LibraryError(f"{name} has format {record['format']}; update evenreel to read it.")
-    thresholds = {key: tuple(values) for key, values in record["thresholds"].items()}
+    raise LibraryError(f"{name} has format {record['format']}; update evenreel to read it.")
+
+
+def _calibration(vectors: FloatArray, record: Mapping[str, Any]) -> AnswerCalibration:
+    thresholds = Thresholds(**{key: tuple(values) for key, values in record["thresholds"].items()})
+    phrases, sizes = tuple(record["phrases"]), len(thresholds.sizes)
+    if len(phrases) != len(vectors) or (len(thresholds.fits), len(thresholds.may_fit)) != (sizes, sizes):
+        raise ValueError("its parts do not belong together")
     return AnswerCalibration(
         encoder_id=record["encoder_id"],
         weights_hash=record["weights_hash"],
         fitted_on=record["fitted_on"],
         date=record["date"],
-        phrases=tuple(record["phrases"]),
-        vectors=arrays["vectors"].astype(np.float32),
+        phrases=phrases,
+        vectors=vectors,
         anything=_rule(record["anything"], QUERY_ROW),
         clip=_rule(record["clip"], CLIP_ROW),
-        thresholds=Thresholds(**thresholds),
+        thresholds=thresholds,
     )
 
 
-def _rule(record: dict[str, Any], numbers: int) -> LogisticRule:
-    assert len(record["weights"]) == numbers
+def _rule(record: Mapping[str, Any], signals: int) -> LogisticRule:
+    if len(record["weights"]) != signals:
+        raise ValueError(f"a rule with {len(record['weights'])} weights for {signals} signals")
     return LogisticRule(record["intercept"], tuple(record["weights"]))

@@ -42,7 +42,8 @@ LEFT = 0.8
 """Share of the clips that the largest library drawn has; others answer the queries that it has no answer to."""
 
 RIDGE = 1e-4
-STEPS = 50
+"""Weight of the squared weights of standardised signals, beside the mean loss."""
+
 TEXTS_AT_ONCE = 64
 
 
@@ -87,8 +88,7 @@ class _Measured:
         z = self.z[query, clips].astype(np.float64)
         order = np.argsort(-z, kind="stable")[:FIRST]
         first = clips[order]
-        others = self.others[query] if self.others[query].any() else np.ones(len(self.phrases), np.bool_)
-        margins = z[order] - self.phrases[others][:, first].max(axis=0)
+        margins = z[order] - self.phrases[self.others[query]][:, first].max(axis=0)
         words = float(self.words[query, first[0]])
         nearest = NearestClips(len(clips), float(np.median(z)), z[order], margins, words, int(self.asked[query]))
         return nearest, self.right[query, first]
@@ -264,26 +264,16 @@ def _in_turn(kinds: Sequence[str], queries: Indices, rng: np.random.Generator) -
 
 
 def _fit(rows: NDArray[np.float64], right: Flags, sizes: Indices) -> LogisticRule:
-    """Logistic regression (N, F) by Newton's method, in which each size weighs equally."""
-    weights = np.zeros(len(rows))
-    for size in np.unique(sizes):
-        here = sizes == size
-        weights[here] = 1 / here.sum()
-    weights /= weights.sum()
+    """Logistic regression (N, F) in which each size weighs equally."""
+    from sklearn.linear_model import LogisticRegression
+
+    known, size, counts = np.unique(sizes, return_inverse=True, return_counts=True)
+    weights = 1 / (len(known) * counts[size])
     mean, deviation = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
-    design = np.hstack([np.ones((len(rows), 1)), (rows - mean) / deviation])
-    penalty = np.diag([0.0] + [2 * RIDGE] * rows.shape[1])
-    found = np.zeros(design.shape[1])
-    for _ in range(STEPS):
-        likely = logistic(design @ found)
-        slope = design.T @ (weights * (likely - right)) + penalty @ found
-        curve = (design * (weights * likely * (1 - likely))[:, None]).T @ design + penalty
-        step = np.linalg.solve(curve, slope)
-        found -= step * min(1.0, 5.0 / max(1e-9, float(np.abs(step).max())))
-        if np.abs(step).max() < 1e-8:
-            break
-    own = found[1:] / deviation
-    return LogisticRule(float(found[0] - own @ mean), tuple(own.tolist()))
+    model = LogisticRegression(C=1 / (2 * RIDGE), solver="newton-cholesky", tol=1e-8)
+    model.fit((rows - mean) / deviation, right, weights)
+    own = model.coef_[0] / deviation
+    return LogisticRule(float(model.intercept_[0] - own @ mean), tuple(own.tolist()))
 
 
 def _thresholds(absent: Column, sizes: Indices) -> Thresholds:

@@ -93,12 +93,14 @@ def crossed(signals: NDArray[np.float64], *counts: int) -> NDArray[np.float64]:
 
 
 def asked_words(text: str) -> list[str]:
-    """Return the first content words of a query, which are encoded by themselves."""
-    return content_words(text)[:MOST_WORDS]
+    """Return the first content words of a query, which are encoded by themselves; the text where it has none."""
+    return content_words(text)[:MOST_WORDS] or [text]
 
 
 def rivals(text: str, told: Sequence[Set[str]]) -> Flags:
     """Return which phrases (N,) say something else than a query: True unless its words are theirs, or theirs its own.
+
+    Where none says something else, all are returned.
 
     Args:
         text: the query.
@@ -109,4 +111,5 @@ def rivals(text: str, told: Sequence[Set[str]]) -> Flags:
         [False, False, False, True]
     """
     asked = set(content_words(text))
-    return np.array([not (words <= asked or asked <= words) for words in told], np.bool_)
+    others = np.array([not (words <= asked or asked <= words) for words in told], np.bool_)
+    return others if others.any() else np.ones_like(others)

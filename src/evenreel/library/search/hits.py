@@ -14,6 +14,10 @@ Channel = Literal["seen", "on_screen", "about"]
 """What finds clips: their frames, their on-screen words, or their names and captions."""
 
 
+ANSWERS = 0.5
+"""A clip with this share of the query's weight in writing may fit."""
+
+
 @dataclass(frozen=True)
 class MomentHit:
     """A stretch of a clip that matches the query; `time_s` is its best frame, or the middle of a sign's stretch.
@@ -92,6 +96,11 @@ class Hit:
     none_read: bool = False
     probability: float | None = None
 
+    @property
+    def written_there(self) -> bool:
+        """Whether the clip is there for its words, whatever its frames show."""
+        return self.written >= ANSWERS
+
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -99,9 +108,9 @@ class SearchResult:
 
     `state` is that of the best hit; None where it was not measured. `fit` and `may_fit` count the clips of these states
     that pass the filter, hits or not: of all clips, or, where a calibration judges, of the nearest 256 and those shown.
-    `probability` is how likely the frames of any clip show what
-    was asked for, by a calibration whose fitted set `calibration` names; where there is none, `uncalibrated` says why,
-    unless there is nothing to be calibrated, as for a picture.
+    `probability` is how likely the frames of any clip show what was asked for, by a calibration whose fitted set
+    `calibration` names; where there is none, `uncalibrated` says why, unless there is nothing to be calibrated, as for
+    a picture.
     """
 
     query: str

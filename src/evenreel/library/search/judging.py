@@ -90,12 +90,11 @@ class Judge:
         first, rest = np.split(order, [LOOKED_AT])
         places = np.concatenate([first, rest[np.isin(rest, list(wanted))]])
         others = rivals(query.text, self.calibration.phrase_words)
-        phrases = self.calibration.vectors[others] if others.any() else self.calibration.vectors
         nearest = NearestClips(
             clips=len(searched),
             median=float(np.median(z[searched])),
             z=z[places],
-            margins=z[places] - self._highest(phrases, places),
+            margins=z[places] - self._highest(self.calibration.vectors[others], places),
             words=float(self._z(query.words, places[:1]).min()),
             asked=len(query.words),
         )

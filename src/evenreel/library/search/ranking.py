@@ -34,15 +34,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenreel.library.search.gallery import FrameGallery, FrameRanking
-from evenreel.library.search.hits import Channel, State, TextHit
+from evenreel.library.search.hits import ANSWERS, Channel, State, TextHit
 from evenreel.library.search.judging import JudgedClips
 from evenreel.library.search.text_match import TextMatch
 from evenreel.library.store.confidence import FITS, MAY_FIT
 
 RANK_CONSTANT = 60
-
-ANSWERS = 0.5
-"""A clip with this share of the query's weight in writing may fit."""
 
 ORDER: Mapping[State | None, int] = {"fits": 0, "may_fit": 1, "nothing": 2, None: 2}
 
