@@ -82,6 +82,8 @@ class Checkpoint:
     def _parts(self) -> Iterator[tuple[str, str]]:
         yield "config", _json_digest(self.config)
         yield "preprocessing", _json_digest(asdict(self.preprocessing))
+        if self.family in FAMILIES and (instructions := FAMILIES[self.family].instructions):
+            yield "instructions", _json_digest(asdict(instructions))
         for path in (*_tokenizer_files(self.folder), *self.weights):
             yield path.name, _file_digest(path)
 
@@ -105,6 +107,12 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise EncoderError(
             f"The model in {folder} is of the kind {brief(family)}{code}; the kinds (model_type) that can be used are "
             f"{', '.join(FAMILIES)}."
+        )
+    instructions = FAMILIES[family].instructions
+    if instructions and instructions.file and not (folder / instructions.file).is_file():
+        raise EncoderError(
+            f"The model in {folder} has no {instructions.file}, which {FAMILIES[family].title} comes with: it is a "
+            "chat model of the same kind, whose vectors mean nothing to a search, or is to be downloaded again."
         )
     if "quantization_config" in config:
         raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")

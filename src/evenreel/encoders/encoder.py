@@ -141,6 +141,7 @@ class TowerEncoder:
         mask = tokens["attention_mask"].bool().numpy()
         parts = self._in_batches(len(clean), lambda rows: self._text_batch(tokens, rows))
         words = np.concatenate([words for words, _ in parts])
+        mask = mask[:, mask.shape[1] - words.shape[1] :]  # an instruction before a caption is none of its words
         words[~mask] = 0.0
         return TextEmbedding(words, mask, np.concatenate([sentence for _, sentence in parts]))
 

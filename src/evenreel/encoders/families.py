@@ -1,4 +1,4 @@
-"""Kinds of dual towers that are understood, and all that sets one apart from another. Needs no torch."""
+"""Kinds of models that are understood, and all that sets one apart from another. Needs no torch."""
 
 from __future__ import annotations
 
@@ -45,6 +45,29 @@ class WindowInput:
 
 
 @dataclass(frozen=True)
+class Instructions:
+    """What an embedder reads around a caption and around a picture, as its maker publishes it.
+
+    Attributes:
+        caption: text with `{}` where the caption goes; captions are queries.
+        picture: text with `{}` where the picture goes; pictures are documents.
+        empty: what stands for a caption without a character.
+        begin, token, end: names of the tokens before a picture, in the place of each part of it, and after it.
+        pooling: token whose vector stands for all: `mean` of them, or the `lasttoken`.
+        file: file that sets an embedder apart from a chat model of the same kind; empty where there is none.
+    """
+
+    caption: str
+    picture: str
+    empty: str
+    begin: str
+    token: str
+    end: str
+    pooling: str
+    file: str = ""
+
+
+@dataclass(frozen=True)
 class Family:
     """Names that transformers has for a kind of dual tower, and what sets it apart from the others.
 
@@ -62,6 +85,7 @@ class Family:
         trainable: whether its towers take single pictures of one size and are saved as transformers does.
         model: name of its model in transformers where it is not that of the others.
         windows: how it takes several frames at once; None for pictures.
+        instructions: what it reads around captions and pictures, where one tower reads both; None for two towers.
     """
 
     title: str
@@ -77,6 +101,7 @@ class Family:
     trainable: bool = True
     model: str = ""
     windows: WindowInput | None = None
+    instructions: Instructions | None = None
 
 
 _SPREAD = WindowRule(frames=16, span_s=8.0, stride_s=4.0)
@@ -92,6 +117,8 @@ _PE_VIDEO = Family(
     model="PeVideoModel",
     windows=WindowInput("pixel_values_videos", "", _SPREAD),
 )
+
+_QWEN_TURNS = "<|im_start|>system\n%s<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 
 FAMILIES: Mapping[str, Family] = {
     "clip": Family("CLIP", "CLIP"),
@@ -146,6 +173,41 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "pe_video": _PE_VIDEO,
     "pe_audio_video": replace(_PE_VIDEO, title="PE-AV, pictures and captions", classes="PeAudioVideo"),
+    "embedding_gemma2": Family(
+        "EmbeddingGemma 2",
+        "EmbeddingGemma2",
+        {**_COMMON, "do_normalize": False, "patch_size": 16, "max_soft_tokens": 280, "pooling_kernel_size": 3},
+        word_head="",
+        longest=8192,
+        trainable=False,
+        instructions=Instructions(
+            caption="task: search result | query: {}",
+            picture="{}",
+            empty="",
+            begin="<|image>",
+            token="<|image|>",
+            end="<image|>",
+            pooling="mean",
+        ),
+    ),
+    "qwen3_vl": Family(
+        "Qwen3-VL-Embedding",
+        "Qwen3VL",
+        {**_HALVES, "patch_size": 16, "merge_size": 2},
+        word_head="",
+        longest=8192,
+        trainable=False,
+        instructions=Instructions(
+            caption=_QWEN_TURNS % "Retrieve images or text relevant to the user's query.",
+            picture=_QWEN_TURNS % "Represent the user's input.",
+            empty="NULL",
+            begin="<|vision_start|>",
+            token="<|image_pad|>",
+            end="<|vision_end|>",
+            pooling="lasttoken",
+            file="1_Pooling/config.json",
+        ),
+    ),
 }
 """Families by `model_type` of config.json; SigLIP 2 of fixed resolution says `siglip`."""
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _BILINEAR, _BICUBIC = 2, 3  # Pillow's numbers
 _FILTER_RADIUS = {_BILINEAR: 1.0, _BICUBIC: 2.0}
+_QWEN_FEWEST, _QWEN_MOST = 4, 1800  # blocks of a picture
 _WEIGHT_BITS = 22  # 32 - 8 - 2, PRECISION_BITS of Pillow's Resample.c
 
 _Channels: TypeAlias = tuple[float, float, float]
@@ -120,6 +121,55 @@ class PatchPreprocessing(Preprocessing):
         return max(1, math.ceil(length * scale / self.patch_side))
 
 
+@dataclass(frozen=True)
+class BlockPreprocessing(PatchPreprocessing):
+    """Settings of a processor that keeps the shape of a picture and makes one token of each square block of patches.
+
+    Attributes:
+        block: number of patches along a side of a block.
+    """
+
+    block: int
+
+    @property
+    def block_side(self) -> int:
+        """Return the height and width of a block in pixels; both sides of a resized picture are multiples of it."""
+        return self.patch_side * self.block
+
+
+@dataclass(frozen=True)
+class GemmaPreprocessing(BlockPreprocessing):
+    """Settings of Gemma 4's processor, which EmbeddingGemma 2 has."""
+
+    def target_size(self, height: int, width: int) -> tuple[int, int]:
+        """Return the largest height and width in whole blocks that keep the shape within the number of patches."""
+        factor = math.sqrt(self.most_patches * self.patch_side**2 / (height * width))
+        rows, columns = (math.floor(factor * length / self.block_side) for length in (height, width))
+        most = self.most_patches // self.block**2
+        if rows == 0:  # a strip is one block high, and as many wide as it is times as wide as high
+            rows, columns = 1, min(width // height, most)
+        elif columns == 0:
+            rows, columns = min(height // width, most), 1
+        return rows * self.block_side, columns * self.block_side
+
+
+@dataclass(frozen=True)
+class QwenPreprocessing(BlockPreprocessing):
+    """Settings of `qwen_vl_utils`, by which the maker of Qwen3-VL-Embedding resizes pictures."""
+
+    def target_size(self, height: int, width: int) -> tuple[int, int]:
+        """Return the nearest height and width in whole blocks, within 4 and 1,800 of them."""
+        side, most = self.block_side, self.most_patches * self.patch_side**2
+        rows, columns = (max(1, round(length / side)) for length in (height, width))
+        if rows * columns * side**2 > most:
+            shrink = math.sqrt(height * width / most)
+            rows, columns = (max(1, math.floor(length / shrink / side)) for length in (height, width))
+        elif rows * columns < _QWEN_FEWEST:
+            grow = math.sqrt(_QWEN_FEWEST * side**2 / (height * width))
+            rows, columns = (math.ceil(length * grow / side) for length in (height, width))
+        return rows * side, columns * side
+
+
 def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessing:
     """Read the settings of an image processor, old forms included.
 
@@ -143,7 +193,7 @@ def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessin
 
 
 def _from_values(values: Mapping[str, Any]) -> Preprocessing:
-    of_patches = "max_num_patches" in values
+    of_patches = any(name in values for name in ("max_num_patches", "max_soft_tokens", "merge_size"))
     size = {} if of_patches else _size(values["size"], ("shortest_edge",))
     crop = _size(values["crop_size"], ("height", "width")) if values["do_center_crop"] else {}
     resize = bool(values["do_resize"])
@@ -157,12 +207,24 @@ def _from_values(values: Mapping[str, Any]) -> Preprocessing:
         "mean": mean,
         "std": std,
     }
-    if not of_patches:
-        return Preprocessing(**steps)
-    side, most = int(values["patch_size"]), int(values["max_num_patches"])
-    if min(side, most) < 1 or not resize:
-        raise ValueError(f"{most} patches of {side}, resized: {resize}")
-    return PatchPreprocessing(**steps, patch_side=side, most_patches=most)
+    return _of_patches(values, steps) if of_patches else Preprocessing(**steps)
+
+
+def _of_patches(values: Mapping[str, Any], steps: dict[str, Any]) -> PatchPreprocessing:
+    """Settings of a processor that keeps the shape of pictures; `steps` are those that others have too."""
+    side = int(values["patch_size"])
+    block = int(values.get("pooling_kernel_size", values.get("merge_size", 1)))
+    if "max_num_patches" in values:
+        most = int(values["max_num_patches"])
+    else:
+        most = int(values.get("max_soft_tokens", _QWEN_MOST)) * block**2
+    if min(side, block, most) < 1 or not values["do_resize"]:
+        raise ValueError(f"{most} patches of {side}, resized: {values['do_resize']}")
+    steps |= {"patch_side": side, "most_patches": most}
+    if "max_num_patches" in values:
+        return PatchPreprocessing(**steps)
+    kind = GemmaPreprocessing if "max_soft_tokens" in values else QwenPreprocessing
+    return kind(**steps, block=block)
 
 
 def _affine(values: Mapping[str, Any]) -> tuple[_Channels, _Channels]:

@@ -28,6 +28,7 @@ FILES_WANTED = (
     "model.safetensors",
     "model.safetensors.index.json",
     "model-*.safetensors",
+    "1_Pooling/config.json",
     *TOKENIZER_FILES,
 )
 """All that is fetched of a model: no pickle, no code."""

@@ -20,7 +20,7 @@ from evenreel.encoders.clip_text import ClipTextTower, open_clip_text
 from evenreel.encoders.families import FAMILIES, OPEN_CLIP, Family
 from evenreel.encoders.garbage import garbage_left
 from evenreel.encoders.pe_video import check_timm, offer_features, seeing_part
-from evenreel.encoders.preprocessing import PatchPreprocessing, prepare
+from evenreel.encoders.preprocessing import BlockPreprocessing, PatchPreprocessing, prepare
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import WindowRule
 
@@ -240,6 +240,7 @@ def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) ->
     Raises:
         EncoderError: they do not fit the configuration or each other.
     """
+    from evenreel.encoders.embedders import Embedder
     from evenreel.encoders.open_clip_towers import OpenClipTowers, load_open_clip
 
     of_open_clip = checkpoint.family == OPEN_CLIP.title
@@ -261,7 +262,10 @@ def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) ->
             raise EncoderError(
                 f"The model in {checkpoint.folder} cannot be loaded ({type(error).__name__}: {words[:200]})."
             ) from error
-    kind = OpenClipTowers if of_open_clip else Towers
+    if of_open_clip:
+        kind: type[Towers] = OpenClipTowers
+    else:
+        kind = Embedder if FAMILIES[checkpoint.family].instructions else Towers
     return kind(checkpoint, model.to(device).eval().requires_grad_(False), tokenizer, device, precision)
 
 
@@ -278,6 +282,8 @@ def _load_model(checkpoint: Checkpoint, precision: str) -> Any:
     weights = {name: tensor for path in checkpoint.weights for name, tensor in load_file(path).items()}
     if checkpoint.family == "pe_audio_video":
         config, weights = config.video_config, seeing_part(weights)
+    elif checkpoint.family == "embedding_gemma2":
+        config.audio_config = None  # its sound is not read
     said = io.StringIO() if family.model == "PeVideoModel" else sys.stdout  # it prints what its docstrings lack
     with contextlib.redirect_stdout(said):
         model, report = model_class.from_pretrained(
@@ -302,7 +308,11 @@ def _check_pictures(checkpoint: Checkpoint, config: Any) -> None:
     """Refuse a processor that makes other pictures than the tower takes."""
     preprocessing = checkpoint.preprocessing
     if isinstance(preprocessing, PatchPreprocessing):
-        made, taken = f"patches of {preprocessing.patch_side}", f"patches of {config.vision_config.patch_size}"
+        vision = config.vision_config
+        made, taken = f"patches of {preprocessing.patch_side}", f"patches of {vision.patch_size}"
+        if isinstance(preprocessing, BlockPreprocessing):
+            block = getattr(vision, "pooling_kernel_size", None) or vision.spatial_merge_size
+            made, taken = f"{made} in blocks of {preprocessing.block}", f"{taken} in blocks of {block}"
         fits = made == taken
     elif FAMILIES[checkpoint.family].any_size:
         return
