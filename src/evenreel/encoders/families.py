@@ -76,6 +76,8 @@ class Family:
         classes: name of its classes in transformers, before `Config` and `Model`.
         processor: settings of its image processor, where the files of a checkpoint do not give them.
         word_head: path of the map of words into the space of pictures; empty where they lie in it.
+        picture_length: path, in the configuration, of the length of a picture's vector, where no map gives it that of a
+            caption's; empty where one does, or where the configuration does not state it.
         padded: whether captions are always filled up to the longest that the text tower takes.
         longest: most tokens that it was trained on, where that is fewer than it has positions.
         first_position: positions that no token has, as in RoBERTa's numbering.
@@ -92,6 +94,7 @@ class Family:
     classes: str
     processor: Mapping[str, Any] = field(default_factory=lambda: _CLIP)
     word_head: str = "text_projection"
+    picture_length: str = ""
     padded: bool = False
     longest: int | None = None
     first_position: int = 0
@@ -127,6 +130,7 @@ FAMILIES: Mapping[str, Family] = {
         "Siglip",
         {**_HALVES, "size": {"height": 224, "width": 224}},
         word_head="text_model.head",
+        picture_length="vision_config.hidden_size",
         padded=True,
         lower_cases=True,
     ),
@@ -135,6 +139,7 @@ FAMILIES: Mapping[str, Family] = {
         "Siglip2",
         {**_HALVES, "resample": 2, "patch_size": 16, "max_num_patches": 256},
         word_head="text_model.head",
+        picture_length="vision_config.hidden_size",
         padded=True,
         lower_cases=True,
         any_size=True,
@@ -163,6 +168,7 @@ FAMILIES: Mapping[str, Family] = {
         "VideoPrism",
         {**_CLIP, "size": {"height": 288, "width": 288}, "do_center_crop": False, "do_normalize": False},
         word_head="",
+        picture_length="vision_config.hidden_size",
         padded=True,
         trainable=False,
         model="VideoPrismClipModel",

@@ -80,11 +80,26 @@ class Towers:
         """Encode (N, T, 3, H, W) uint8 to (N, D), of any length; a single frame is taken for a still video."""
         inputs = prepare(pixels.flatten(0, 1).to(self.device), self.checkpoint.preprocessing)
         if self.family.windows is None:
-            return self.prepared_features(inputs)
-        videos = inputs.view(*pixels.shape[:2], *inputs.shape[1:]).to(self.model.dtype)
-        videos = videos.expand(-1, self.window.frames, -1, -1, -1)
-        features: torch.Tensor = self.model.get_video_features(**{self.family.windows.pixels: videos}).pooler_output
-        return features.flatten(1)
+            features = self.prepared_features(inputs)
+        else:
+            videos = inputs.view(*pixels.shape[:2], *inputs.shape[1:]).to(self.model.dtype)
+            videos = videos.expand(-1, self.window.frames, -1, -1, -1)
+            features = self.model.get_video_features(**{self.family.windows.pixels: videos}).pooler_output.flatten(1)
+        self.check_lengths(features.shape[-1])
+        return features
+
+    def check_lengths(self, of_pictures: int) -> None:
+        """Refuse a model whose vectors of pictures are of this length, and those of captions of another.
+
+        Raises:
+            EncoderError: they are.
+        """
+        if of_pictures != self.dimension:
+            raise EncoderError(
+                f"The model in {self.checkpoint.folder} gives captions vectors of {self.dimension} numbers and "
+                f"pictures vectors of {of_pictures}, so they cannot be compared; use one whose towers were trained "
+                "together."
+            )
 
     def prepared_features(self, inputs: torch.Tensor) -> torch.Tensor:
         """Encode (N, 3, h, w), as `prepare` makes them, to (N, D), of any length."""
@@ -266,7 +281,10 @@ def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) ->
         kind: type[Towers] = OpenClipTowers
     else:
         kind = Embedder if FAMILIES[checkpoint.family].instructions else Towers
-    return kind(checkpoint, model.to(device).eval().requires_grad_(False), tokenizer, device, precision)
+    towers = kind(checkpoint, model.to(device).eval().requires_grad_(False), tokenizer, device, precision)
+    if towers.family.picture_length:
+        towers.check_lengths(operator.attrgetter(towers.family.picture_length)(model.config))
+    return towers
 
 
 def _load_model(checkpoint: Checkpoint, precision: str) -> Any:
