@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.media.sampling import Clip4Clip, EverySeconds, IntervalFrames, Midpoints, parse_rule
+from evenreel.media.sampling import Clip4Clip, EverySeconds, IntervalFrames, Midpoints, SeveralRules, parse_rule
 
 starts = st.floats(0, 1e4)
 durations = st.floats(1e-3, 1e5)
@@ -112,3 +112,14 @@ def test_a_text_that_is_no_rule_says_what_one_looks_like(text: str) -> None:
     sentence = str(caught.value)
     assert "\n" not in sentence
     assert any(word in sentence for word in ("write for example", "ask for 1 to", "give 0.001 to"))
+
+
+@given(st.lists(st.floats(0.05, 5.0), min_size=1, max_size=3), counts)
+def test_several_rules_have_the_moments_of_each(periods: list[float], count: int) -> None:
+    rules = (Midpoints(count), *map(EverySeconds, periods))
+    together = SeveralRules(rules, [])
+    times = list(itertools.takewhile(lambda time: time < 20, together.times(0.0, 20.0)))
+    assert times == sorted(times)
+    for place, rule in enumerate(rules):
+        own = list(itertools.takewhile(lambda time: time < 20, rule.times(0.0, 20.0)))
+        assert [time for time, whose in zip(times, together.asked, strict=False) if whose == place] == own

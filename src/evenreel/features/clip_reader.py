@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import EncoderError, MediaError
+from evenreel.features.frame_windows import FrameWindow, WindowMaker, period_s, within_shots
 from evenreel.features.shards import Shard, text_track
 from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
 from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
-from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo
+from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
 
 READER = "evenreel.onscreen.file_reader:FileReader"
 BATCH_FRAMES = 32
 BATCH_BYTES = 64 * 2**20
+
+Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -70,33 +74,130 @@ class ReaderSettings:
 
 
 class Vision(Protocol):
-    """An image tower that several readers share."""
+    """A model that several readers share."""
 
     def encoder(self) -> Encoder:
         """Return the encoder; wait for it where it is still loading."""
 
-    def encode(self, pixels: Pixels) -> FloatArray:
-        """Encode frames (N, 3, H, W) to (N, D) as `Encoder.encode_windows` does; one caller at a time."""
+    def window(self) -> WindowRule | None:
+        """Return the windows that it is given; None while it is still loading."""
+
+    def encode(self, windows: Pixels) -> FloatArray:
+        """Encode windows (N, T, 3, H, W) to (N, D) as `Encoder.encode_windows` does; one caller at a time."""
+
+
+class OtherWindowsError(Exception):
+    """Raised where a clip was read for pictures and the model, loaded meanwhile, takes windows: read it once more.
+
+    Attributes:
+        frames: number of frames that were counted in vain.
+    """
+
+    def __init__(self, frames: int) -> None:
+        super().__init__(f"{frames} frames were read for another model")
+        self.frames = frames
 
 
 @dataclass
 class _WorkerOutput:
-    """Messages of the worker so far."""
+    """Messages of the worker so far; `views` are what each model makes of the frames, None where it is not wanted."""
 
+    views: Sequence[ClipVectors | None]
     stills: Stills | None = None
     info: VideoInfo | None = None
     times_s: list[float] = field(default_factory=list)
-    pending: list[Pixels] = field(default_factory=list)
-    features: list[FloatArray] = field(default_factory=list)
     end: dict[str, Any] = field(default_factory=dict)
 
 
+class ClipVectors:
+    """Vectors of one clip by one model, made in batches while the frames come.
+
+    Args:
+        model: the model.
+    """
+
+    def __init__(self, model: Vision) -> None:
+        self._model, self._rule = model, model.window() or WindowRule()
+        self._maker = WindowMaker(self._rule)
+        self._places: list[tuple[int, int, int]] = []
+        self._pending: list[Pixels] = []
+        self._vectors: list[FloatArray] = []
+        self.times_s: list[float] = []
+        self.period_s = period_s(self._rule)
+        self.error: MediaError | None = None
+
+    def add(self, time_s: float, shot: int, pixels: Pixels) -> None:
+        """Take the next frame of a shot; nothing more is taken after an error."""
+        self.times_s.append(time_s)
+        for window in self._maker.add(shot, pixels):
+            self._put(window)
+
+    def finish(self) -> FloatArray | MediaError:
+        """Encode what is left; return the vectors (N, D), or why there are none."""
+        for window in self._maker.end():
+            self._put(window)
+        self._encode()
+        return self.error or np.concatenate(self._vectors)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the windows of this clip."""
+        frames, needed = len(self.times_s), self._rule.frames
+        if frames >= needed:
+            return ()
+        return (f"shorter than a window of the model: of {needed} frames {needed - frames} are others once more",)
+
+    def encoder(self) -> Encoder:
+        """Return the model's encoder."""
+        return self._model.encoder()
+
+    def fits(self, *, wait: bool) -> bool:
+        """Return whether the model takes the windows that are made for it; where that is not known yet, it may."""
+        if wait:
+            self._model.encoder()
+        return self._model.window() in {None, self._rule}
+
+    def moments(self, duration_s: float | None, cuts_s: Sequence[float]) -> tuple[Times, Times]:
+        """Return times (N,) and stretches (N, 2) of the vectors: those of pictures meet, those of windows overlap."""
+        times_s = np.array(self.times_s, np.float64)
+        spans_s = spans(times_s, duration_s)
+        if self._rule.frames > 1:
+            spans_s, _ = within_shots(times_s, spans_s, cuts_s)
+        first, middle, last = np.array(self._places, np.int64).reshape(-1, 3).T
+        return times_s[middle], np.stack([spans_s[first, 0], spans_s[last, 1]], axis=1)
+
+    def _put(self, window: FrameWindow) -> None:
+        if self.error is not None:
+            return
+        self._places.append(window[:3])
+        pixels = window.pixels
+        if self._pending and self._pending[-1].shape != pixels.shape:
+            self._encode()
+        self._pending.append(pixels)
+        count = len(self._pending)
+        if count * pixels.nbytes >= BATCH_BYTES or count * len(pixels) >= BATCH_FRAMES:
+            self._encode()
+
+    def _encode(self) -> None:
+        if not self._pending:
+            return
+        batch = np.stack(self._pending).transpose(0, 1, 4, 2, 3)
+        self._pending.clear()
+        self._model.encoder()  # one that cannot be had is no fault of the file
+        if not self.fits(wait=False):
+            return
+        try:
+            self._vectors.append(self._model.encode(batch))
+        except EncoderError as error:
+            self.error = MediaError("bad_features", str(error))
+
+
 class ClipReader:
-    """Reads one clip at a time into a shard: decoding and text in a worker that can be killed, vision here.
+    """Reads one clip at a time into shards: decoding and text in a worker that can be killed, vision here.
 
     Args:
         settings: rule, limits and threads.
-        model: the vision tower, shared by all readers; None for none.
+        models: the models, shared by all readers, None for words alone; all are given what is decoded once.
         on_frame: called after every frame, for progress.
         target: dotted path of what the worker runs; tests put stubs here.
     """
@@ -104,11 +205,11 @@ class ClipReader:
     def __init__(
         self,
         settings: ReaderSettings,
-        model: Vision | None,
+        models: Sequence[Vision | None],
         on_frame: Callable[[], None] = lambda: None,
         target: str = READER,
     ) -> None:
-        self._settings, self._model, self._on_frame = settings, model, on_frame
+        self._settings, self._models, self._on_frame = settings, models, on_frame
         threads = max(1, usable_cores() // settings.readers)
         setup: dict[str, Any] = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
         setup |= {"text": settings.read_text, "shots": settings.find_shots}
@@ -118,29 +219,47 @@ class ClipReader:
         """End the worker; a file that is being read fails."""
         self._worker.close()
 
-    def read(self, source: ClipSource, wanted: WantedStages, stills: Stills | None = None) -> Callable[[], Shard]:
-        """Read one clip to its end; the function returned encodes its last frames and makes the shard.
+    def read(
+        self, source: ClipSource, wanted: Sequence[WantedStages | None], stills: Stills | None = None
+    ) -> Callable[[], list[Shard | MediaError | None]]:
+        """Read one clip to its end; the function returned encodes its last frames and makes the shards.
 
         The two are apart so that the next clip is read meanwhile. At most one batch of frames waits in between.
 
         Args:
             source: the clip; times of frames and signs count from its start.
-            wanted: stages to do; the fields of the others are None in the shard.
+            wanted: for each model the stages to do, None for no shard; text goes with the first.
             stills: takes a small picture of each frame; None for no pictures.
 
+        Returns:
+            For each model its shard, in which the fields of other stages are None, or why it has none: `bad_features`
+            where the model makes no vectors of unit length of it.
+
         Raises:
-            MediaError: (both) the clip is set aside with this reason; `bad_features` where the model makes no vectors
-                of unit length of it.
+            MediaError: (both) the clip is set aside with this reason.
+            OtherWindowsError: (both) it must be read once more.
         """
-        reading, part = _WorkerOutput(stills), source.part
-        task = {"path": source.path, "part": [part.start_s, part.end_s], "frames": wanted.vision, "text": wanted.text}
+        views = [
+            ClipVectors(model) if model is not None and stages is not None and stages.vision else None
+            for model, stages in zip(self._models, wanted, strict=True)
+        ]
+        reading, part, first = _WorkerOutput(views, stills), source.part, wanted[0]
+        task = {
+            "path": source.path,
+            "part": [part.start_s, part.end_s],
+            "frames": any(view and not view.period_s for view in views),
+            "text": first is not None and first.text,
+        }
+        if periods := _periods(views):
+            task["periods"] = periods
         if stills is not None:
             task["still"] = {"side_px": SIDE_PX, "quality": QUALITY}
         for message, pixels in self._worker.run(task):
             self._take(reading, message, pixels)
+            self._check_windows(reading)
         if stamp(source.path) != source.before:
             raise changed_while_reading()
-        return lambda: self._shard(reading, source, wanted)
+        return lambda: self._shards(reading, source, wanted)
 
     def _take(self, reading: _WorkerOutput, message: dict[str, Any], pixels: Pixels | None) -> None:
         kind = message["kind"]
@@ -153,36 +272,53 @@ class ClipReader:
             if reading.stills is not None and pixels is not None:
                 reading.stills.add(message["time_s"], pixels.tobytes())
         elif pixels is None:  # a tick: the text of a frame is read, or a frame was only counted
-            if not reading.times_s or reading.times_s[-1] != message["time_s"]:
-                reading.times_s.append(message["time_s"])
-                self._on_frame()
+            self._count(reading, message["time_s"])
         else:
-            reading.times_s.append(message["time_s"])
-            if reading.pending and reading.pending[-1].shape != pixels.shape:
-                self._encode(reading)
-            reading.pending.append(pixels)
-            if len(reading.pending) * pixels.nbytes >= BATCH_BYTES or len(reading.pending) == BATCH_FRAMES:
-                self._encode(reading)
+            if 0 in message["for"]:
+                self._count(reading, message["time_s"])
+            periods = [0.0, *_periods(reading.views)]
+            for view in reading.views:
+                if view is not None and periods.index(view.period_s) in message["for"]:
+                    view.add(message["time_s"], message["shot"], pixels)
+            if all(errors := [view.error for view in reading.views if view is not None]):
+                raise errors[0]  # type: ignore[misc]
+
+    def _count(self, reading: _WorkerOutput, time_s: float) -> None:
+        if not reading.times_s or reading.times_s[-1] != time_s:
+            reading.times_s.append(time_s)
             self._on_frame()
 
-    def _encode(self, reading: _WorkerOutput) -> None:
-        if not reading.pending or self._model is None:
-            return
-        batch = np.stack(reading.pending).transpose(0, 3, 1, 2)
-        reading.pending.clear()
-        self._model.encoder()  # one that cannot be had is no fault of the file
-        try:
-            reading.features.append(self._model.encode(batch))
-        except EncoderError as error:
-            raise MediaError("bad_features", str(error)) from error
+    def _check_windows(self, reading: _WorkerOutput, *, wait: bool = False) -> None:
+        for view in reading.views:
+            if view is not None and not view.fits(wait=wait):
+                raise OtherWindowsError(len(reading.times_s))
 
-    def _shard(self, reading: _WorkerOutput, source: ClipSource, wanted: WantedStages) -> Shard:
+    def _shards(
+        self, reading: _WorkerOutput, source: ClipSource, wanted: Sequence[WantedStages | None]
+    ) -> list[Shard | MediaError | None]:
         if reading.info is None or not reading.times_s:
             raise MediaError("no_frames", "no frame of it could be decoded")
-        self._encode(reading)
-        encoder = self._model.encoder() if self._model and wanted.vision else None
-        notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"]))
-        times_s, cuts_s = np.array(reading.times_s, np.float64), reading.end["cuts_s"]
+        self._check_windows(reading, wait=True)
+        return [
+            None if stages is None else self._shard(reading, source, view, stages)
+            for view, stages in zip(reading.views, wanted, strict=True)
+        ]
+
+    def _shard(
+        self, reading: _WorkerOutput, source: ClipSource, view: ClipVectors | None, wanted: WantedStages
+    ) -> Shard | MediaError:
+        assert reading.info is not None  # there are frames
+        duration_s, cuts_s = source.part.length_s(reading.info.duration_s), reading.end["cuts_s"]
+        times_s = np.array(reading.times_s, np.float64)
+        spans_s, frames, encoder = spans(times_s, duration_s), None, None
+        if view is not None:
+            found = view.finish()
+            if isinstance(found, MediaError):
+                return found
+            frames = found.astype(np.float16)
+            times_s, spans_s = view.moments(duration_s, cuts_s or ())
+            encoder = view.encoder()
+        notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"], *(view.notes if view else ())))
         return Shard(
             clip_id=source.clip_id,
             info=replace(reading.info, notes=tuple(notes)),
@@ -190,12 +326,17 @@ class ClipReader:
             weights_hash=encoder.weights_hash if encoder else None,
             rule=self._settings.rule,
             times_s=times_s,
-            spans_s=spans(times_s, source.part.length_s(reading.info.duration_s)),
-            frames=np.concatenate(reading.features).astype(np.float16) if encoder else None,
+            spans_s=spans_s,
+            frames=frames,
             tracks=tuple(map(text_track, reading.end["tracks"])) if wanted.text else None,
             reader_id=reading.end["reader_id"] if wanted.text else None,
             cuts_s=None if cuts_s is None else np.array(cuts_s, np.float64),
         )
+
+
+def _periods(views: Iterable[ClipVectors | None]) -> list[float]:
+    """The different periods of the windows that are wanted, in seconds."""
+    return sorted({view.period_s for view in views if view is not None and view.period_s})
 
 
 def spans(times_s: np.ndarray[Any, np.dtype[np.float64]], duration_s: float | None) -> np.ndarray[Any, Any]:

@@ -49,7 +49,7 @@ from evenreel.features.texts import (
 from evenreel.features.windows import with_windows
 from evenreel.media import parse_rule
 from evenreel.media.content import FileStamp
-from evenreel.types import Corpus, Encoder, FloatArray, Pixels
+from evenreel.types import Corpus, Encoder, FloatArray, Pixels, WindowRule
 
 if TYPE_CHECKING:
     import polars as pl
@@ -117,10 +117,14 @@ class LockedEncoder:
         """Return the encoder itself; the caller must be its only user meanwhile."""
         return self._encoder
 
-    def encode(self, pixels: Pixels) -> FloatArray:
-        """Encode frames (N, 3, H, W) to (N, D) as `Encoder.encode_windows` does."""
+    def window(self) -> WindowRule:
+        """Return the rule of single pictures: a model of windows takes each for a still video."""
+        return WindowRule()
+
+    def encode(self, windows: Pixels) -> FloatArray:
+        """Encode pictures (N, 1, 3, H, W) to (N, D) as `Encoder.encode_windows` does."""
         with self._encoding:
-            return self._encoder.encode_windows(pixels[:, None])
+            return self._encoder.encode_windows(windows)
 
     def with_windows(self, shard: Shard, count: int, *, exact: bool) -> Shard:
         """Add the features of on-screen windows to a shard, see `evenreel.features.windows`."""
@@ -266,7 +270,7 @@ class FeatureJob:
     def _new_reader(self) -> ClipReader:
         settings = self._settings
         reading = ReaderSettings(settings.rule, self._recognises, settings.worker_count, settings.limits)
-        return ClipReader(reading, self._model, self._count_frame, self._target)
+        return ClipReader(reading, [self._model], self._count_frame, self._target)
 
     def _read_file(self, reader: ClipReader, clips: list[CorpusClip]) -> None:
         """Read the clips of one file, one after the other; where the file is gone, their stored features will do."""
@@ -299,13 +303,13 @@ class FeatureJob:
             return
         stored = self._stored(key)
         wanted = self._wanted(stored)
-        read: Callable[[], Shard] | None = None
+        read: Callable[[], list[Shard | MediaError | None]] | None = None
         try:
             if wanted:
                 if isinstance(before, MediaError):
                     raise before
                 place = str(self._settings.videos / clip.path)
-                read = reader.read(ClipSource(key, place, before, clip.part), wanted)
+                read = reader.read(ClipSource(key, place, before, clip.part), [wanted])
         except MediaError as error:
             if not self._pool.stopping:  # a worker that was ended by us is no fault of the clip
                 self._fail(key, error)
@@ -319,10 +323,15 @@ class FeatureJob:
             self._claims.setdefault(key, []).append(clip)
         return not under_way
 
-    def _finish(self, key: str, read: Callable[[], Shard] | None, stored: Shard | None) -> None:
+    def _finish(
+        self, key: str, read: Callable[[], list[Shard | MediaError | None]] | None, stored: Shard | None
+    ) -> None:
         """Encode what is left of a clip, and store it."""
         try:
-            shard = self._windowed(_both(read() if read else None, stored), self._claims[key][0])
+            (new,) = read() if read else [None]
+            if isinstance(new, MediaError):
+                raise new
+            shard = self._windowed(_both(new, stored), self._claims[key][0])
             self._write(shard)
         except MediaError as error:
             self._fail(key, error)

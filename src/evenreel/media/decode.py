@@ -152,7 +152,8 @@ def frames_on_screen(frames: Iterator[Stamped], reader: FrameReader, cursor: Cur
         if cursor.target is None:
             return
         shown = (timestamp, frame)
-    if shown is None or cursor.target is None or shown[0] == cursor.given:
-        return
-    if cursor.target < reader.end:
-        yield shown
+    while shown is not None and cursor.target is not None and cursor.target < reader.end:
+        if shown[0] != cursor.given:
+            cursor.given = shown[0]
+            yield shown
+        cursor.advance()

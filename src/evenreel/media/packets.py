@@ -42,6 +42,7 @@ class Cursor:
 
     def __init__(self) -> None:
         self._targets: Iterator[int] = iter(())
+        self.answered = -1  # how many of them have their frame; the first advance goes to the first of them
         self.target: int | None = BEFORE_ALL  # the first packets are decoded
         self.given: int | None = None  # timestamp of the frame that was given last
 
@@ -52,6 +53,7 @@ class Cursor:
 
     def advance(self) -> None:
         """Go on to the next wanted timestamp."""
+        self.answered += 1
         self.target = next(self._targets, None)
 
 

@@ -8,10 +8,11 @@ short or slow video yields fewer frames than the rule names.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 from evenreel.errors import UsageError
@@ -48,6 +49,41 @@ class IndexRule(Protocol):
 
 
 SamplingRule = TimeRule | IndexRule
+
+
+@dataclass(frozen=True)
+class SeveralRules:
+    """Several rules by time that sample a video together, so that it is decoded once.
+
+    Each keeps as many frames as it would alone, of limits for as many rules.
+
+    Attributes:
+        rules: the rules.
+        asked: takes the place in `rules` of the rule of each moment, in the order of the moments.
+
+    >>> together = SeveralRules((EverySeconds(1.0), EverySeconds(0.5)), [])
+    >>> list(itertools.islice(together.times(0.0, 2.0), 4)), together.asked
+    ([0.0, 0.0, 0.5, 1.0], [0, 1, 1, 0])
+    """
+
+    needs_end: ClassVar[bool] = True
+    rules: tuple[TimeRule, ...]
+    asked: list[int] = field(compare=False)
+
+    def times(self, start_s: float, end_s: float) -> Iterator[float]:
+        """Return the moments of all rules, rising, and note whose each is when it is taken."""
+        moments = (zip(rule.times(start_s, end_s), itertools.repeat(place)) for place, rule in enumerate(self.rules))
+        for time_s, place in heapq.merge(*moments):
+            self.asked.append(place)
+            yield time_s
+
+    def capped(self, duration_s: float, max_frames: int) -> SeveralRules:
+        """Return these rules with an equal share of `max_frames` each."""
+        share = max_frames // len(self.rules)
+        return replace(self, rules=tuple(rule.capped(duration_s, share) for rule in self.rules))
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.rules))
 
 
 @dataclass(frozen=True)

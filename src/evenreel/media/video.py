@@ -94,6 +94,11 @@ class Video:
         """Number of packets decoded since frames were last read: the cost of reading."""
         return self._source.reader.damage.packets
 
+    @property
+    def answered(self) -> int:
+        """Number of a rule's moments whose frames were given before the last one; with all, after the last frame."""
+        return self._source.cursor.answered
+
     def close(self) -> None:
         """Close the file; safe to call twice."""
         self._source.close()

@@ -16,7 +16,14 @@ from typing import Any
 from evenreel.arguments import as_path, check_settings_kind, one_or_more
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError, MediaError
-from evenreel.features.clip_reader import READER, ClipReader, ClipSource, ReaderSettings, WantedStages
+from evenreel.features.clip_reader import (
+    READER,
+    ClipReader,
+    ClipSource,
+    OtherWindowsError,
+    ReaderSettings,
+    WantedStages,
+)
 from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import Shard, tidy_shards
@@ -224,7 +231,7 @@ class IndexJob:
         settings = self._settings
         workers, limits = settings.worker_count, settings.limits
         reading = ReaderSettings(settings.rule, settings.read_text, workers, limits, find_shots=True)
-        return ClipReader(reading, self._model, self._count_frame, self._target)
+        return ClipReader(reading, [self._model], self._count_frame, self._target)
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
         clip_id, stills = None, Stills() if self._settings.keep_stills else None
@@ -235,23 +242,43 @@ class IndexJob:
             if wanted is None:
                 return
             try:
-                shard = reader.read(ClipSource(clip_id, file.path, file.stamp), wanted, stills)
+                read = reader.read(ClipSource(clip_id, file.path, file.stamp), [wanted], stills)
             except BaseException:
                 self._release(clip_id)
                 raise
+        except OtherWindowsError as error:
+            self._again(file, error)
+            return
         except MediaError as error:
             if not self._pool.stopping:  # a worker that was ended by us is no fault of the file
                 self._set_aside(file, error, clip_id)
             return
-        self._pool.hand_over(partial(self._finish, file, clip_id, shard, stills))
+        self._pool.hand_over(partial(self._finish, file, clip_id, read, stills))
 
-    def _finish(self, file: FoundFile, clip_id: str, shard: Callable[[], Shard], stills: Stills | None) -> None:
+    def _finish(
+        self,
+        file: FoundFile,
+        clip_id: str,
+        read: Callable[[], list[Shard | MediaError | None]],
+        stills: Stills | None,
+    ) -> None:
         try:
-            self._keep(file, clip_id, shard(), stills)
+            (shard,) = read()
+            if isinstance(shard, MediaError):
+                raise shard
+            if shard is not None:
+                self._keep(file, clip_id, shard, stills)
+        except OtherWindowsError as error:
+            self._again(file, error)
         except MediaError as error:
             self._set_aside(file, error, clip_id)
         finally:
             self._release(clip_id)
+
+    def _again(self, file: FoundFile, error: OtherWindowsError) -> None:
+        with self._report_lock:
+            self._report.frames -= error.frames
+        self._pool.add([file])
 
     def _keep(self, file: FoundFile, clip_id: str, shard: Shard, stills: Stills | None) -> None:
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError
 from evenreel.library.store.writer import Store
-from evenreel.types import Encoder, FloatArray, Pixels
+from evenreel.types import Encoder, FloatArray, Pixels, WindowRule
 
 
 class ModelInUse:
@@ -53,11 +53,17 @@ class ModelInUse:
             raise RuntimeError("loading was not started")
         return self._loaded.result()
 
-    def encode(self, pixels: Pixels) -> FloatArray:
-        """Encode frames (N, 3, H, W) to vectors (N, D), see `Encoder.encode_windows`."""
+    def window(self) -> WindowRule | None:
+        """Return the windows that the model takes; None until it is loaded."""
+        with self._starting:
+            loaded = self._loaded
+        return loaded.result().window if loaded and loaded.done() else None
+
+    def encode(self, windows: Pixels) -> FloatArray:
+        """Encode windows (N, T, 3, H, W) to vectors (N, D), see `Encoder.encode_windows`."""
         encoder = self.encoder()
         with self._encoding:
-            return encoder.encode_windows(pixels[:, None])
+            return encoder.encode_windows(windows)
 
     def _load(self) -> Encoder:
         from evenreel.encoders import load_encoder

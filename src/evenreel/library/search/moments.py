@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.features.frame_windows import within_shots
 from evenreel.library.search.hits import MomentHit, TextHit
 from evenreel.library.search.stretches import Stretch, stretches_of
 from evenreel.types import FloatArray
@@ -22,11 +23,12 @@ Shots = Sequence[tuple[float, float]]
 def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shots = ()) -> list[MomentHit]:
     """Find the stretches of a clip whose frames answer best, the likeliest first (`evenreel.library.search.stretches`).
 
-    A stretch that goes on over a cut is one for each shot, that of its best frame first.
+    A stretch that goes on over a cut is one for each shot, that of its best frame first. Windows of frames may overlap:
+    a stretch goes from the start of its first to the end of its last.
 
     Args:
-        scores: (T,) scores of the clip's frames in order of time.
-        spans_s: (T, 3) each frame's time, and start and end of the stretch it stands for.
+        scores: (T,) scores of the clip's frames, or windows, in order of time.
+        spans_s: (T, 3) each one's time, and start and end of the stretch it stands for.
         shots: the clip's shots.
 
     Example:
@@ -34,7 +36,7 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
         >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
         [(1.0, 3.0, 2.5)]
     """
-    edges_s, shot_of = _edges(spans_s, shots)
+    edges_s, shot_of = within_shots(spans_s[:, 0], spans_s[:, 1:], [start_s for start_s, _ in shots[1:]])
     return [
         MomentHit(
             float(spans_s[one.best, 0]),
@@ -45,17 +47,6 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
         for stretch in stretches_of(scores.astype(np.float64))
         for one in _by_shot(stretch, scores, shot_of)
     ]
-
-
-def _edges(spans_s: NDArray[np.float64], shots: Shots) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Start and end of what frames stand for, (T, 2), at the cut where the next is of another shot; their shots."""
-    cuts_s = np.array([start_s for start_s, _ in shots[1:]])
-    shot_of = np.searchsorted(cuts_s, spans_s[:, 0], side="right")
-    first_s, last_s = np.append(-np.inf, cuts_s)[shot_of], np.append(cuts_s, np.inf)[shot_of]
-    changes = np.diff(shot_of) > 0
-    start_s = np.where(np.append(False, changes), first_s, np.maximum(first_s, spans_s[:, 1]))
-    end_s = np.where(np.append(changes, False), last_s, np.minimum(last_s, spans_s[:, 2]))
-    return np.stack([start_s, end_s], axis=1), shot_of
 
 
 def _by_shot(stretch: Stretch, scores: FloatArray, shot_of: NDArray[np.intp]) -> list[Stretch]:
