@@ -21,7 +21,7 @@ def read(path: Path, rule: str, **task: Any) -> tuple[list[tuple[float, list[int
     """Time, rules and shot of each frame, the times of stills, and the cuts."""
     whole = {"path": str(path), "part": [None, None], "frames": True, "text": False, **task}
     frames, stills, cuts = [], [], []
-    for message, _ in FileReader(rule, LIMITS, 1, text=False)(whole):
+    for message, _ in FileReader(rule, LIMITS, 1, text=False, shots=True)(whole):
         if message["kind"] == "frame":
             frames.append((message["time_s"], message["for"], message["shot"]))
         elif message["kind"] == "still":
