@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-DEFAULT_MODEL = "openai/clip-vit-base-patch32"
+DEFAULT_MODEL = "google/siglip2-base-patch16-224"
 DEFAULT_RULE = "every 1 s"
 AUTO = "auto"
 DEFAULT_PORT = 8765
@@ -40,8 +40,8 @@ class IndexSettings:
     """Settings of indexing a folder of videos as a library; without a model there is no vision.
 
     Attributes:
-        model: image and text towers: a hub id, a folder, or `builtin`; `auto` is the library's own, and
-            openai/clip-vit-base-patch32 for a new one.
+        model: image and text towers: a hub id, a folder, `builtin`, or a name that `evenreel models` lists; `auto` is
+            the library's own, and google/siglip2-base-patch16-224 for a new one.
         rule: which frames are looked at, for example `every 0.5 s` or `8 midpoints` (`evenreel.media.parse_rule`);
             `auto` is the library's own, and `every 1 s` for a new one.
         read_text: whether on-screen text is recognised.
@@ -52,6 +52,7 @@ class IndexSettings:
         retry: try files again that were set aside before.
         accept_missing: mark files as missing even if most of a folder is gone.
         keep_stills: keep a small picture of each moment, so that a page need not decode it.
+        accept_licence: accept the licence of a new library's model that forbids commercial use.
     """
 
     model: str | None = AUTO
@@ -64,6 +65,7 @@ class IndexSettings:
     retry: bool = False
     accept_missing: bool = False
     keep_stills: bool = True
+    accept_licence: bool = False
 
     @property
     def worker_count(self) -> int:

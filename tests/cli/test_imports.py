@@ -60,6 +60,7 @@ NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
     "search without vision": (["search", "tram", "--no-vision", "-l", "library"], 0, LEAN),
     "search": (["search", "a tram", "-l", "library"], 0, LEAN - {"torch", "tokenizers"} | {"sympy"}),
     "index, nothing new": (["index", "videos", "-l", "library", "--no-ocr"], 0, LEAN),
+    "models": (["models"], 0, LEAN | PRODUCT),
     "serve, refused": (["serve", "-l", "nothing"], 1, LEAN),
     "evaluate": (
         ["evaluate", "s.npz", "--corpus", "corpus"],

@@ -108,11 +108,11 @@ def test_offline_with_an_empty_cache_is_one_sentence_with_the_ways_on(
     with pytest.raises(EncoderError) as caught:
         load_encoder(DEFAULT_MODEL)
     sentence = str(caught.value)
-    assert sentence.startswith(f"The model {DEFAULT_MODEL} (c237dc49")
+    assert sentence.startswith(f"The model {DEFAULT_MODEL} (main)")
     for part in (
         "does not have it",
         str(cache),
-        "hf download openai/clip-vit-base-patch32 --revision c237dc49",
+        "hf download google/siglip2-base-patch16-224 --revision main --local-dir siglip2-base-patch16-224",
         "--model builtin",
         "--no-vision",
     ):
@@ -213,7 +213,7 @@ def test_a_full_disk_is_said_to(cache: Path, online: None, monkeypatch: pytest.M
         load_encoder("org/tiny")
 
 
-def test_the_default_model_is_asked_for_at_the_commit_that_has_safetensors(
+def test_a_model_whose_main_branch_is_a_pickle_is_asked_for_at_the_commit_that_has_safetensors(
     cache: Path, online: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {}
@@ -224,7 +224,7 @@ def test_the_default_model_is_asked_for_at_the_commit_that_has_safetensors(
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", note)
     with pytest.raises(EncoderError):
-        load_encoder(DEFAULT_MODEL)
+        load_encoder("openai/clip-vit-base-patch32")
     assert asked["repository"] == "openai/clip-vit-base-patch32"
     assert asked["revision"] == "c237dc49a33fc61debc9276459120b7eac67e7ef"
     assert not [pattern for pattern in asked["allow_patterns"] if pattern.endswith(("*", ".bin", ".py", ".pt"))]

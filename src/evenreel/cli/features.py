@@ -11,7 +11,15 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, CorpusArgument, DeviceOption, JsonOption, PrecisionOption, VideosOption
+from evenreel.cli.options import (
+    MOST,
+    AcceptLicenceOption,
+    CorpusArgument,
+    DeviceOption,
+    JsonOption,
+    PrecisionOption,
+    VideosOption,
+)
 from evenreel.cli.progress import bars, share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL
@@ -31,7 +39,8 @@ def features(
     context: typer.Context,
     corpus: CorpusArgument,
     model: Annotated[
-        str, typer.Option(help="Image and text towers: a hub id, a folder, or 'builtin'.")
+        str,
+        typer.Option(help="Image and text towers: a hub id, a folder, 'builtin', or a name of 'evenreel models'."),
     ] = DEFAULT_MODEL,
     frames: Annotated[
         int | None,
@@ -51,6 +60,7 @@ def features(
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "float32",
+    accept_licence: AcceptLicenceOption = False,
     settings: FeatureSettings = from_settings(
         "evenreel.features.settings:FeatureSettings",
         leave_out=("rule", "videos"),
@@ -81,6 +91,7 @@ def features(
         raise UsageError("--name and --ids are about features of others; give these with --stored STREAM=PLACE.")
     from evenreel.corpus import load_corpus, load_texts
     from evenreel.encoders import load_encoder
+    from evenreel.encoders.known_models import check_licence
     from evenreel.features import compute_features, feature_folder
     from evenreel.media import parse_rule
 
@@ -88,6 +99,7 @@ def features(
         raise UsageError("Give either --frames or --rule; '--frames 12' is --rule '12 midpoints'.")
     if words == "corpus" and not settings.read_text:
         raise UsageError("Leave --no-ocr out: --words corpus reads no text in frames, and --no-ocr asks for none.")
+    check_licence(model, accept_licence)
     settings = replace(
         settings,
         rule=str(parse_rule(rule or f"{frames or DEFAULT_FRAMES} midpoints")),  # before a model is loaded

@@ -48,6 +48,9 @@ NoOcrOption = Annotated[bool, typer.Option("--no-ocr", help="Do not read on-scre
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
 ReadersOption = Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Reader processes; 0: one a core.")]
+AcceptLicenceOption = Annotated[
+    bool, typer.Option("--accept-licence", help="Accept the model's licence where that forbids commercial use.")
+]
 RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
 
 USUAL = MediaLimits()
@@ -73,6 +76,7 @@ SHARED: dict[str, Any] = {
     "precision": PrecisionOption,
     "workers": ReadersOption,
     "retry": RetryOption,
+    "accept_licence": AcceptLicenceOption,
     "limits": media_limits,
     "vision": NoVisionOption,
     "read_text": NoOcrOption,

@@ -42,7 +42,7 @@ def fetch(repository: str, revision: str, wanted: Sequence[str], missing: Callab
         UnavailableError: the model cannot be found or downloaded.
         HFValidationError: this is no name of a model.
     """
-    cached = _cached_folder(repository, revision)
+    cached = cached_folder(repository, revision)
     if cached is not None and not missing(cached):
         return cached
     if offline():
@@ -52,7 +52,8 @@ def fetch(repository: str, revision: str, wanted: Sequence[str], missing: Callab
     return _download(repository, revision, wanted)
 
 
-def _cached_folder(repository: str, revision: str) -> Path | None:
+def cached_folder(repository: str, revision: str) -> Path | None:
+    """Return a model's folder in the hub's cache, whole or not; None where it has none."""
     from huggingface_hub import try_to_load_from_cache
 
     for name in ("config.json", "open_clip_config.json"):

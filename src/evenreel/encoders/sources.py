@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
+from evenreel.config import DEFAULT_MODEL
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, missing_parts
-from evenreel.encoders.hub import HUB_ID, UnavailableError, fetch, named_folder
+from evenreel.encoders.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
+from evenreel.encoders.known_models import model_id
 from evenreel.encoders.open_clip_files import CONFIG, WEIGHTS, is_open_clip
 from evenreel.errors import EncoderError, UsageError
+
+log = logging.getLogger("evenreel")
 
 BUILTIN = "builtin"
 BUILTIN_FOLDER = Path(__file__).parent / "builtin" / "checkpoint"
@@ -44,6 +49,9 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
         UsageError: two revisions are named, or one for a model that has none.
         EncoderError: there is no such model, or it cannot be had; the sentence lists the ways on.
     """
+    if (known := model_id(name)) != name:
+        log.warning("the model '%s' is %s", name, known)
+        name = known
     folder = named_folder(name)
     hub = None if name == BUILTIN or folder is not None else HUB_ID.fullmatch(name)
     if revision is not None and (hub is None or hub["revision"] is not None):
@@ -55,7 +63,7 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
     if hub is None or ".." in name:
         raise _nothing(name)
     repository = hub["repository"]
-    wanted = revision or hub["revision"] or SAFETENSORS_REVISIONS.get(repository, "main")
+    wanted = revision or _revision(repository, hub["revision"])
     from huggingface_hub.errors import HFValidationError
 
     try:
@@ -69,10 +77,37 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
     return f"{repository}@{found.name}", found
 
 
+def folder_here(name: str) -> Path | None:
+    """Return the folder of a model that can be loaded without a download; None for any other.
+
+    Raises:
+        EncoderError: this is neither `builtin`, nor a folder, nor a hub id.
+    """
+    from huggingface_hub.errors import HFValidationError
+
+    name = model_id(name)
+    if name == BUILTIN:
+        return BUILTIN_FOLDER
+    if folder := named_folder(name):
+        return folder
+    hub = HUB_ID.fullmatch(name)
+    if hub is None or ".." in name:
+        raise _nothing(name)
+    try:
+        found = cached_folder(hub["repository"], _revision(hub["repository"], hub["revision"]))
+    except HFValidationError as error:
+        raise _nothing(name) from error
+    return found if found and not missing_parts(found) else None
+
+
+def _revision(repository: str, named: str | None) -> str:
+    return named or SAFETENSORS_REVISIONS.get(repository, "main")
+
+
 def _nothing(name: str) -> EncoderError:
     return EncoderError(
         f"{name!r} is neither 'builtin', nor a folder that exists, nor a hub id such as "
-        "openai/clip-vit-base-patch32; name one of these."
+        f"{DEFAULT_MODEL}, nor one of the names that `evenreel models` lists; name one of these."
     )
 
 

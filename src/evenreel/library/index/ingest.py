@@ -358,8 +358,9 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
 
     Raises:
         LibraryError: the library was sampled by another rule.
-        UsageError: the rule is not one.
+        UsageError: the rule is not one, or the licence of the model has to be accepted.
     """
+    from evenreel.encoders.known_models import check_licence
     from evenreel.media import parse_rule
 
     made_with = meta.get("rule")
@@ -369,5 +370,8 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
             f"The library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another "
             "--library."
         )
-    model = (meta.get("model", DEFAULT_MODEL) or None) if settings.model == AUTO else settings.model
+    own = meta.get("model", meta.get("encoder_id"))
+    model = (DEFAULT_MODEL if own is None else own or None) if settings.model == AUTO else settings.model
+    if model and model not in (own, meta.get("asked_model")):  # with its own, a library was made
+        check_licence(model, settings.accept_licence)
     return replace(settings, rule=rule, model=model)

@@ -1,0 +1,132 @@
+"""`evenreel models`."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.options import DeviceOption, JsonOption, PrecisionOption
+from evenreel.cli.progress import bars
+from evenreel.cli.show_library import console, print_json, safe
+from evenreel.errors import EncoderError
+
+if TYPE_CHECKING:
+    from evenreel.encoders.known_models import KnownModel, ModelTable
+    from evenreel.encoders.speed import EncoderSpeed
+
+COLUMNS = 80
+
+
+@dataclass
+class ModelRow:
+    """A model, whether it is on this machine, and what was measured of it here."""
+
+    model: KnownModel
+    here: bool
+    speed: EncoderSpeed | None = None
+    trouble: str | None = None
+
+
+def models(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Hub ids, folders or names. \\[default: all that are known]")
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="See how fast those are that are on this machine; downloads nothing.")
+    ] = False,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "float32",
+    as_json: JsonOption = False,
+) -> None:
+    """List the models that are known, with licence and published figures. Exit status 3 if one cannot be measured."""
+    from evenreel.encoders.known_models import KnownModel, known_models
+    from evenreel.encoders.sources import folder_here
+
+    table = known_models()
+    wanted = [table.find(name) or KnownModel(name) for name in names] if names else table.models
+    rows = [ModelRow(model, folder_here(model.id) is not None) for model in wanted]
+    if measure:
+        _measure(rows, device, precision, named=bool(names))
+    if as_json:
+        print_json(_as_data(rows, table))
+    else:
+        _show(rows, table)
+    if any(row.trouble for row in rows):
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) -> None:
+    from evenreel.encoders import load_encoder
+    from evenreel.encoders.speed import measure_speed
+
+    with bars() as progress:
+        progress.stage("measuring", sum(row.here for row in rows))
+        for row in rows:
+            if row.here:
+                try:
+                    row.speed = measure_speed(load_encoder(row.model.id, device=device, precision=precision))
+                except EncoderError as error:
+                    row.trouble = str(error)
+                progress.advance(1)
+            elif named:
+                row.trouble = f"It is not on this machine; `evenreel index --model {row.model.id}` fetches it."
+
+
+def _as_data(rows: list[ModelRow], table: ModelTable) -> dict[str, Any]:
+    return {
+        "names": dict(table.names),
+        "sources": dict(table.sources),
+        "models": [
+            asdict(row.model) | {name: getattr(row, name) for name in ("here", "speed", "trouble")} for row in rows
+        ],
+    }
+
+
+def _show(rows: list[ModelRow], table: ModelTable) -> None:
+    out = console()
+    cited = list(dict.fromkeys(figure.source for row in rows for figure in row.model.figures))
+    for row in rows:
+        marks = ", ".join(filter(None, (row.model.name, "on this machine" if row.here else "")))
+        out.print(f"[bold]{safe(row.model.id)}[/]{f' ({safe(marks)})' if marks else ''}")
+        _print_wrapped("; ".join(_facts(row.model)), "  ", "  ")
+        _print_wrapped(", ".join(_figures(row.model, cited)), "  published: ", "    ")
+        _print_wrapped(_speed(row), "  ", "  ")
+    out.print()
+    for number, source in enumerate(cited, 1):
+        _print_wrapped(table.sources[source], f"[{number}] ", "    ")
+    for name in dict.fromkeys(row.model.name for row in rows if row.model.name):
+        _print_wrapped(table.names[name], f"{name}: ", "    ")
+
+
+def _print_wrapped(text: str, first: str, others: str) -> None:
+    for line in textwrap.wrap(
+        text, COLUMNS, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
+    ):
+        console().print(safe(line))
+
+
+def _facts(model: KnownModel) -> list[str]:
+    size = model.parameters_m
+    parts = (
+        model.family and f"{model.family}, {model.kind}",
+        size and (f"{size / 1000:g}B parameters" if size >= 1000 else f"{size:g}M parameters"),
+        model.size_mb and f"{model.size_mb:g} MB",
+        model.licence + (", needs --accept-licence" if model.non_commercial else ""),
+        model.languages,
+        model.dimension and f"{model.dimension:,} numbers",
+    )
+    return [part for part in parts if part]
+
+
+def _figures(model: KnownModel, cited: list[str]) -> list[str]:
+    return [f"{figure.measure} {figure.value} [{cited.index(figure.source) + 1}]" for figure in model.figures]
+
+
+def _speed(row: ModelRow) -> str:
+    if row.speed is None:
+        return row.trouble or ""
+    return f"measured here: {row.speed.frames_per_s:.1f} frames/s, {row.speed.captions_per_s:.0f} captions/s"

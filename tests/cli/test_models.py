@@ -1,0 +1,116 @@
+"""`evenreel models`: what a person and a program are told, and what is measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel.cli.app import app
+from evenreel.config import DEFAULT_MODEL, IndexSettings
+from evenreel.encoders.known_models import known_models
+from evenreel.encoders.speed import EncoderSpeed
+from evenreel.errors import UsageError
+from evenreel.library.index.ingest import resolve
+from tests.tiny_checkpoints import tiny_clip
+
+RESEARCH_ONLY = next(model.id for model in known_models().models if model.non_commercial)
+
+
+def models(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["models", *arguments], catch_exceptions=False)
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No two seconds of measuring."""
+    monkeypatch.setattr("evenreel.encoders.speed.measure_speed", lambda encoder: EncoderSpeed(12.5, 300.0))
+
+
+def test_a_person_reads_all_models_in_80_columns() -> None:
+    done = models()
+    assert done.exit_code == 0
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    for model in known_models().models:
+        assert model.id in done.stdout
+    assert "google/siglip2-base-patch16-224 (default)" in done.stdout
+    assert "MSR-VTT R@1 38.5 [2]" in done.stdout
+    assert "[2] Perception Encoder, arXiv 2504.13181, table 6" in done.stdout
+    assert "builtin (on this machine)" in done.stdout
+    assert "needs --accept-licence" in " ".join(done.stdout.split())
+
+
+def test_a_program_reads_the_same() -> None:
+    found = json.loads(models("--json").stdout)
+    assert set(found) == {"models", "names", "sources"}
+    default = next(row for row in found["models"] if row["name"] == "default")
+    assert default["id"] == DEFAULT_MODEL
+    assert {"measure": "MSR-VTT R@1", "value": 38.5, "source": "pe"} in default["figures"]
+    assert (default["here"], default["speed"], default["trouble"]) == (False, None, None)
+
+
+def test_one_model_is_asked_for_by_its_name() -> None:
+    found = json.loads(models("best", "--json").stdout)["models"]
+    assert [row["id"] for row in found] == ["timm/PE-Core-B-16"]
+
+
+def test_those_on_this_machine_are_measured_and_nothing_is_fetched(
+    at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenreel.encoders.sources.fetch", lambda *_: pytest.fail("something was fetched"))
+    done = models("--measure", "--json")
+    rows = json.loads(done.stdout)["models"]
+    assert done.exit_code == 0
+    assert [row["id"] for row in rows if row["speed"]] == ["builtin"]
+    assert rows[0]["speed"] == {"frames_per_s": 12.5, "captions_per_s": 300.0}
+
+
+def test_a_folder_is_measured_and_what_cannot_be_is_said(at_once: None, tmp_path: Path) -> None:
+    folder = tiny_clip(tmp_path / "tiny")
+    (tmp_path / "hollow").mkdir()
+    done = models("--measure", str(folder), str(tmp_path / "hollow"), "org/none")
+    assert done.exit_code == 3
+    words = " ".join(done.stdout.split())
+    assert "measured here: 12.5 frames/s, 300 captions/s" in words
+    assert "is not complete" in words
+    assert "It is not on this machine; `evenreel index --model org/none` fetches it." in words
+
+
+def test_a_library_keeps_the_model_that_it_was_made_with() -> None:
+    made = {"model": "openai/clip-vit-base-patch32@c237dc49", "asked_model": "openai/clip-vit-base-patch32"}
+    assert resolve(IndexSettings(), {}, Path()).model == DEFAULT_MODEL
+    assert resolve(IndexSettings(), made, Path()).model == made["model"]
+    assert resolve(IndexSettings(), {"encoder_id": made["model"]}, Path()).model == made["model"]
+    assert resolve(IndexSettings(), {"model": ""}, Path()).model is None
+
+
+def test_a_licence_is_accepted_once_for_a_library() -> None:
+    asked = IndexSettings(model=RESEARCH_ONLY)
+    with pytest.raises(UsageError, match="forbids commercial use"):
+        resolve(asked, {}, Path())
+    assert resolve(IndexSettings(model=RESEARCH_ONLY, accept_licence=True), {}, Path()).model == RESEARCH_ONLY
+    made = {"model": f"{RESEARCH_ONLY}@0123", "asked_model": RESEARCH_ONLY}
+    assert resolve(asked, made, Path()).model == RESEARCH_ONLY
+    assert resolve(IndexSettings(), made, Path()).model == made["model"]
+
+
+def test_index_and_features_ask_for_the_licence_before_anything_is_read(tmp_path: Path) -> None:
+    from evenreel.errors import EvenreelError
+
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "videos" / "a.mp4").write_bytes(b"0")
+    place = ["--library", str(tmp_path / "library")]
+    for command in (
+        ["index", str(tmp_path / "videos"), *place, "--model", RESEARCH_ONLY],
+        ["features", str(tmp_path), "--model", RESEARCH_ONLY],
+    ):
+        with pytest.raises(EvenreelError, match="give --accept-licence if you keep to it"):
+            CliRunner().invoke(app, command, catch_exceptions=False)
+    assert not (tmp_path / "library").exists()
