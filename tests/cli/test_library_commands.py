@@ -348,7 +348,7 @@ def test_the_command_line_says_what_it_can() -> None:
 
 
 PANELS = {
-    "Search your videos": ["demo", "index", "search", "serve", "info", "verify", "repair", "calibrate"],
+    "Search your videos": ["demo", "index", "search", "serve", "info", "verify", "repair", "calibrate", "models"],
     "Measure and audit": ["corpus", "evaluate", "audit", "fuse", "perturb"],
     "Train and adapt": ["features", "elements", "train", "cost", "score", "prepare", "adapt"],
     "Research": ["study", "planted"],
