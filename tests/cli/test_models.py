@@ -61,6 +61,11 @@ def test_one_model_is_asked_for_by_its_name() -> None:
     assert [row["id"] for row in found] == ["timm/PE-Core-B-16"]
 
 
+def test_a_revision_stays_with_a_known_model() -> None:
+    (row,) = json.loads(models("timm/PE-Core-B-16@0123", "--json").stdout)["models"]
+    assert (row["id"], row["dimension"]) == ("timm/PE-Core-B-16@0123", 1024)
+
+
 def test_those_on_this_machine_are_measured_and_nothing_is_fetched(
     at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,7 +47,8 @@ def models(
     from evenreel.encoders.sources import folder_here
 
     table = known_models()
-    wanted = [table.find(name) or KnownModel(name) for name in names] if names else table.models
+    found = [(name, table.find(name) or KnownModel(name)) for name in names or ()]
+    wanted = [replace(model, id=name) if "@" in name else model for name, model in found] or table.models
     rows = [ModelRow(model, folder_here(model.id) is not None) for model in wanted]
     if measure:
         _measure(rows, device, precision, named=bool(names))

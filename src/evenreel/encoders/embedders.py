@@ -1,4 +1,4 @@
-"""Embedders with instructions: one tower that reads captions and sees pictures, each within words of its maker's.
+"""Embedders with instructions: one tower reads captions and sees pictures, each within words that its maker gives.
 
 Captions are queries and pictures are documents, so the words around them differ. They are in
 `evenreel.encoders.families`; where each maker publishes them, docs/encoders.md says.
@@ -72,7 +72,8 @@ class Embedder(Towers):
     def _instruction_length(self) -> int:
         """I, the number of tokens before a caption: those that two captions without a common letter share."""
         first, second = self.tokenizer([self.instructions.caption.format(letter) for letter in "a0"])["input_ids"]
-        return next(place for place, (one, other) in enumerate(zip(first, second, strict=False)) if one != other)
+        pairs = enumerate(zip(first, second, strict=False))
+        return next((place for place, (one, other) in pairs if one != other), 0)
 
     def _picture_ids(self, inputs: torch.Tensor, preprocessing: BlockPreprocessing) -> torch.Tensor:
         """(N, W) ids of the tokens of prepared pictures in their instruction."""
