@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 from typer.testing import CliRunner
 
@@ -14,7 +17,7 @@ from evenreel.cli.app import app
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import Library as OpenedLibrary
 from evenreel.library.calibrating import calibrate_library
-from evenreel.library.calibration.fit import RIDGE, CalibrationSettings, _fit
+from evenreel.library.calibration.fit import RIDGE, CalibrationSettings, _AskedLibraries, _fit
 from evenreel.library.calibration.rule import logistic
 from evenreel.library.store.catalog import set_meta
 from evenreel.library.store.confidence import update_null_scores
@@ -71,9 +74,10 @@ def test_a_caption_without_words_is_one_of_the_captions(tmp_path: Path) -> None:
 
 def test_the_regression_is_the_minimum_of_its_loss() -> None:
     random = np.random.default_rng(4)
-    rows, sizes = random.normal(size=(300, 3)) * [1, 5, 0.2] + 2, np.repeat([5, 50], [100, 200])
+    rows = random.normal(size=(300, 3)) * [1, 5, 0.2] + 2
     right = random.random(300) < logistic(rows @ [1.0, -0.3, 2.0] - 1)
-    found = _fit(rows, right, sizes)
+    weights = np.repeat([1 / 200, 1 / 400], [100, 200])
+    found = _fit(rows, right, weights)
     scaled = (rows - rows.mean(0)) / rows.std(0)
 
     def loss(weights: np.ndarray) -> float:
@@ -83,6 +87,16 @@ def test_the_regression_is_the_minimum_of_its_loss() -> None:
 
     best = minimize(loss, np.zeros(4), tol=1e-12).x
     np.testing.assert_allclose(found.log_odds(rows), best[0] + scaled @ best[1:], atol=1e-4)
+
+
+@given(st.lists(st.tuples(st.sampled_from([5, 50]), st.sampled_from(["", "pair"]), st.booleans()), min_size=1))
+def test_sizes_kinds_and_answers_weigh_equally(asked: list[tuple[int, str, bool]]) -> None:
+    sizes, kinds, answered = (np.array(column) for column in zip(*asked, strict=True))
+    weights = _AskedLibraries([], [], answered, answered, sizes, kinds).weights
+    total: dict[tuple[int, str, bool], float] = defaultdict(float)
+    for group, weight in zip(asked, weights.tolist(), strict=True):
+        total[group] += weight
+    assert total == {group: pytest.approx(1 / len(total)) for group in total}
 
 
 def test_without_captions_it_is_refused(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from evenreel.library.calibration.file import FILE, calibration_of, read_calibra
 from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, Thresholds, logistic
 from evenreel.library.calibration.signals import NearestClips, asked_words, rivals
 
+ONE, MANY = (9.0, 0.0, 9.0, 0.0, 0.0, 0.0), (0.9, 0.0, 0.3, 0.0, 0.0, 0.0)
 HAND = AnswerCalibration(
     encoder_id="words",
     weights_hash="words-1",
@@ -27,7 +28,7 @@ HAND = AnswerCalibration(
     date="2026-11-23",
     phrases=("a red circle", "blue star"),
     vectors=np.eye(2, 3, dtype=np.float32),
-    anything=LogisticRule(-3.0, (1.0, 0.5, 2.0, 0.25, 0.125, -0.1, *(0.0,) * 5, 0.7, 0.0, 0.3, 0.0, 0.0, 0.0)),
+    anything=LogisticRule(-3.0, (1.0, 0.5, 2.0, 0.25, 0.125, -0.1, *(0.0,) * 5, *ONE, *MANY)),
     clip=LogisticRule(-1.0, (1.0, -2.0, 0.5, 0.0, 0.0, 0.0, 0.0)),
     thresholds=Thresholds((5, 500), (0.6, 0.8), (0.3, 0.3)),
 )
@@ -40,13 +41,24 @@ PACKAGED = calibration_of(None, load_encoder("builtin", device="cpu").weights_ha
 def test_a_case_worked_by_hand() -> None:
     found = HAND.probabilities(THREE)
     odds = -3 + 4 + 0.5 * 2 + 2 * (2 / 3) + 0.25 * 2 + 0.125 * 5 - 0.1 * math.log(100)
-    odds += math.log(3) * (0.7 + 0.3 * 2)
+    odds += 0.9 + 0.3 * 2
     anything = 1 / (1 + math.exp(-odds))
     assert found.anything == pytest.approx(anything)
     each = [odds - 1 - 2 * (4 - z) + 0.5 * margin for z, margin in ((4, 1), (3, 2), (1, -1))]
     expected = [min(anything, 1 / (1 + math.exp(-one))) for one in each]
     assert found.clips.tolist() == pytest.approx(expected)
     assert found.states == ("fits", "fits", "may_fit"), "over the half, and over a tenth"
+
+
+@pytest.mark.parametrize(("words", "weights"), [(1, ONE), (2, ()), (3, MANY), (6, MANY)])
+def test_queries_of_one_word_two_and_more_have_rules_of_their_own(words: int, weights: tuple[float, ...]) -> None:
+    two = logistic_odds(replace(THREE, asked=2))
+    more = weights[0] + weights[2] * 2 if weights else 0.0
+    assert logistic_odds(replace(THREE, asked=words)) == pytest.approx(two + more)
+
+
+def logistic_odds(near: NearestClips) -> float:
+    return float(HAND.anything.log_odds(near.query_row()[None])[0])
 
 
 def test_between_sizes_a_threshold_goes_straight_with_the_logarithm() -> None:
@@ -125,6 +137,16 @@ def test_a_calibration_of_another_model_is_none(tmp_path: Path) -> None:
     assert calibration_of(tmp_path, "words-1") is not None
     assert calibration_of(tmp_path, "words-2") is None
     assert calibration_of(None, "words-1") is None, "the packaged one is of another model"
+
+
+@pytest.mark.parametrize(("number", "remedy"), [(1, "fit it again with `evenreel calibrate`"), (3, "update evenreel")])
+def test_one_of_another_format_is_said_in_a_sentence(tmp_path: Path, number: int, remedy: str) -> None:
+    path = tmp_path / FILE
+    write_calibration(path, HAND)
+    arrays, record = unseal(path.read_bytes())
+    path.write_bytes(seal(arrays, record | {"format": number}))
+    with pytest.raises(LibraryError, match=f"has format {number}, not 2; {remedy}"):
+        read_calibration(path)
 
 
 @pytest.mark.parametrize("damage", [b"", b"nothing", "cut", "changed"])

@@ -17,7 +17,7 @@ from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, T
 from evenreel.library.calibration.signals import CLIP_ROW, QUERY_ROW
 from evenreel.types import FloatArray
 
-FORMAT = 1
+FORMAT = 2
 FILE = "calibration.safetensors"
 
 
@@ -71,11 +71,13 @@ def calibration_of(library: Path | None, weights_hash: str | None) -> AnswerCali
 def _parsed(payload: bytes, name: str) -> AnswerCalibration:
     try:
         arrays, record = unseal(payload)
-        if record["format"] <= FORMAT:
+        if record["format"] == FORMAT:
             return _calibration(arrays["vectors"].astype(np.float32), record)
+        later = record["format"] > FORMAT
     except Exception as error:  # a damaged file can fail in any way in the parser, and a record can lack anything
         raise LibraryError(f"{name} is damaged ({error}); fit it again with `evenreel calibrate`.") from error
-    raise LibraryError(f"{name} has format {record['format']}; update evenreel to read it.")
+    remedy = "update evenreel to read it" if later else "fit it again with `evenreel calibrate`"
+    raise LibraryError(f"{name} has format {record['format']}, not {FORMAT}; {remedy}.")
 
 
 def _calibration(vectors: FloatArray, record: Mapping[str, Any]) -> AnswerCalibration:

@@ -5,8 +5,10 @@ all clips that answer them are left out. Clips are drawn with weights that diffe
 answers are frequent and others rare. As many queries with an answer as without are asked, of each kind equally many,
 and some that no clip at all answers.
 
-Both regressions are penalised by squared weights of standardised signals and weigh each size equally; 'fits' and 'may
-fit' are quantiles of the probabilities of queries without an answer.
+Both regressions are penalised by squared weights of standardised signals. Each size, each kind of query, and queries
+with and without an answer weigh equally; were all weighed together, kinds that are easier than others would be told
+too little, and the others too much. 'Fits' and 'may fit' are quantiles of the probabilities of queries without an
+answer.
 """
 
 from __future__ import annotations
@@ -104,6 +106,7 @@ class _AskedLibraries:
         answered: (Q,) whether the library has an answer.
         plausible: (Q,) whether any clip at all has.
         sizes: (Q,) the size that was drawn.
+        kinds: (Q,) kind of each.
     """
 
     nearest: list[NearestClips]
@@ -111,6 +114,14 @@ class _AskedLibraries:
     answered: Flags
     plausible: Flags
     sizes: Indices
+    kinds: NDArray[np.str_]
+
+    @property
+    def weights(self) -> Column:
+        """(Q,) by which each size, kind, and whether there is an answer, weigh equally; 1 in sum."""
+        groups = np.rec.fromarrays([self.sizes, self.kinds, self.answered])
+        known, group, counts = np.unique(groups, return_inverse=True, return_counts=True)
+        return 1 / (len(known) * counts[group])
 
 
 def fit_calibration(
@@ -145,10 +156,12 @@ def fit_calibration(
     vectors = _encoded(encoder, phrases).astype(np.float16).astype(np.float32)
     measured = _measure(opened, encoder, known, phrases, vectors)
     asked = _ask(measured, settings, rng, progress)
-    anything = _fit(np.stack([near.query_row() for near in asked.nearest]), asked.answered, asked.sizes)
-    odds = anything.log_odds(np.stack([near.query_row() for near in asked.nearest]))
+    of_queries, weights = np.stack([near.query_row() for near in asked.nearest]), asked.weights
+    anything = _fit(of_queries, asked.answered, weights)
+    odds = anything.log_odds(of_queries)
     rows = [near.clip_rows(float(one)) for near, one in zip(asked.nearest, odds, strict=True)]
-    clip = _fit(np.concatenate(rows), np.concatenate(asked.right), np.repeat(asked.sizes, [len(row) for row in rows]))
+    shares = np.concatenate([np.full(len(row), weight / len(row)) for row, weight in zip(rows, weights, strict=True)])
+    clip = _fit(np.concatenate(rows), np.concatenate(asked.right), shares)
     without = ~asked.answered & asked.plausible
     thresholds = _thresholds(logistic(odds[without]), asked.sizes[without])
     sizes = thresholds.sizes
@@ -219,7 +232,7 @@ def _ask(
     sizes = [size for size in SIZES if size < LEFT * clips] + [int(LEFT * clips)]
     nearest: list[NearestClips] = []
     right: list[Flags] = []
-    asked: list[tuple[bool, bool, int]] = []
+    asked: list[tuple[bool, bool, int, str]] = []
     for done in range(settings.libraries):
         for size in sizes:
             library = _drawn(measured, size, rng)
@@ -227,7 +240,8 @@ def _ask(
                 found, answers = measured.nearest(query, library)
                 nearest.append(found)
                 right.append(answers)
-                asked.append((measured.right[query, library].any(), measured.right[query].any(), size))
+                there, anywhere = measured.right[query, library].any(), measured.right[query].any()
+                asked.append((bool(there), bool(anywhere), size, measured.kinds[query]))
         progress((done + 1) / settings.libraries)
     return _AskedLibraries(nearest, right, *(np.array(column) for column in zip(*asked, strict=True)))
 
@@ -263,12 +277,10 @@ def _in_turn(kinds: Sequence[str], queries: Indices, rng: np.random.Generator) -
     return (query for query in chain.from_iterable(zip_longest(*by_kind)) if query is not None)
 
 
-def _fit(rows: NDArray[np.float64], right: Flags, sizes: Indices) -> LogisticRule:
-    """Logistic regression (N, F) in which each size weighs equally."""
+def _fit(rows: NDArray[np.float64], right: Flags, weights: Column) -> LogisticRule:
+    """Logistic regression on rows (N, F) of some weights, 1 in sum."""
     from sklearn.linear_model import LogisticRegression
 
-    known, size, counts = np.unique(sizes, return_inverse=True, return_counts=True)
-    weights = 1 / (len(known) * counts[size])
     mean, deviation = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
     model = LogisticRegression(C=1 / (2 * RIDGE), solver="newton-cholesky", tol=1e-8)
     model.fit((rows - mean) / deviation, right, weights)

@@ -1,7 +1,7 @@
 """Signals of an answer: what a search measures to say how likely it is that a clip shows what was asked for.
 
 All are in standard deviations of the scores of nonsense on a clip (z, see `evenreel.library.store.confidence`). Of a
-query there are five, which the number of clips and the number of words asked for modify:
+query there are five, which the number of clips modifies, and whether one word is asked for, two, or more:
 
 - `above`: z on the nearest clip;
 - `margin`: by how much the query describes one of the first clips better than every plausible phrase does, at its best;
@@ -15,6 +15,7 @@ own among theirs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
@@ -30,8 +31,11 @@ FIRST = 10
 MOST_WORDS = 6
 """Words of a query that are encoded by themselves."""
 
-QUERY_ROW, CLIP_ROW = 17, 7
-"""Numbers that the rules for a query and for a clip weigh, see `crossed`."""
+MANY_WORDS = 3
+"""Words of a query from which there are many."""
+
+QUERY_ROW, CLIP_ROW = 23, 7
+"""Numbers that the rules for a query and for a clip weigh."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +59,20 @@ class NearestClips:
     asked: int
 
     def query_row(self) -> Column:
-        """Return the signals of the query, crossed with the numbers of clips and words: (17,)."""
+        """Return the signals of the query, crossed with the logarithm of the number of clips and the number of words.
+
+        They are the five signals; the logarithm and its products with them; and twice 1 and the five, which are 0
+        unless one word is asked for, or `MANY_WORDS` at least: (23,).
+        """
         margins = self.margins[:FIRST]
         top = float(self.z[0])
         signals = np.array([top, margins.max(), (margins > 0).mean(), self.words, top - self.median])
-        row: Column = crossed(signals[None], self.clips, self.asked)[0]
+        by = (math.log(self.clips), float(self.asked == 1), float(self.asked >= MANY_WORDS))
+        row: Column = crossed(signals[None], *by)[0]
         return row
 
     def clip_rows(self, log_odds: float) -> NDArray[np.float64]:
-        """Return the signals of each clip, crossed with the number of clips: (H, 7).
+        """Return the signals of each clip, crossed with the logarithm of the number of clips: (H, 7).
 
         They are the log odds that any clip answers, z on the nearest clip less z here, and the margin here.
 
@@ -71,25 +80,25 @@ class NearestClips:
             log_odds: log odds that any clip answers.
         """
         anything = np.full(len(self.z), log_odds)
-        return crossed(np.stack([anything, self.z[0] - self.z, self.margins], axis=1), self.clips)
+        return crossed(np.stack([anything, self.z[0] - self.z, self.margins], axis=1), math.log(self.clips))
 
 
-def crossed(signals: NDArray[np.float64], *counts: int) -> NDArray[np.float64]:
-    """Append the logarithm of each count, and its product with each signal.
+def crossed(signals: NDArray[np.float64], *by: float) -> NDArray[np.float64]:
+    """Append each of some numbers, and its product with each signal.
 
     Args:
         signals: (N, F).
-        counts: K whole numbers above 0.
+        by: K numbers.
 
     Returns:
         (N, F + K (F + 1)).
 
     Example:
-        >>> crossed(np.array([[2.0, 3.0]]), 1).tolist()
-        [[2.0, 3.0, 0.0, 0.0, 0.0]]
+        >>> crossed(np.array([[2.0, 3.0]]), 1.0, 0.5).tolist()
+        [[2.0, 3.0, 1.0, 2.0, 3.0, 0.5, 1.0, 1.5]]
     """
     ones = np.ones((len(signals), 1))
-    return np.hstack([signals, *(np.log(count) * np.hstack([ones, signals]) for count in counts)])
+    return np.hstack([signals, *(number * np.hstack([ones, signals]) for number in by)])
 
 
 def asked_words(text: str) -> list[str]:
