@@ -9,8 +9,10 @@ frame's (AR(1)), with a deviation of 1, 1/2 and 1/4 (signal to noise 1, 2 and 4)
 of seed 0 chose evenreel's rule; printed are queries of odd number and the noise of another seed.
 
 mIoU is the mean overlap of the stretch with the best of the true windows, R1@0.5 the share of overlaps of a half, and
-*lands* the share of points to land on that lie in a true window; intervals of 95 %, by clips. The model's own windows
-and two guesses that look at no video stand below. Exit status 1 if evenreel's rule is surely worse than another one.
+*lands* the share of points to land on that lie in a true window; intervals of 95 %, by clips. Below each table: how
+many true starts and ends lie in the range that is said of each, and whether narrow ranges are the better ones. Last
+stand the model's own windows and two guesses that look at no video. Exit status 1 if evenreel's rule is surely worse
+than another one.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +41,7 @@ from evenreel.evaluation.moments import (
 )
 from evenreel.library.search.stretches import stretches_of
 
-FRAME_S = 2.0
+FRAME_S, NEAR_S = 2.0, 4.0
 RATIOS = (1, 2, 4)
 FOLLOWS = 0.5
 """Share of a frame's noise that is the last frame's."""
@@ -64,6 +67,7 @@ def main() -> int:
         found = {name: measured(truth, curves, rule) for name, rule in RULES.items()}
         print(table(title, found), end="\n\n")
         worse |= surely_worse({name: one for name, (one, _) in found.items()})
+        print(ranges(truth, curves), end="\n\n")
     others = {"the model's own windows": given} | blind_predictions(truth)
     for name, predictions in others.items():
         own = MomentPredictions({query: predictions.windows[query] for query in truth.query_ids})
@@ -101,6 +105,58 @@ def measured(
         for name, window in zip(truth.query_ids, truth.windows, strict=True)
     ]
     return evaluate_moments(MomentPredictions(windows), truth, MomentSettings(WORDS)), np.array(lands)
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """What ranges of starts and ends are worth, where the point to land on lies in a true window.
+
+    Attributes:
+        covered: share of true starts and ends that lie in their range.
+        width_s: mean width of a range.
+        constant_s: width of a range of one width for all, around what is said, that covers as many.
+        near_where_narrow: share of starts and ends within 4 seconds of the true ones, of the third with the narrowest
+            ranges.
+        near_where_wide: the same of the third with the widest.
+    """
+
+    covered: float
+    width_s: float
+    constant_s: float
+    near_where_narrow: float
+    near_where_wide: float
+
+    def __str__(self) -> str:
+        return (
+            f"Ranges of start and end cover {self.covered:.1f} %, {self.width_s:.1f} s wide on average (one width for "
+            f"all that covers as many: {self.constant_s:.1f} s); within 4 s are {self.near_where_narrow:.1f} % of the "
+            f"third with the narrowest, {self.near_where_wide:.1f} % of that with the widest"
+        )
+
+
+def ranges(truth: MomentTruth, curves: Mapping[str, Curve]) -> Ranges:
+    """Measure evenreel's ranges of start and end."""
+    rows = []
+    for name, windows in zip(truth.query_ids, truth.windows, strict=True):
+        first = stretches_of(curves[name])[0]
+        at_s = FRAME_S * (first.best + 0.5)
+        for own in windows[(windows[:, 0] < at_s) & (at_s < windows[:, 1])][:1]:
+            for said, (low, high), true_s in (
+                (first.start, first.starts, own[0]),
+                (first.stop, first.stops, own[1]),
+            ):
+                inside = FRAME_S * (low - 0.5) <= true_s <= FRAME_S * (high + 0.5)
+                rows.append((inside, FRAME_S * (high - low + 1), abs(FRAME_S * said - true_s)))
+    inside, widths, errors = np.array(rows, float).T
+    order, third = np.argsort(widths, kind="stable"), len(rows) // 3
+    near = 100.0 * (errors <= NEAR_S)[order]
+    return Ranges(
+        covered=100 * float(inside.mean()),
+        width_s=float(widths.mean()),
+        constant_s=2 * float(np.quantile(errors, inside.mean())) + FRAME_S,
+        near_where_narrow=float(near[:third].mean()),
+        near_where_wide=float(near[-third:].mean()),
+    )
 
 
 def table(title: str, found: Mapping[str, tuple[MomentEvaluation, Curve]]) -> str:

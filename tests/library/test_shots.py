@@ -96,6 +96,12 @@ SPANS = np.array([[at + 0.5, at, at + 1] for at in range(6)], float)
 def moments(scores: list[float], *cuts_s: float) -> list[tuple[float, float, float]]:
     edges = [0.0, *cuts_s, 6.0]
     found = high_stretches(np.array(scores), SPANS, list(pairwise(edges)))
+    for one in found:
+        assert one.starts_s and one.starts_s[0] <= one.start_s <= one.starts_s[1] <= one.time_s
+        assert one.ends_s and one.time_s <= one.ends_s[0] <= one.end_s <= one.ends_s[1]
+        for cut_s in cuts_s:  # what is likely is of the same shot
+            assert not one.starts_s[0] < cut_s <= one.time_s - 1e-9
+            assert not one.time_s + 1e-9 < cut_s < one.ends_s[1]
     return [(one.start_s, one.end_s, one.time_s) for one in found]
 
 

@@ -98,6 +98,17 @@ def test_marks_of_the_timeline_go_to_their_moments(real: Visits, real_library: P
     shows(page, real_library.parent / "clips" / MATCH, 4.0)
 
 
+def test_where_a_moment_may_start_and_end_is_drawn_around_it(real: Visits) -> None:
+    page = real.open()
+    open_first(page, "a metro train")
+    first_frame(page)
+    marks, ranges = page.locator("#moment-marks button").all(), page.locator("#moment-marks .range").all()
+    assert "likely starts at 0:0" in (marks[0].get_attribute("title") or "")
+    for paler, mark in zip((one.bounding_box() for one in ranges), (one.bounding_box() for one in marks), strict=True):
+        assert paler and mark and paler["x"] <= mark["x"] + 1
+        assert paler["x"] + paler["width"] >= mark["x"] + mark["width"] - 1
+
+
 def test_what_the_browser_cannot_play_is_shown_as_a_preview(real: Visits, real_library: Path) -> None:
     page = real.open()
     search(page, "a woman is putting on eye makeup")

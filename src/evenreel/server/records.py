@@ -25,7 +25,7 @@ class Problem(BaseModel):
     detail: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Moment(MomentHit):
     """A stretch of a clip that fits the query; `time_s` is its best frame, `still` the address of that picture."""
 

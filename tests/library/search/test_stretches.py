@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from benchmarks import moments as benchmark
 from evenreel.corpus import FORMATS, select
 from evenreel.evaluation.moments import load_predictions, moment_truth
-from evenreel.library.search.stretches import CALM, _largest_sums, _otsu, stretches_of
+from evenreel.library.search.stretches import CALM, _largest_sums, _otsu, _ranges, stretches_of
 
 GAINS = st.lists(st.integers(-9, 9).map(float), min_size=1, max_size=14)
 
@@ -68,6 +69,35 @@ def test_stretches_are_disjoint_with_a_frame_to_land_on(values: list[float]) -> 
     assert all(one.stop <= other.start for one, other in pairwise(sorted(found)))
 
 
+@given(st.lists(st.integers(-20, 20).map(lambda one: one / 10), min_size=1, max_size=12), st.data())
+def test_ranges_hold_the_middle_of_what_sums_make_likely(values: list[float], data: st.DataObject) -> None:
+    best = data.draw(st.integers(0, len(values) - 1))
+    start, stop = data.draw(st.integers(0, best)), data.draw(st.integers(best + 1, len(values)))
+    starts, stops = _ranges(np.array(values), start, stop, best)
+    assert starts[0] <= start <= starts[1] <= best < stops[0] <= stop <= stops[1]
+    likely = {one: math.exp(sum(values[one : best + 1])) for one in range(best + 1)}
+    outside = [one for one in likely if not starts[0] <= one <= starts[1]]
+    assert sum(likely[one] for one in outside if one < best) <= 0.2 * sum(likely.values()) + 1e-9
+    before = sum(likely[one] for one in likely if one < starts[0])
+    assert before <= 0.1 * sum(likely.values()) + 1e-9
+    likely = {one: math.exp(sum(values[best:one])) for one in range(best + 1, len(values) + 1)}
+    assert sum(likely[one] for one in likely if one > stops[1]) <= 0.1 * sum(likely.values()) + 1e-9
+    assert sum(likely[one] for one in likely if one < stops[0]) <= 0.1 * sum(likely.values()) + 1e-9
+
+
+def test_a_sharp_edge_has_a_narrow_range_and_a_gentle_one_a_wide_one() -> None:
+    rng = np.random.default_rng(0)
+    scores = np.concatenate([np.zeros(20), np.full(12, 9.0), np.linspace(9, 0, 16), np.zeros(12)])
+    first = stretches_of(scores + rng.normal(size=60) * 0.4)[0]
+    assert first.starts[1] - first.starts[0] < first.stops[1] - first.stops[0]
+    assert first.starts[0] <= 20 <= first.starts[1]
+
+
+def test_of_scores_that_are_all_alike_nothing_is_known() -> None:
+    (only,) = stretches_of(np.zeros(9))
+    assert (only.starts, only.stops) == ((0, only.best), (only.best + 1, 9))
+
+
 def test_on_real_and_planted_curves_the_rule_reaches_what_is_asked_of_it(shared_data: Path) -> None:
     """Queries of odd number, which did not choose the rule; the best of four simpler ones less two standard errors."""
     folder = shared_data / "qvhighlights"
@@ -75,6 +105,8 @@ def test_on_real_and_planted_curves_the_rule_reaches_what_is_asked_of_it(shared_
     truth = benchmark.odd(moment_truth(select(FORMATS["qvhighlights"]([folder]).corpus, split="val")))
     curves = {name: given_by.ratings[name] for name in truth.query_ids}
     real, lands = benchmark.measured(truth, curves, benchmark.ours)
+    told = benchmark.ranges(truth, curves)
+    assert told.covered >= 70 and told.near_where_narrow > told.near_where_wide + 20
     assert real.summary["mIoU"].value >= 48 and real.summary["R1@0.5"].value >= 51.5 and lands.mean() > 66.6
     for ratio, least in ((1, 44.0), (2, 72.0), (4, 90.0)):
         found, lands = benchmark.measured(truth, dict(benchmark.planted(truth, ratio, 1)), benchmark.ours)

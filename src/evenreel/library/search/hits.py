@@ -22,6 +22,9 @@ ANSWERS = 0.5
 class MomentHit:
     """A stretch of a clip that matches the query; `time_s` is its best frame, or the middle of a sign's stretch.
 
+    What it matches is meant to start within `starts_s`, and to end within `ends_s`, in four of five cases each
+    (`evenreel.library.search.stretches`); None where frames did not find it.
+
     `score` is the similarity of the best frame or of a sign; of a clip found by its name or caption, which is one
     moment from start to end, the share of the query that is written there.
     """
@@ -30,6 +33,8 @@ class MomentHit:
     start_s: float
     end_s: float
     score: float
+    starts_s: tuple[float, float] | None = None
+    ends_s: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenreel.features.frame_windows import within_shots
 from evenreel.library.search.hits import MomentHit, TextHit
-from evenreel.library.search.stretches import Stretch, stretches_of
+from evenreel.library.search.stretches import Range, Stretch, stretches_of
 from evenreel.types import FloatArray
 
 MAX_MOMENTS = 3
@@ -43,6 +43,8 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
             float(edges_s[one.start, 0]),
             float(edges_s[one.stop - 1, 1]),
             float(scores[one.start : one.stop].max()),
+            _seconds(edges_s[:, 0], one.starts),
+            _seconds(edges_s[:, 1], (one.stops[0] - 1, one.stops[1] - 1)),
         )
         for stretch in stretches_of(scores.astype(np.float64))
         for one in _by_shot(stretch, scores, shot_of)
@@ -52,14 +54,24 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
 def _by_shot(stretch: Stretch, scores: FloatArray, shot_of: NDArray[np.intp]) -> list[Stretch]:
     """The parts of a stretch in each shot, the one with its best frame first, then by their best."""
     cuts = stretch.start + 1 + np.flatnonzero(np.diff(shot_of[stretch.start : stretch.stop]))
-    if not len(cuts):
-        return [stretch]
     parts = []
     for start, stop in pairwise([stretch.start, *cuts.tolist(), stretch.stop]):
         within = start <= stretch.best < stop
         best = stretch.best if within else start + int(scores[start:stop].argmax())
-        parts.append((within, Stretch(start, stop, best, float(scores[best]))))
+        first, last = np.flatnonzero(shot_of == shot_of[start])[[0, -1]].tolist()
+        starts, stops = _clipped(stretch.starts, first, best), _clipped(stretch.stops, best + 1, last + 1)
+        parts.append((within, Stretch(start, stop, best, float(scores[best]), starts, stops)))
     return [part for _, part in sorted(parts, key=lambda one: (not one[0], -one[1].value, one[1].start))]
+
+
+def _clipped(places: Range, least: int, most: int) -> Range:
+    low, high = (min(max(place, least), most) for place in places)
+    return low, high
+
+
+def _seconds(edges_s: NDArray[np.float64], places: Range) -> tuple[float, float]:
+    """The times of two places."""
+    return float(edges_s[places[0]]), float(edges_s[places[1]])
 
 
 def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -> tuple[MomentHit, ...]:

@@ -26,14 +26,27 @@ BEYOND = 0.3
 FEW = 8
 """Frames below which nothing is smoothed."""
 
+SURE = 0.8
+"""Share of starts, and of ends, that are meant to lie in their ranges."""
+DOUBT = 4.0
+"""Sum of scores above the threshold, in their deviations, that makes one start e times as likely as another."""
+
+Range = tuple[int, int]
+
 
 class Stretch(NamedTuple):
-    """Frames `start` to `stop` - 1, of which `best` is the one to land on."""
+    """Frames `start` to `stop` - 1, of which `best` is the one to land on.
+
+    The true stretch around that frame is meant to start and to stop within `starts` and `stops`, both ends included, in
+    a share `SURE` of cases each.
+    """
 
     start: int
     stop: int
     best: int
     value: float
+    starts: Range
+    stops: Range
 
 
 def stretches_of(scores: Curve) -> list[Stretch]:
@@ -47,17 +60,40 @@ def stretches_of(scores: Curve) -> list[Stretch]:
     Args:
         scores: (T,) of frames in order of time, about equally far apart; T is at least 1.
     """
-    smoothed = _smoothed(scores)
+    smoothed, spread = _smoothed(scores), float(scores.std())
     if scores.max() - scores.min() < 2 * EVEN:
-        return [Stretch(0, len(scores), int(smoothed.argmax()), float(scores.max()))]
-    noise = float(np.median(np.abs(np.diff(scores)))) / 0.6745 / float(scores.std())
+        best, stop = int(smoothed.argmax()), len(scores)
+        return [Stretch(0, stop, best, float(scores.max()), (0, best), (best + 1, stop))]
+    noise = float(np.median(np.abs(np.diff(scores)))) / 0.6745 / spread
     if noise < CALM:
         middle = float(smoothed.mean())
-        found = list(_runs(smoothed, middle + SHARE * (float(smoothed.max()) - middle)))
+        gains = smoothed - middle - SHARE * (float(smoothed.max()) - middle)
+        found = list(_runs(gains))
     else:
-        found = list(_largest_sums(scores - _otsu(scores) - BEYOND * scores.std()))
-    chosen = [Stretch(start, stop, start + int(smoothed[start:stop].argmax()), value) for start, stop, value in found]
+        gains = scores - _otsu(scores) - BEYOND * spread
+        found = list(_largest_sums(gains))
+    chosen = [
+        Stretch(start, stop, best, value, *_ranges(gains / (DOUBT * spread), start, stop, best))
+        for start, stop, value in found
+        for best in (start + int(smoothed[start:stop].argmax()),)
+    ]
     return sorted(chosen, key=lambda one: (-one.value, one.start))
+
+
+def _ranges(gains: Curve, start: int, stop: int, best: int) -> tuple[Range, Range]:
+    """Where a stretch around a frame may start and stop: each is as likely as e to the sum from there to the frame."""
+    near, far = _middle(gains[best::-1])
+    low, high = _middle(gains[best:])
+    starts = min(start, best - far), max(start, best - near)
+    return starts, (min(stop, best + low + 1), max(stop, best + high + 1))
+
+
+def _middle(gains: Curve) -> Range:
+    """First and last of the places in the middle `SURE` of e to the sum up to them."""
+    sums = np.cumsum(gains)
+    shares = np.cumsum(np.exp(sums - sums.max()))
+    low, high = np.searchsorted(shares / shares[-1], [(1 - SURE) / 2, (1 + SURE) / 2])
+    return int(low), min(int(high), len(gains) - 1)
 
 
 def _smoothed(scores: Curve) -> Curve:
@@ -77,11 +113,11 @@ def _otsu(scores: Curve) -> float:
     return float(ordered[place] + ordered[place + 1]) / 2
 
 
-def _runs(scores: Curve, least: float) -> Iterator[tuple[int, int, float]]:
-    """Stretches of scores that are at least some number, each with its best."""
-    high = np.concatenate(([False], scores >= least, [False])).astype(np.int8)
+def _runs(gains: Curve) -> Iterator[tuple[int, int, float]]:
+    """Stretches of gains that are no losses, each with its best."""
+    high = np.concatenate(([False], gains >= 0, [False])).astype(np.int8)
     for start, stop in np.flatnonzero(np.diff(high)).reshape(-1, 2):
-        yield int(start), int(stop), float(scores[start:stop].max())
+        yield int(start), int(stop), float(gains[start:stop].max())
 
 
 def _largest_sums(gains: Curve) -> Iterator[tuple[int, int, float]]:

@@ -3,7 +3,8 @@
 /**
  * The records are described by the server's OpenAPI document (`evenreel.server.records`).
  *
- * @typedef {{time_s: number, start_s: number, end_s: number, score: number, still: string}} Moment
+ * @typedef {{time_s: number, start_s: number, end_s: number, score: number, starts_s: [number, number] | null,
+ *   ends_s: [number, number] | null, still: string}} Moment
  * @typedef {{text: string, start_s: number, end_s: number, marks: [number, number][]}} Sign
  * @typedef {{phrase: string, kind: string, score: number}} SceneElement
  * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,

@@ -30,7 +30,7 @@ export class Timeline {
     this.position.max = String(duration || 1);
     fill(
       byId("moment-marks"),
-      moments.map((one) => this.#moment(one)),
+      moments.flatMap((one) => [this.#range(one), this.#moment(one)].filter(Boolean)),
     );
     // The list beside the video has every word for the keyboard; hundreds of stops here would help nobody.
     fill(
@@ -56,8 +56,20 @@ export class Timeline {
   }
 
   #moment(moment) {
-    const said = `Moment at ${clock(moment.time_s)}`;
-    return this.#mark(moment, moment.time_s, { "aria-label": said, title: said });
+    const { time_s: time, starts_s: starts, ends_s: ends } = moment;
+    const said = `Moment at ${clock(time)}`;
+    const around = ([first, last]) => `${clock(first)} to ${clock(last)}`;
+    const title = starts && ends ? `${said}; likely starts at ${around(starts)}, ends at ${around(ends)}` : said;
+    return this.#mark(moment, time, { "aria-label": said, title });
+  }
+
+  /** From where a moment may start to where it may end, paler. */
+  #range({ starts_s: starts, ends_s: ends }) {
+    if (!starts || !ends) return null;
+    const range = element("span", { class: "range", "aria-hidden": "true" });
+    range.style.insetInlineStart = `${this.#percent(starts[0])}%`;
+    range.style.inlineSize = `${this.#percent(ends[1]) - this.#percent(starts[0])}%`;
+    return range;
   }
 
   #shots(shots) {
