@@ -53,6 +53,7 @@ class IndexSettings:
         accept_missing: mark files as missing even if most of a folder is gone.
         keep_stills: keep a small picture of each moment, so that a page need not decode it.
         accept_licence: accept the licence of a new library's model that forbids commercial use.
+        also: further models that the library is searched with; those that it has are kept without being named.
     """
 
     model: str | None = AUTO
@@ -66,6 +67,7 @@ class IndexSettings:
     accept_missing: bool = False
     keep_stills: bool = True
     accept_licence: bool = False
+    also: tuple[str, ...] = ()
 
     @property
     def worker_count(self) -> int:

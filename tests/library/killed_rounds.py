@@ -7,6 +7,7 @@ what they read.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from multiprocessing import forkserver
 
@@ -18,8 +19,18 @@ from tests.features.pixel_encoder import PixelEncoder
 from tests.forked import FORKED_SUBPROCESS, READING, context
 
 
+def _load(name: str, **_: object) -> PixelEncoder:
+    if name != "second":
+        return PixelEncoder()
+    second = PixelEncoder("b" * 64)
+    second.encoder_id = "second"
+    return second
+
+
 def main() -> int:
-    evenreel.encoders.load_encoder = lambda *_, **__: PixelEncoder()  # type: ignore[assignment]
+    evenreel.encoders.load_encoder = _load  # type: ignore[assignment]
+    with_second = replace(kill_resume._WITHOUT_TEXT, also=("second",))
+    kill_resume.STORIES["second model"] = kill_resume.Story(kill_resume._edit, kill_resume._nothing, with_second)
     ingest.IndexJob = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")  # type: ignore[misc,assignment]
     kill_resume._import_everything = lambda: None
     workers.subprocess = FORKED_SUBPROCESS  # type: ignore[attr-defined]

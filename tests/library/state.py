@@ -46,6 +46,7 @@ def state(library: Path) -> dict[str, Any]:
         found["vectors"] = _vectors(library, connection, meta)
     finally:
         connection.close()
+    found["models"] = {place.name: state(place) for place in library.glob("models/*")}
     found["left over"] = [str(path) for path in library.rglob("*.tmp")]
     return found
 

@@ -237,7 +237,8 @@ def show_stats(stats: LibraryStats, as_json: bool) -> None:
         f"{safe(stats.library)}: {count(stats.files, 'file')}, {count(stats.clips, 'clip')}, "
         f"{_length(stats.hours)}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
     )
-    out.print(f"  model: {safe(stats.model or 'none (words only)')}   sampling: {safe(stats.rule)}")
+    models = [stats.model or "none (words only)", *(f"also {name}" for name in stats.also)]
+    out.print(f"  model: {safe(', '.join(models))}   sampling: {safe(stats.rule)}")
     if stats.metadata:
         out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
     if stats.with_elements is not None:

@@ -20,6 +20,7 @@ from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
 from evenreel.library.search.query import Query
 from evenreel.library.search.searcher import Answer, Searcher
+from evenreel.library.search.together import open_further
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog
 from evenreel.library.store.writer import open_vectors
@@ -36,12 +37,15 @@ if TYPE_CHECKING:
 class Library:
     """An open library, for reading only: any number may be open beside an indexer.
 
+    Every method raises LibraryError where the catalog is damaged or cannot be read just now.
+
     Args:
         path: folder of the library.
         encoder: the model it was made with, if the caller has it loaded already.
         device: where the model runs when it is loaded for the first search.
         vision: False searches by words alone and loads no model.
         relative_paths: filters compare `path` from the indexed folder on, so that its place on the disk stays private.
+        load: loads a further model by its name; by default it is loaded on `device` for the first search.
 
     Raises:
         LibraryError: there is no library, or it is damaged or of another version.
@@ -55,14 +59,16 @@ class Library:
         device: str = "auto",
         vision: bool = True,
         relative_paths: bool = False,
+        load: Callable[[str], Encoder] | None = None,
     ) -> None:
         self.path = path
+        self._given, self._device, self._relative_paths = encoder, device, relative_paths
         with contextlib.ExitStack() as undo, catalog.readable(path):
             self._connection = undo.enter_context(contextlib.closing(catalog.open_for_reading(path)))
             self._meta = catalog.get_meta(self._connection)
+            self._vision = vision and bool(self._meta.get("dimension"))
+            self._further = open_further(path, self._meta, load or self._load) if self._vision else []
             undo.pop_all()
-        self._given, self._device, self._relative_paths = encoder, device, relative_paths
-        self._vision = vision and bool(self._meta.get("dimension"))
         self._reranker: Reranker | None = None
         self._population = lru_cache(maxsize=2)(self._read_population)
 
@@ -75,6 +81,8 @@ class Library:
     def close(self) -> None:
         """Close the catalog."""
         self._connection.close()
+        for model in self._further:
+            model.close()
 
     def search(
         self,
@@ -258,29 +266,17 @@ class Library:
         return self._meta.get("model") or None, self._meta.get("weights_hash")
 
     def roots(self) -> tuple[str, ...]:
-        """Return the folders that were indexed, as the system names them.
-
-        Raises:
-            LibraryError: the catalog is damaged or cannot be read just now.
-        """
+        """Return the folders that were indexed, as the system names them."""
         with self._reading():
             return tuple(contents.roots(self._connection))
 
     def single_files(self) -> tuple[str, ...]:
-        """List the files that were indexed by themselves, not with a folder, as the system names them.
-
-        Raises:
-            LibraryError: the catalog is damaged or cannot be read just now.
-        """
+        """List the files that were indexed by themselves, not with a folder, as the system names them."""
         with self._reading():
             return tuple(contents.single_files(self._connection))
 
     def stats(self) -> LibraryStats:
-        """Count what the library holds and list what was set aside.
-
-        Raises:
-            LibraryError: the catalog is damaged or cannot be read just now.
-        """
+        """Count what the library holds and list what was set aside."""
         with self._reading():
             return read_stats(self._connection, self.path, self._meta)
 
@@ -322,20 +318,12 @@ class Library:
             return contents.locate(self._connection, clip_id)
 
     def examples(self) -> Examples:
-        """Suggest searches that find something in this library.
-
-        Raises:
-            LibraryError: the catalog is damaged or cannot be read just now.
-        """
+        """Suggest searches that find something in this library."""
         with self._reading():
             return contents.examples(self._connection)
 
     def facets(self) -> list[Facet]:
-        """List the columns that the library can be filtered by.
-
-        Raises:
-            LibraryError: the catalog is damaged or cannot be read just now.
-        """
+        """List the columns that the library can be filtered by."""
         from evenreel.library.facets import facets
 
         with self._reading():
@@ -377,20 +365,21 @@ class Library:
         """The model, loaded when it is first needed and checked against the library's."""
         if not self._vision:
             return None
-        encoder = self._given
-        if encoder is None:
-            from evenreel.encoders import load_encoder
-
-            encoder = load_encoder(self._meta["model"], device=self._device, text_first=True)
+        encoder = self._given or self._load(self._meta["model"])
         if encoder.weights_hash != self._meta["weights_hash"]:
             raise LibraryError(other_model(self.path, self._meta["encoder_id"], encoder.encoder_id))
         return encoder
+
+    def _load(self, name: str) -> Encoder:
+        from evenreel.encoders import load_encoder
+
+        return load_encoder(name, device=self._device, text_first=True)
 
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
         vectors = partial(open_vectors, self.path)
-        return Searcher(self._connection, vectors, lambda: self._encoder, self.path, self._filter)
+        return Searcher(self._connection, vectors, lambda: self._encoder, self.path, self._filter, self._further)
 
 
 def open_library(

@@ -10,6 +10,7 @@ from typing import Any
 
 from evenreel.features.progress import SetAside
 from evenreel.library.store import catalog
+from evenreel.library.store.also import further
 from evenreel.wording import count, printable
 
 
@@ -30,6 +31,8 @@ class LibraryStats:
     set_aside: tuple[SetAside, ...]
     with_elements: int | None = None
     """Clips with scene elements; None where the library has no dictionary of them."""
+    also: tuple[str, ...] = ()
+    """Further models that the library is searched with."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as plain data, the form that `--json` prints."""
@@ -62,6 +65,7 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
             SetAside("", printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
         ),
         with_elements=_with_elements(connection),
+        also=tuple(further(meta).values()),
     )
 
 

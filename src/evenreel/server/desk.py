@@ -96,6 +96,8 @@ class Desk:
         self._looking_up = 0
         self._lock = threading.Lock()
         self._encoder: ThreadSafeEncoder | None = None
+        self._further: dict[str, ThreadSafeEncoder] = {}
+        self._loading_further = threading.Lock()
         self._generation = 0  # of the encoder
         self._made_with: tuple[str | None, str | None] | None = None
         self._looked_at: Version | None = None
@@ -279,6 +281,13 @@ class Desk:
 
         return load_encoder(name, device=self._settings.device)
 
+    def _load_further(self, name: str) -> Encoder:
+        """Load a further model of the library, once for all threads."""
+        with self._loading_further:
+            if name not in self._further:
+                self._further[name] = ThreadSafeEncoder(self._loaded(name))
+            return self._further[name]
+
     async def _in(self, pool: Executor, function: Callable[[Library], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, self._call, function)
 
@@ -291,7 +300,13 @@ class Desk:
         if getattr(self._own, "state", None) != state:
             self._own.state = None  # should opening fail
             self._let_go()
-            self._own.library = Library(self.library, encoder=encoder, vision=encoder is not None, relative_paths=True)
+            self._own.library = Library(
+                self.library,
+                encoder=encoder,
+                vision=encoder is not None,
+                relative_paths=True,
+                load=self._load_further,
+            )
             self._own.state = state
             with self._lock:
                 self._open.append(self._own.library)

@@ -27,3 +27,9 @@ def test_killing_it_at_every_step_changes_nothing_though_the_folder_changes_agai
     story, _, counted = killed("--steps", "--story", "edited and back").partition(": ")
     assert story == "edited and back"
     assert int(counted.split()[0]) >= 15
+
+
+def test_killing_it_at_every_step_while_a_second_model_is_added_changes_nothing() -> None:
+    story, _, counted = killed("--steps", "--story", "second model").partition(": ")
+    assert story == "second model"
+    assert int(counted.split()[0]) >= 25

@@ -6,6 +6,7 @@ A run that is killed cannot tidy up; the empty library that it leaves says that 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from evenreel.errors import LibraryError
 from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.shards import remove_shards, shard_files
+from evenreel.library.store.also import MODELS
 from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
 from evenreel.library.store.kept import forget_copy
 
@@ -60,6 +62,7 @@ def _remove(library: Path, folder_is_new: bool) -> None:
             forget_copy(library)
         for folder in (STILLS, SHARDS):  # stills of a clip whose shard was not written any more
             remove_shards(library / folder)
+        shutil.rmtree(library / MODELS, ignore_errors=True)
         for name in (LOCK, HOLDER):
             (library / name).unlink(missing_ok=True)
         if folder_is_new:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from evenreel.arguments import as_path, check_settings_kind, one_or_more
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
@@ -30,9 +30,11 @@ from evenreel.features.shards import Shard, tidy_shards
 from evenreel.features.stills import Stills
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.index.first_run import taken_back_if_empty
+from evenreel.library.index.joined import ModelStore, joined, opened_model
 from evenreel.library.index.metadata import read_tables, tables_beside
 from evenreel.library.index.model import ModelInUse
-from evenreel.library.index.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
+from evenreel.library.index.plan import IndexPlan, check_nothing_vanished, known_files, make_plan, still_wanted
+from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
 from evenreel.library.store import catalog
 from evenreel.library.store.filesystem import library_lock
@@ -45,42 +47,6 @@ LOST = "its features were gone from the library, so it was read anew"
 """What is noted of a file whose clip has no shard."""
 
 log = logging.getLogger("evenreel")
-
-
-@dataclass
-class IndexReport:
-    """Counts and lists of what an index run did.
-
-    `missing` counts files that are gone with their content, `moved` gone files whose content another file has.
-    `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
-    run looked at.
-    """
-
-    indexed: int = 0
-    unchanged: int = 0
-    recognised: int = 0
-    missing: int = 0
-    moved: int = 0
-    newly_aside: int = 0
-    metadata_changed: int = 0
-    frames: int = 0
-    seconds: float = 0.0
-    set_aside: list[SetAside] = field(default_factory=list)
-    notes: list[tuple[str, str]] = field(default_factory=list)
-    other_files: int = 0
-    links: int = 0
-    closed_folders: list[str] = field(default_factory=list)
-
-    @property
-    def did_nothing(self) -> bool:
-        """True if the library was up to date already."""
-        return not (
-            self.indexed or self.recognised or self.missing or self.moved or self.newly_aside or self.metadata_changed
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as plain data, the form that `--json` prints."""
-        return asdict(self) | {"set_aside": [one.to_json() for one in self.set_aside]}
 
 
 def index_folders(
@@ -117,9 +83,10 @@ def index_folders(
     with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
         connection = catalog.open_for_writing(library)
         try:
-            with copied(library, connection):
+            with copied(library, connection), contextlib.ExitStack() as opened:
                 store = Store(library, connection, known.rows)
                 job = IndexJob(store, settings, progress or NoProgress())
+                job.join(opened)
                 return job.run(found, known.set_aside)
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
@@ -160,40 +127,44 @@ class IndexJob:
         self._store, self._progress, self._target = store, progress, reader
         self._meta = catalog.get_meta(store.connection)
         self._settings = resolve(settings, self._meta, store.library)
-        self._model = ModelInUse(store, self._settings) if self._settings.model is not None else None
+        model = ModelInUse(store, self._settings) if self._settings.model is not None else None
+        self._models = [ModelStore(store, model, WantedStages(model is not None, self._settings.read_text))]
         self._report = IndexReport()
         self._report_lock = threading.Lock()
         self._claims: dict[str, list[FoundFile]] = {}
         self._claims_lock = threading.Lock()
         self._pool = ReaderPool(self._new_reader, self._read_one, self._settings.worker_count)
 
+    def join(self, opened: contextlib.ExitStack, making: tuple[str, str] | None = None) -> list[ModelStore]:
+        """Have the run bring the library's further models up to date too, see `evenreel.library.index.joined`."""
+        self._models = joined(opened, self._models[0], self._settings)
+        if making is not None:
+            self._models.append(opened_model(opened, self._models[0], self._settings, making))
+        return self._models
+
     def run(self, found: Scan, tables_aside: Sequence[SetAside] = ()) -> IndexReport:
         """Index the files of a scan; the report lists `tables_aside` too."""
         started = time.monotonic()
         self._report.set_aside += tables_aside
-        shards = tidy_shards(self._store.library / catalog.SHARDS)
         tidy_shards(self._store.library / catalog.STILLS)
-        known = {row.path: row for row in known_files(self._store.connection, shards)}
-        plan = make_plan(found, known, self._wanted(), retry=self._settings.retry)
-        if not self._settings.accept_missing:
-            check_nothing_vanished(found, known, plan.gone)
+        plans = [self._plan(one, found) for one in self._models]
         self._tie()
-        self._store.begin(found.roots, {"rule": self._settings.rule})
-        self._note_scan(found, len(plan.unchanged), plan.aside_before)
-        self._report.notes += [(printable(path), LOST) for path in plan.lost]
-        for file in plan.refused:
+        for one in self._models:
+            one.store.begin(found.roots, {"rule": self._settings.rule})
+        self._note_scan(found, plans)
+        for file in plans[0].refused:
             if file.error is not None:
                 self._set_aside(file, file.error)
-        for file, clip_id in plan.returned:
-            self._store.link(file, clip_id)
-            self._report.recognised += 1
-        self._read_all(plan.work)
-        self._store.mark_missing(plan.gone)
-        moved = self._store.forget_moved()
-        self._report.moved = len(moved)
-        self._report.missing = len(set(plan.gone) - moved)
+        for one, plan in zip(self._models, plans, strict=True):
+            for file, clip_id in plan.returned:
+                one.store.link(file, clip_id)
+        self._report.recognised += len(plans[0].returned)
+        self._read_all(_work(plans))
+        gone = [_mark_gone(one.store, plan) for one, plan in zip(self._models, plans, strict=True)]
+        self._report.missing, self._report.moved = gone[0]
         self._report.metadata_changed = self._store.update_metadata()
-        self._store.drop_replaced()
+        for one in self._models:
+            one.store.drop_replaced()
         self._update_null_scores()
         self._update_elements()
         self._report.set_aside.sort(key=lambda aside: aside.path)
@@ -201,25 +172,34 @@ class IndexJob:
         self._report.seconds = time.monotonic() - started
         return self._report
 
-    def _wanted(self) -> WantedStages:
-        return WantedStages(self._settings.model is not None, self._settings.read_text)
+    def _plan(self, one: ModelStore, found: Scan) -> IndexPlan:
+        """What is to be done with each file for one model; most of a folder gone at once is refused for the first."""
+        shards = tidy_shards(one.store.library / catalog.SHARDS)
+        known = {row.path: row for row in known_files(one.store.connection, shards)}
+        plan = make_plan(found, known, one.wanted, retry=self._settings.retry)
+        if one is self._models[0] and not self._settings.accept_missing:
+            check_nothing_vanished(found, known, plan.gone)
+        return plan
 
     def _tie(self) -> None:
         """Note that a new library has no vision; load a model that may not be the library's own, to compare."""
         made_with, model = self._meta.get("model"), self._settings.model
+        own = self._models[0].model
         if made_with is None and model is None:
             self._store.begin((), {"model": ""})
-        elif self._model and made_with and model not in {made_with, self._meta.get("asked_model")}:
-            self._model.encoder()
+        elif own and made_with and model not in {made_with, self._meta.get("asked_model")}:
+            own.encoder()
 
-    def _note_scan(self, found: Scan, unchanged: int, aside: list[KnownFile]) -> None:
+    def _note_scan(self, found: Scan, plans: Sequence[IndexPlan]) -> None:
         report = self._report
-        report.unchanged = unchanged
+        report.unchanged = len(set.intersection(*(set(plan.unchanged) for plan in plans)))
         report.other_files, report.links = found.other_files, found.links
         report.closed_folders = [printable(folder) for folder in found.closed_folders]
         report.set_aside += [
-            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "") for row in aside
+            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "")
+            for row in {row.path: row for plan in reversed(plans) for row in plan.aside_before}.values()
         ]
+        report.notes += [(printable(path), LOST) for path in sorted({path for plan in plans for path in plan.lost})]
 
     def _read_all(self, work: list[FoundFile]) -> None:
         if not work:
@@ -231,7 +211,7 @@ class IndexJob:
         settings = self._settings
         workers, limits = settings.worker_count, settings.limits
         reading = ReaderSettings(settings.rule, settings.read_text, workers, limits, find_shots=True)
-        return ClipReader(reading, [self._model], self._count_frame, self._target)
+        return ClipReader(reading, [one.model for one in self._models], self._count_frame, self._target)
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
         clip_id, stills = None, Stills() if self._settings.keep_stills else None
@@ -242,7 +222,8 @@ class IndexJob:
             if wanted is None:
                 return
             try:
-                read = reader.read(ClipSource(clip_id, file.path, file.stamp), [wanted], stills)
+                taken = stills if wanted[0] else None
+                read = reader.read(ClipSource(clip_id, file.path, file.stamp), wanted, taken)
             except BaseException:
                 self._release(clip_id)
                 raise
@@ -263,11 +244,7 @@ class IndexJob:
         stills: Stills | None,
     ) -> None:
         try:
-            (shard,) = read()
-            if isinstance(shard, MediaError):
-                raise shard
-            if shard is not None:
-                self._keep(file, clip_id, shard, stills)
+            self._keep(file, clip_id, read(), stills)
         except OtherWindowsError as error:
             self._again(file, error)
         except MediaError as error:
@@ -280,20 +257,38 @@ class IndexJob:
             self._report.frames -= error.frames
         self._pool.add([file])
 
-    def _keep(self, file: FoundFile, clip_id: str, shard: Shard, stills: Stills | None) -> None:
+    def _keep(
+        self, file: FoundFile, clip_id: str, shards: Sequence[Shard | MediaError | None], stills: Stills | None
+    ) -> None:
+        """Store what was made of a clip for each model; where a model could make nothing, its error is noted there."""
+        errors = {}
+        for one, shard in zip(self._models, shards, strict=True):
+            if isinstance(shard, MediaError):
+                one.store.set_aside(file, shard, clip_id)
+                errors[str(shard)] = shard
+                continue
+            if shard is not None:
+                self._add(one.store, shard, stills if one is self._models[0] else None)
+            one.store.link(file, clip_id)
+        for error in errors.values():
+            self._note_aside(file, error)
+        made = [shard for shard in shards if isinstance(shard, Shard)]
+        with self._report_lock:
+            self._report.indexed += bool(made) and not isinstance(shards[0], MediaError)
+            self._report.notes += [
+                (printable(file.path), note) for note in dict.fromkeys(note for one in made for note in one.info.notes)
+            ]
+        self._progress.file_done(file.path)
+
+    def _add(self, store: Store, shard: Shard, stills: Stills | None) -> None:
         try:
-            self._store.add_clip(shard, stills)
-            self._store.link(file, clip_id)
+            store.add_clip(shard, stills)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what nobody thought of, in this file
             what = f"what was read of it cannot be stored ({type(error).__name__}: {error})"
             raise MediaError("failed", what) from error
-        with self._report_lock:
-            self._report.indexed += 1
-            self._report.notes += [(printable(file.path), note) for note in shard.info.notes]
-        self._progress.file_done(file.path)
 
-    def _claim(self, file: FoundFile, clip_id: str) -> WantedStages | None:
-        """The stages this thread is to do; None where the content is known, or another thread reads it just now.
+    def _claim(self, file: FoundFile, clip_id: str) -> list[WantedStages | None] | None:
+        """The stages this thread is to do for each model; None where all is there, or another thread reads it just now.
 
         In that case the file comes back to the queue when the other thread is done with it.
         """
@@ -301,46 +296,58 @@ class IndexJob:
             if clip_id in self._claims:
                 self._claims[clip_id].append(file)
                 return None
-            done = self._store.done_stages(clip_id)
-            wanted = still_wanted(self._wanted(), done)
-            if done is None or wanted:
+            wanted = [self._wanted(one, clip_id) for one in self._models]
+            if any(one is not None for one in wanted):
                 self._claims[clip_id] = []
                 return wanted
         self._link(file, clip_id)
         return None
+
+    def _wanted(self, one: ModelStore, clip_id: str) -> WantedStages | None:
+        """The stages to do for a model; None where its shard is there and nothing is wanted."""
+        done = one.store.done_stages(clip_id)
+        wanted = still_wanted(one.wanted, done)
+        return wanted if done is None or wanted else None
 
     def _release(self, clip_id: str) -> None:
         with self._claims_lock:
             self._pool.add(self._claims.pop(clip_id))
 
     def _link(self, file: FoundFile, clip_id: str) -> None:
-        self._store.link(file, clip_id)
+        for one in self._models:
+            one.store.link(file, clip_id)
         with self._report_lock:
             self._report.recognised += 1
         self._progress.file_done(file.path)
 
     def _set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
-        self._store.set_aside(file, error, clip_id)
+        for one in self._models:
+            one.store.set_aside(file, error, clip_id)
+        self._note_aside(file, error)
+        self._progress.file_done(file.path)
+
+    def _note_aside(self, file: FoundFile, error: MediaError) -> None:
         path = printable(file.path)
         log.info("set aside %s: %s: %s", path, error.reason, error)
         with self._report_lock:
             self._report.newly_aside += 1
             self._report.set_aside.append(SetAside("", path, error.reason, str(error)))
-        self._progress.file_done(file.path)
 
     def _count_frame(self) -> None:
-        """A frame is there, so there is a video, and the model is wanted if it was not before."""
-        if self._model:
-            self._model.start()
+        """A frame is there, so there is a video, and the models are wanted if they were not before."""
+        for one in self._models:
+            if one.model:
+                one.model.start()
         with self._report_lock:
             self._report.frames += 1
         self._progress.frame()
 
     def _update_null_scores(self) -> None:
         """Measure how nonsense scores in this library, where clips have come or gone since it was measured."""
-        if self._model and not self._store.null_scores_hold():
-            self._progress.stage("measuring how nonsense scores")
-            self._store.update_null_scores(self._model.encoder())
+        for one in self._models:
+            if one.model and not one.store.null_scores_hold():
+                self._progress.stage("measuring how nonsense scores")
+                one.store.update_null_scores(one.model.encoder())
 
     def _update_elements(self) -> None:
         """Find scene elements anew, where the library has a dictionary and its clips are others than before."""
@@ -351,6 +358,19 @@ class IndexJob:
             self._store.update_elements()
         except DamagedElementsError as error:
             log.warning("%s The new clips have no scene elements; %s.", error, FIND_AGAIN)
+
+
+def _mark_gone(store: Store, plan: IndexPlan) -> tuple[int, int]:
+    """Mark the files that are gone in one store; return how many are missing, and how many have moved."""
+    store.mark_missing(plan.gone)
+    moved = store.forget_moved()
+    return len(set(plan.gone) - moved), len(moved)
+
+
+def _work(plans: Sequence[IndexPlan]) -> list[FoundFile]:
+    """The files that any model has work for, the longest first."""
+    files = {file.path: file for plan in plans for file in plan.work}
+    return sorted(files.values(), key=lambda file: -file.stamp.size)
 
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:

@@ -6,8 +6,8 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from evenreel.features.shards import (
 )
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.store import catalog, schema, seals
+from evenreel.library.store.also import places
 from evenreel.library.store.catalog import SHARDS, STILLS
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.fulltext import rebuild_full_text
@@ -66,26 +67,42 @@ def verify(library: Path) -> list[LibraryProblem]:
         return [LibraryProblem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
-        found: list[LibraryProblem] = []
-        try:
-            with (
-                closing(catalog.open_for_reading(library)) as connection,
-                catalog.readable(library),
-                catalog.snapshot(connection),
-            ):
-                found.extend(_catalog_problems(library, connection))
-                found.extend(_problems(library, connection))
-        except LibraryError as error:
-            if not found and not catalog.is_damage(error.__cause__):
-                raise
-            found.append(
-                LibraryProblem(catalog.CATALOG, f"it cannot be read to its end ({error.__cause__})", RUN_REPAIR)
-            )
-        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
-            if not found:  # a sound catalog holds nothing that we could not read: the error is ours
-                raise
-            found.append(LibraryProblem(catalog.CATALOG, f"it holds what it never could ({error})", RUN_REPAIR))
-        return found
+        return [*_all_problems(library), *_further_problems(library)]
+
+
+def _further_problems(library: Path) -> Iterator[LibraryProblem]:
+    """What is wrong with the vectors of further models; nothing where the catalog cannot say which there are."""
+    with suppress(LibraryError), closing(catalog.open_for_reading(library)) as connection:
+        with catalog.readable(library):
+            further = places(library, catalog.get_meta(connection))
+        for place, name in further.items():
+            if not (place / catalog.CATALOG).is_file():
+                yield LibraryProblem(f"model {name}", "its vectors are gone", SET_AGAIN)
+                continue
+            for problem in _all_problems(place):
+                yield replace(problem, where=f"model {name}: {problem.where}")
+
+
+def _all_problems(library: Path) -> list[LibraryProblem]:
+    """What is wrong with a library, or with the vectors of a further model."""
+    found: list[LibraryProblem] = []
+    try:
+        with (
+            closing(catalog.open_for_reading(library)) as connection,
+            catalog.readable(library),
+            catalog.snapshot(connection),
+        ):
+            found.extend(_catalog_problems(library, connection))
+            found.extend(_problems(library, connection))
+    except LibraryError as error:
+        if not found and not catalog.is_damage(error.__cause__):
+            raise
+        found.append(LibraryProblem(catalog.CATALOG, f"it cannot be read to its end ({error.__cause__})", RUN_REPAIR))
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        if not found:  # a sound catalog holds nothing that we could not read: the error is ours
+            raise
+        found.append(LibraryProblem(catalog.CATALOG, f"it holds what it never could ({error})", RUN_REPAIR))
+    return found
 
 
 def unreadable_parts(library: Path, connection: sqlite3.Connection) -> list[str]:

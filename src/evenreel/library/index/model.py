@@ -18,9 +18,11 @@ class ModelInUse:
     Args:
         store: the library. A new one is tied to the model as soon as that is loaded.
         settings: name, device and precision of the model; the name is not None.
+        encoder: the model, where the caller has it loaded already.
     """
 
-    def __init__(self, store: Store, settings: IndexSettings) -> None:
+    def __init__(self, store: Store, settings: IndexSettings, encoder: Encoder | None = None) -> None:
+        self._given = encoder
         self._store, self._settings = store, settings
         self._encoding = threading.Lock()
         self._starting = threading.Lock()
@@ -66,10 +68,8 @@ class ModelInUse:
             return encoder.encode_windows(windows)
 
     def _load(self) -> Encoder:
-        from evenreel.encoders import load_encoder
-
         settings = self._settings
-        encoder = load_encoder(settings.model or "", device=settings.device, precision=settings.precision)
+        encoder = self._given or load(settings.model or "", settings)
         meta = self._store.meta()
         tie = {
             "model": encoder.encoder_id,
@@ -86,6 +86,17 @@ class ModelInUse:
         if tie:
             self._store.begin((), tie)
         return encoder
+
+
+def load(name: str, settings: IndexSettings) -> Encoder:
+    """Load a model on the device and in the precision of a run.
+
+    Raises:
+        EncoderError: it cannot be loaded.
+    """
+    from evenreel.encoders import load_encoder
+
+    return load_encoder(name, device=settings.device, precision=settings.precision)
 
 
 def other_model(library: Path, made_with: str, offered: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,7 @@ from evenreel.library.elements import (
 )
 from evenreel.library.index.integrity import SET_AGAIN, broken_metadata, foreign, unreadable_parts
 from evenreel.library.store import catalog, seals
+from evenreel.library.store.also import places
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import bank_of, measure_nonsense, null_scores_hold
 from evenreel.library.store.filesystem import BROKEN, free_name, library_lock
@@ -84,9 +85,20 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
         raise LibraryError(f"There is no library at {library}.")
     with library_lock(library):
         try:
-            return _repair(library, drop_missing)
+            return [*_repair(library, drop_missing), *_repair_further(library, drop_missing)]
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
+
+
+def _repair_further(library: Path, drop_missing: bool) -> Iterator[str]:
+    """Repair the vectors of further models; what is gone is left to the next index run."""
+    with closing(catalog.open_for_reading(library)) as connection:
+        further = places(library, catalog.get_meta(connection))
+    for place, name in further.items():
+        if (place / catalog.CATALOG).exists() or next(shard_files(place / SHARDS), None) is not None:
+            yield from (f"model {name}: {done}" for done in _repair(place, drop_missing))
+        else:
+            yield f"model {name}: its vectors are gone; {SET_AGAIN}"
 
 
 def _repair(library: Path, drop_missing: bool) -> list[str]:

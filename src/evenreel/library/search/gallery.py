@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
+from evenreel.errors import LibraryError
 from evenreel.library.store import seals
 from evenreel.library.store.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
 from evenreel.library.store.vectors import VectorIndex
@@ -113,6 +114,22 @@ def look(gallery: FrameGallery, vectors: VectorIndex, query: FloatArray, allowed
     scores[chosen] = found = np.round(found, DECIMALS)
     ranks = np.searchsorted(np.sort(-found), -scores, "left") + 1
     return FrameRanking(scores, ranks, above_nonsense((scores - gallery.means) / gallery.deviations, gallery.null_best))
+
+
+def spans_of(connection: sqlite3.Connection, clip_id: str, count: int) -> NDArray[np.float64]:
+    """Read the time of each of a clip's frames, and start and end of the stretch it stands for: (count, 3).
+
+    Raises:
+        LibraryError: the catalog has another number of them.
+    """
+    spans = connection.execute(
+        "SELECT time_s, start_s, end_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)
+    ).fetchall()
+    if len(spans) != count:
+        raise LibraryError(
+            f"The catalog has {len(spans)} moments of clip {clip_id} but {count} vectors; run `evenreel repair`."
+        )
+    return np.array(spans, np.float64)
 
 
 def _filled(values: FloatArray, where_none: float) -> FloatArray:

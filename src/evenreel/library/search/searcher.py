@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library.calibration.file import calibration_of
@@ -25,7 +24,7 @@ from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, load_gallery, look
+from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, load_gallery, look, spans_of
 from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 from evenreel.library.search.judging import (
     NEUTRAL_IS_NOT_CALIBRATED,
@@ -34,14 +33,23 @@ from evenreel.library.search.judging import (
     TextVectors,
     uncalibrated,
 )
-from evenreel.library.search.moments import best_moments, high_stretches, shown, whole
+from evenreel.library.search.moments import best_moments, shown, whole
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
 from evenreel.library.search.ranking import RankedClip, add_seen, add_written, best_state, ordered
 from evenreel.library.search.text_match import about_hits, on_screen_hits
+from evenreel.library.search.together import (
+    SEVERAL_ARE_NOT_CALIBRATED,
+    EncodedByFurther,
+    FurtherModel,
+    Sight,
+    best_sight,
+    encoded,
+    fused,
+    sights_of,
+)
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, loaded_path, reading, snapshot
 from evenreel.library.store.confidence import FITS
-from evenreel.library.store.rows import clip_shots
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
 from evenreel.wording import count
@@ -68,6 +76,7 @@ class Searcher:
             only.
         folder: folder of the library; None for one in memory.
         read_filter: parses a filter, None for no filter; by default as `filters.read_filter` does.
+        further: models that rank clips for a text beside the library's own.
     """
 
     def __init__(
@@ -77,9 +86,11 @@ class Searcher:
         encoder: Callable[[], Encoder | None],
         folder: Path | None = None,
         read_filter: Callable[[str | None], Filter] | None = None,
+        further: Sequence[FurtherModel] = (),
     ) -> None:
         self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
         self._folder, self._read_filter = folder, read_filter or partial(filters.read_filter, connection)
+        self._further = further
         self._read_at: tuple[int, int] | None = None
         self._generation: str | None = None
         self._vectors: VectorIndex | None = None
@@ -105,7 +116,8 @@ class Searcher:
             return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
         encoder = None if query.text is None else self._encoder()
         parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
-        return self._at_one_moment(lambda: self._fitting(parsed, notices))
+        by_further, left_out = encoded(self._further, parsed)
+        return self._at_one_moment(lambda: self._fitting(parsed, (*notices, *left_out), by_further))
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, for a search of similar clips.
@@ -149,19 +161,19 @@ class Searcher:
             self._refresh()
             return read()
 
-    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...]) -> SearchResult:
+    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], by_further: EncodedByFurther) -> SearchResult:
         """The answer, from words alone where the library has no vectors."""
         if parsed.vector is not None:
             self._check_fit(parsed.query, parsed.vector)
         if self._vectors is None:
             parsed = replace(parsed, embedding=None, vector=None, words=None)
-        return self._answer(parsed, list(notices))
+        return self._answer(parsed, list(notices), by_further)
 
     def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
         place = self._gallery.place.get(clip_id)
         if place is None or self._vectors is None:
             raise self._not_seen(clip_id)
-        times_s = self._spans(clip_id, int(self._gallery.counts[place]))[:, 0]
+        times_s = spans_of(self._connection, clip_id, int(self._gallery.counts[place]))[:, 0]
         frames = self._vectors.read(int(self._gallery.first_rows[place]), len(times_s)).astype(np.float32)
         if time_s is None:
             return unit(frames.mean(axis=0))
@@ -206,7 +218,7 @@ class Searcher:
             self._spoilt_calibration = str(error)
         self._read_at = now
 
-    def _answer(self, parsed: ParsedQuery, notices: list[str]) -> SearchResult:
+    def _answer(self, parsed: ParsedQuery, notices: list[str], by_further: EncodedByFurther) -> SearchResult:
         query, text, vector = parsed.query, parsed.text, parsed.vector
         gallery = self._gallery
         if query.neutral_source:
@@ -219,10 +231,15 @@ class Searcher:
             typing = query.unfinished
             add_written(found, "on_screen", on_screen_hits(self._connection, text, paths, typing=typing))
             add_written(found, "about", about_hits(self._connection, text, paths, typing=typing))
-        judged, why_not = None, None
+        judged, why_not, sights = None, None, list[Sight]()
         if vector is not None and self._vectors is not None:
             seen = look(gallery, self._vectors, vector, paths)
-            if text is not None and gallery.measured:
+            sights = [Sight(self._opened, vector, seen), *sights_of(by_further, paths, notices)]
+            if len(sights) > 1:
+                seen = fused(sights)
+            if text is not None and gallery.measured and len(sights) > 1:
+                why_not = SEVERAL_ARE_NOT_CALIBRATED
+            elif text is not None and gallery.measured:
                 judged, why_not = self._judged(parsed, seen, found)
             else:
                 seen = replace(seen, above_nonsense=None)
@@ -237,7 +254,7 @@ class Searcher:
                 f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
             )
         shown = [found[clip_id] for clip_id in sound]
-        hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in shown)
+        hits = tuple(self._hit(clip, paths[clip.clip_id], sights) for clip in shown)
         states = Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)
         return SearchResult(
             query=text or "",
@@ -307,7 +324,7 @@ class Searcher:
         first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
         return first + rest
 
-    def _hit(self, clip: RankedClip, path: str, vector: FloatArray | None) -> Hit:
+    def _hit(self, clip: RankedClip, path: str, sights: Sequence[Sight]) -> Hit:
         duration_s = self._connection.execute(
             "SELECT duration_s FROM clips WHERE clip_id = ?", (clip.clip_id,)
         ).fetchone()[0]
@@ -326,7 +343,7 @@ class Searcher:
             above_nonsense=clip.above_nonsense,
             written=clip.written,
             scores=clip.scores,
-            moments=self._moments(clip, duration_s, vector),
+            moments=self._moments(clip, duration_s, sights),
             on_screen=clip.on_screen,
             duration_s=duration_s,
             metadata=json.loads(files[path]),
@@ -337,9 +354,9 @@ class Searcher:
             none_read="on_screen" in clip.parts and not self._has_tracks(clip.clip_id),
         )
 
-    def _moments(self, clip: RankedClip, duration_s: float | None, vector: FloatArray | None) -> tuple[MomentHit, ...]:
+    def _moments(self, clip: RankedClip, duration_s: float | None, sights: Sequence[Sight]) -> tuple[MomentHit, ...]:
         """The moments of the channel that found a clip, then those of another one that would have."""
-        seen = self._stretches(clip.clip_id, vector) if vector is not None else []
+        seen = best_sight(sights, clip.clip_id).stretches(clip.clip_id) if sights else []
         signs = [shown(sign) for sign in clip.on_screen]
         if clip.found_by == "about":
             return best_moments(whole(seen, duration_s, clip.written))
@@ -350,27 +367,6 @@ class Searcher:
     def _has_tracks(self, clip_id: str) -> bool:
         """Whether anything was read on a clip."""
         return self._connection.execute("SELECT 1 FROM tracks WHERE clip_id = ?", (clip_id,)).fetchone() is not None
-
-    def _stretches(self, clip_id: str, vector: FloatArray) -> list[MomentHit]:
-        """The stretches of a clip whose frames answer best, none for a clip without frames."""
-        place = self._gallery.place.get(clip_id)
-        if place is None or self._vectors is None:
-            return []
-        count = int(self._gallery.counts[place])
-        spans_s = self._spans(clip_id, count)
-        scores = self._vectors.frame_scores(vector, int(self._gallery.first_rows[place]), count)
-        return high_stretches(scores, spans_s, clip_shots(self._connection, clip_id))
-
-    def _spans(self, clip_id: str, count: int) -> NDArray[np.float64]:
-        """The time of each of a clip's frames, and start and end of the stretch it stands for: (count, 3)."""
-        spans = self._connection.execute(
-            "SELECT time_s, start_s, end_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)
-        ).fetchall()
-        if len(spans) != count:
-            raise LibraryError(
-                f"The catalog has {len(spans)} moments of clip {clip_id} but {count} vectors; run `evenreel repair`."
-            )
-        return np.array(spans, np.float64)
 
 
 def _indexed_paths(connection: sqlite3.Connection, where: Filter) -> dict[str, str]:

@@ -1,0 +1,44 @@
+"""What an index run did."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from evenreel.features.progress import SetAside
+
+
+@dataclass
+class IndexReport:
+    """Counts and lists of what an index run did.
+
+    `missing` counts files that are gone with their content, `moved` gone files whose content another file has.
+    `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
+    run looked at.
+    """
+
+    indexed: int = 0
+    unchanged: int = 0
+    recognised: int = 0
+    missing: int = 0
+    moved: int = 0
+    newly_aside: int = 0
+    metadata_changed: int = 0
+    frames: int = 0
+    seconds: float = 0.0
+    set_aside: list[SetAside] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    other_files: int = 0
+    links: int = 0
+    closed_folders: list[str] = field(default_factory=list)
+
+    @property
+    def did_nothing(self) -> bool:
+        """True if the library was up to date already."""
+        return not (
+            self.indexed or self.recognised or self.missing or self.moved or self.newly_aside or self.metadata_changed
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data, the form that `--json` prints."""
+        return asdict(self) | {"set_aside": [one.to_json() for one in self.set_aside]}

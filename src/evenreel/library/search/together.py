@@ -1,0 +1,215 @@
+"""Search with several models at once: each ranks the clips by its own vectors, and the ranks are fused.
+
+Similarities of two models have no common scale, ranks have: the clips stand by the sum of 1 / (60 + rank) over the
+models (reciprocal rank fusion, as for the channels, see `evenreel.library.search.ranking`). A clip answers by its
+frames where it beats enough nonsense by one of M models: for a false alarm to be no more frequent than with one model,
+each has to say so M times as surely (Bonferroni), so the share of nonsense that is not beaten counts M times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import EncoderError, LibraryError
+from evenreel.library.index.model import other_model
+from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, load_gallery, look, spans_of
+from evenreel.library.search.hits import MomentHit
+from evenreel.library.search.moments import high_stretches
+from evenreel.library.search.query import ParsedQuery, unit
+from evenreel.library.search.ranking import RANK_CONSTANT
+from evenreel.library.store import catalog
+from evenreel.library.store.also import further, place_of
+from evenreel.library.store.rows import clip_shots
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.library.store.writer import open_vectors
+from evenreel.types import Encoder, FloatArray
+
+DECIMALS = 9
+"""Of shares: 1 - 2 * (1 - 195 / 200) is 0.95."""
+
+SEVERAL_ARE_NOT_CALIBRATED = (
+    "The library is searched with several models, and a calibration is one of a single model, so nothing is said about "
+    "how likely a clip is right; 'fits' is a rank among queries of nonsense."
+)
+
+
+class FurtherModel:
+    """A further model of a library, open for searching.
+
+    Args:
+        folder: folder of its vectors.
+        name: name of the model.
+        load: loads it, called at the first search.
+
+    Raises:
+        LibraryError: its vectors cannot be opened.
+    """
+
+    def __init__(self, folder: Path, name: str, load: Callable[[str], Encoder]) -> None:
+        self.name, self._folder, self._load = name, folder, load
+        self._connection = catalog.open_for_reading(folder)
+        self._read_at: int | None = None
+        self._gallery: FrameGallery
+        self._vectors: VectorIndex | None = None
+
+    def close(self) -> None:
+        """Close its catalog."""
+        self._connection.close()
+
+    def encode(self, text: str) -> FloatArray:
+        """Encode a query to a vector (D,) of unit length.
+
+        Raises:
+            EncoderError: the model cannot be loaded, or gives no usable vector.
+            LibraryError: the model is another than that of the vectors.
+        """
+        return unit(self._encoder.encode_text([text]).sentence[0])
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        encoder, meta = self._load(self.name), catalog.get_meta(self._connection)
+        if encoder.weights_hash != meta.get("weights_hash", encoder.weights_hash):
+            raise LibraryError(other_model(self._folder, meta["encoder_id"], encoder.encoder_id))
+        return encoder
+
+    def sight(self, vector: FloatArray, allowed: Container[str]) -> Sight | None:
+        """Rank the allowed clips for a vector (D,); None before any clip has vectors.
+
+        Raises:
+            LibraryError: the vectors are damaged or cannot be read.
+        """
+        with catalog.reading(self._connection, self._folder), catalog.snapshot(self._connection):
+            self._refresh()
+            if self._vectors is None or not self._gallery.clip_ids:
+                return None
+            ranking = look(self._gallery, self._vectors, vector, allowed)
+        opened = Opened(self._folder, self._connection, self._gallery, self._vectors)
+        return Sight(opened, vector, ranking)
+
+    def _refresh(self) -> None:
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        if version != self._read_at:
+            self._vectors = open_vectors(self._folder, catalog.get_meta(self._connection))
+            self._gallery, self._read_at = load_gallery(self._connection), version
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """What a model sees for a query.
+
+    Attributes:
+        opened: the clips with vectors by the model.
+        vector: (D,) the query, unit length.
+        ranking: scores and ranks of the clips.
+    """
+
+    opened: Opened
+    vector: FloatArray
+    ranking: FrameRanking
+
+    def stretches(self, clip_id: str) -> list[MomentHit]:
+        """Find the stretches of a clip that answer best; none of a clip without vectors."""
+        gallery, vectors = self.opened.gallery, self.opened.vectors
+        place = gallery.place.get(clip_id)
+        if place is None or vectors is None:
+            return []
+        rows = int(gallery.first_rows[place]), int(gallery.counts[place])
+        spans_s = spans_of(self.opened.connection, clip_id, rows[1])
+        return high_stretches(
+            vectors.frame_scores(self.vector, *rows), spans_s, clip_shots(self.opened.connection, clip_id)
+        )
+
+
+EncodedByFurther = list[tuple[FurtherModel, FloatArray]]
+"""Further models, with a query as each encodes it, (D,)."""
+
+
+def open_further(library: Path, meta: Mapping[str, str], load: Callable[[str], Encoder]) -> list[FurtherModel]:
+    """Open the further models of a library; one whose vectors are not there yet, or gone, is passed over.
+
+    Raises:
+        LibraryError: vectors are damaged.
+    """
+    places = {place_of(library, folder): name for folder, name in further(meta).items()}
+    return [FurtherModel(place, name, load) for place, name in places.items() if (place / catalog.CATALOG).exists()]
+
+
+def encoded(models: Sequence[FurtherModel], parsed: ParsedQuery) -> tuple[EncodedByFurther, list[str]]:
+    """Encode a text by further models; return also notices of those that cannot, and why none is asked."""
+    if parsed.text is None or parsed.vector is None:
+        return [], []
+    if parsed.query.neutral_source:
+        return [], ["A neutral search is one by the library's own model alone."] if models else []
+    found, left_out = list[tuple[FurtherModel, FloatArray]](), []
+    for model in models:
+        try:
+            found.append((model, model.encode(parsed.text)))
+        except (LibraryError, EncoderError) as error:
+            left_out.append(_left_out(model, error))
+    return found, left_out
+
+
+def sights_of(queries: EncodedByFurther, allowed: Container[str], notices: list[str]) -> Iterator[Sight]:
+    """Yield what further models see; one that cannot be read is left out with a notice."""
+    for model, vector in queries:
+        try:
+            sight = model.sight(vector, allowed)
+        except LibraryError as error:
+            notices.append(_left_out(model, error))
+        else:
+            if sight is not None:
+                yield sight
+
+
+def _left_out(model: FurtherModel, error: Exception) -> str:
+    return f"The search went on without the model {model.name}: {error}"
+
+
+def fused(sights: Sequence[Sight]) -> FrameRanking:
+    """Fuse what several models see, the library's own first; scores stay those of its own.
+
+    Raises:
+        ValueError: there is no model.
+    """
+    own, clips = sights[0].ranking, sights[0].opened.gallery.clip_ids
+    searched = np.isfinite(own.scores)
+    points, shares = np.zeros(len(clips)), []
+    for sight in sights:
+        place, ranking = sight.opened.gallery.place, sight.ranking
+        rows = np.array([place.get(clip_id, -1) for clip_id in clips], np.int64)
+        there = searched & (rows >= 0)
+        points[there] += 1 / (RANK_CONSTANT + ranking.ranks[rows[there]])
+        if ranking.above_nonsense is not None and sight.opened.gallery.measured:
+            shares.append(np.where(there, ranking.above_nonsense[rows], 0.0))
+    ranks = np.searchsorted(np.sort(-points[searched]), -points, "left") + 1
+    return FrameRanking(own.scores, ranks, surest(shares) if shares else None)
+
+
+def surest(shares: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the share of nonsense that clips beat by one of M models, such that a false alarm is no more frequent.
+
+    Args:
+        shares: M arrays (C,), the share of nonsense that each clip beats by each model.
+
+    >>> surest([np.array([0.975, 1.0, 0.9]), np.array([0.5, 0.2, 0.3])]).tolist()
+    [0.95, 1.0, 0.8]
+    """
+    best = np.max(shares, axis=0)
+    found: NDArray[np.float64] = np.round(np.maximum(0.0, 1 - len(shares) * (1 - best)), DECIMALS)
+    return found
+
+
+def best_sight(sights: Sequence[Sight], clip_id: str) -> Sight:
+    """Return what the model sees that ranks a clip best; of equal ranks the library's own, which is the first."""
+
+    def rank(sight: Sight) -> float:
+        place = sight.opened.gallery.place.get(clip_id)
+        return np.inf if place is None else float(sight.ranking.ranks[place])
+
+    return min(sights, key=rank)

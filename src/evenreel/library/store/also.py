@@ -1,0 +1,48 @@
+"""Further models of a library: where the vectors of each lie, and which the library is searched with.
+
+Beside the library's own model, whose vectors are in its catalog and shards, each further one has a library of its own
+in the folder `models`: the same files and clips, without words on screen. An index run brings all of them up to date,
+decoding each video once; a clip is one transaction in each. Which belong to a library its own catalog says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+MODELS = "models"
+ALSO = "also"
+"""Entry of `meta`: the further models that are searched, as JSON: folder -> name of the model."""
+MAKING = "making"
+"""Entry of `meta`: the model whose vectors will take the place of the library's own, in the same form."""
+
+_FOLDER = re.compile(r"[0-9a-f]{16}")
+
+
+def further(meta: Mapping[str, str], entry: str = ALSO) -> dict[str, str]:
+    """Return the further models that an entry of the catalog names: folder -> name of the model."""
+    found: dict[str, str] = json.loads(meta.get(entry, "{}"))
+    return {folder: name for folder, name in found.items() if _FOLDER.fullmatch(folder)}
+
+
+def noted(models: Mapping[str, str]) -> str:
+    """Return further models as an entry of the catalog."""
+    return json.dumps(dict(sorted(models.items())))
+
+
+def folder_of_model(weights_hash: str) -> str:
+    """Return the name of the folder of a further model with these weights."""
+    return weights_hash[:16]
+
+
+def place_of(library: Path, folder: str) -> Path:
+    """Return the folder of a further model of a library."""
+    return library / MODELS / folder
+
+
+def places(library: Path, meta: Mapping[str, str]) -> dict[Path, str]:
+    """Return the folders of all further models of a library, those in the making too, with the models' names."""
+    models = {**further(meta), **further(meta, MAKING)}
+    return {place_of(library, folder): name for folder, name in models.items()}

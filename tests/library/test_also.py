@@ -1,0 +1,243 @@
+"""A library with two models: kept in step, decoded once, searched together, repaired; what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from evenreel import open_library
+from evenreel.cli.app import app
+from evenreel.config import IndexSettings
+from evenreel.errors import EncoderError, UsageError
+from evenreel.library import index_folders, repair, verify
+from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened
+from evenreel.library.search.together import SEVERAL_ARE_NOT_CALIBRATED, Sight, best_sight, fused, surest
+from evenreel.library.store.also import folder_of_model, place_of
+from evenreel.types import Encoder, FloatArray, Pixels
+from tests.features.pixel_encoder import PixelEncoder
+from tests.library.damage import change
+from tests.library.state import state
+from tests.library.test_windows import WindowEncoder
+from tests.library.videos import write_video
+from tests.tiny_checkpoints import tiny_clip
+from tests.tiny_families import tiny_x_clip
+
+SETTINGS = IndexSettings(model="org/pixels", workers=1, read_text=False)
+BOTH = replace(SETTINGS, also=("org/windows",))
+HASHES = {"org/pixels": "a" * 64, "org/windows": "b" * 64, "org/third": "c" * 64, "org/same": "b" * 64}
+
+
+def load(name: str, **_: Any) -> Encoder:
+    name = name.removesuffix("@1")
+    made = WindowEncoder(HASHES[name]) if name == "org/windows" else PixelEncoder(HASHES[name])
+    made.encoder_id = f"{name}@1"
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+
+
+def second(library: Path) -> Path:
+    return place_of(library, folder_of_model("b" * 64))
+
+
+def alone(library: Path, videos: Path, model: str) -> dict[str, Any]:
+    """State of a library of one model alone."""
+    index_folders([videos], library, replace(SETTINGS, model=model, keep_stills=model == SETTINGS.model))
+    return state(library)
+
+
+def own(library: Path) -> dict[str, Any]:
+    """State of a library without its further models."""
+    return state(library) | {"models": {}}
+
+
+def test_both_are_what_each_would_be_alone(tmp_path: Path, videos: Path, library: Path) -> None:
+    report = index_folders([videos], library, BOTH)
+    assert (report.indexed, report.did_nothing) == (4, False)
+    assert own(library) == alone(tmp_path / "pixels", videos, "org/pixels")
+    assert state(second(library)) == alone(tmp_path / "windows", videos, "org/windows")
+    assert verify(library) == []
+    again = index_folders([videos], library, SETTINGS)  # its models are its own
+    assert (again.unchanged, again.did_nothing) == (4, True)
+
+
+def test_a_second_model_is_added_kept_in_step_and_not_made_twice(videos: Path, library: Path, tmp_path: Path) -> None:
+    index_folders([videos], library, SETTINGS)
+    before = state(library)
+    assert index_folders([videos], library, BOTH).indexed == 4
+    assert own(library) == before
+    write_video(videos / "clip_00.mp4", seed=1000)
+    (videos / "clip_01.mp4").unlink()
+    (videos / "clip_02.mp4").rename(videos / "renamed.mp4")
+    shutil.copy(videos / "clip_03.mp4", videos / "copy.mp4")
+    write_video(videos / "added.mp4", seed=1001)
+    report = index_folders([videos], library, SETTINGS)
+    assert (report.indexed, report.moved, report.missing) == (2, 1, 1)
+    repair(library, drop_missing=True)
+    index_folders([videos], library, SETTINGS)
+    assert own(library) == alone(tmp_path / "pixels", videos, "org/pixels")
+    assert state(second(library)) == alone(tmp_path / "windows", videos, "org/windows")
+    assert verify(library) == []
+
+
+def test_what_is_gone_or_damaged_of_a_further_model_is_found_and_made_anew(videos: Path, library: Path) -> None:
+    index_folders([videos], library, BOTH)
+    whole = state(second(library))
+    change(second(library), "UPDATE moments SET end_s = 9.0 WHERE number = 0")
+    assert {problem.where.split(":")[0] for problem in verify(library)} == {"model org/windows@1"}
+    with open_library(library) as opened:
+        found = opened.search("red")
+        assert found.hits
+    assert any(done.startswith("model org/windows@1: ") for done in repair(library))
+    assert (verify(library), state(second(library))) == ([], whole)
+    shutil.rmtree(second(library))
+    assert [problem.what for problem in verify(library)] == ["its vectors are gone"]
+    with open_library(library) as opened:
+        assert opened.search("red").hits
+    assert index_folders([videos], library, SETTINGS).indexed == 4
+    assert (verify(library), state(second(library))) == ([], whole)
+
+
+def test_a_search_fuses_the_ranks_of_both_and_says_no_probability(videos: Path, library: Path) -> None:
+    index_folders([videos], library, BOTH)
+    with open_library(library) as opened:
+        found = opened.search("red ball", k=4)
+    ranks = Counter[str]()
+    for place, model in ((library, "org/pixels"), (second(library), "org/windows")):
+        with open_library(place, encoder=load(model)) as one:
+            hits = one.search("red ball", k=4).hits
+        ordered = sorted((-hit.scores["seen"], hit.clip_id) for hit in hits)
+        for score, clip_id in ordered:
+            ranks[clip_id] += 1 / (60 + next(at for at, (other, _) in enumerate(ordered, start=1) if other == score))
+    expected = sorted(ranks.values(), reverse=True)
+    assert [ranks[hit.clip_id] for hit in found.hits] == expected
+    assert (found.probability, found.uncalibrated) == (None, SEVERAL_ARE_NOT_CALIBRATED)
+
+
+def test_a_model_that_cannot_be_loaded_is_left_out_with_a_notice(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, BOTH)
+
+    def refuse(name: str, **_: Any) -> Encoder:
+        if name == "org/windows@1":
+            raise EncoderError("It is gone.")
+        return load(name)
+
+    monkeypatch.setattr("evenreel.encoders.load_encoder", refuse)
+    with open_library(library) as opened:
+        found = opened.search("red")
+    assert found.hits
+    assert "The search went on without the model org/windows@1: It is gone." in found.notices
+
+
+def test_a_clip_that_one_model_makes_nothing_of_has_the_vectors_of_the_other(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: WindowEncoder, pixels: Pixels) -> FloatArray:
+        raise EncoderError("not a number")
+
+    monkeypatch.setattr(WindowEncoder, "encode_windows", refuse)
+    report = index_folders([videos], library, BOTH)
+    assert (report.indexed, len(report.set_aside)) == (4, 4)
+    assert {aside.reason for aside in report.set_aside} == {"bad_features"}
+    with open_library(library) as opened:
+        assert len(opened.search("red", k=9).hits) == 4
+
+
+@pytest.mark.parametrize(
+    ("also", "sentence"),
+    [
+        (("org/windows", "org/windows"), "--also names org/windows twice; name each model once."),
+        (("org/windows", "org/same"), "--also names org/same twice, under two names; name each model once."),
+        (("org/pixels",), "--also names org/pixels, which is the library's own model; name another one."),
+    ],
+)
+def test_wrong_models_are_refused_in_a_sentence(
+    videos: Path, library: Path, also: tuple[str, ...], sentence: str
+) -> None:
+    for _ in range(2):
+        with pytest.raises(UsageError, match=sentence):
+            index_folders([videos], library, replace(SETTINGS, also=also))
+        index_folders([videos], library, SETTINGS)
+    assert verify(library) == []
+
+
+def test_a_first_run_that_refuses_a_model_leaves_no_library(videos: Path, library: Path) -> None:
+    with pytest.raises(UsageError):
+        index_folders([videos], library, replace(SETTINGS, also=("org/windows", "org/same")))
+    assert not library.exists()
+
+
+def test_a_library_without_a_model_has_no_further_one(videos: Path, library: Path) -> None:
+    with pytest.raises(UsageError, match="no model of its own"):
+        index_folders([videos], library, replace(BOTH, model=None))
+
+
+def test_the_real_command_makes_both_and_a_search_uses_them(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    own, also = tiny_clip(tmp_path / "clip"), tiny_x_clip(tmp_path / "windows")
+    words = ["index", videos, "-l", library, "--model", own, "--also", also, "--no-ocr", "--workers", "1"]
+    done = CliRunner().invoke(app, [*map(str, words)])
+    assert done.exit_code == 0, done.output
+    assert verify(library) == []
+    found = CliRunner().invoke(app, ["search", "a red ball", "-l", str(library), "--all", "--json"])
+    assert found.exit_code == 0, found.output
+    assert SEVERAL_ARE_NOT_CALIBRATED in found.output
+    said = CliRunner().invoke(app, ["info", "-l", str(library), "--json"])
+    assert json.loads(said.output)["also"] == [str(also)]
+
+
+# Fusion, by itself ---------------------------------------------------------------------------------------------
+
+
+def sight(scores: dict[str, float], shares: dict[str, float], clips: list[str]) -> Sight:
+    values = np.float32([scores[clip] for clip in clips])
+    ranks = np.array([1 + sum(other > value for other in values) for value in values])
+    above = np.array([shares[clip] for clip in clips])
+    no = np.zeros(len(clips), np.int64)
+    place = {clip: number for number, clip in enumerate(clips)}
+    gallery = FrameGallery(clips, place, no, no, np.float32(no), np.float32(no), np.float32([0.0]))
+    return Sight(
+        Opened(None, sqlite3.connect(":memory:"), gallery, None), np.float32([1.0]), FrameRanking(values, ranks, above)
+    )
+
+
+shares = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 200).map(lambda n: n / 200), min_size=1)
+
+
+@given(shares, shares)
+def test_ranks_are_fused_over_the_models_that_have_a_clip(own: dict[str, float], other: dict[str, float]) -> None:
+    sights = [sight(one, one, sorted(one)) for one in (own, other)]
+    found = fused(sights)
+    points = {
+        clip: sum(
+            1 / (60 + 1 + sum(value > one[clip] for value in one.values())) for one in (own, other) if clip in one
+        )
+        for clip in own
+    }
+    for clip, rank in zip(sorted(own), found.ranks, strict=True):
+        assert rank == 1 + sum(value > points[clip] + 1e-12 for value in points.values())
+        assert best_sight(sights, clip) in sights
+
+
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=4))
+def test_a_clip_fits_where_one_model_is_as_sure_as_its_share_of_false_alarms_asks(beaten: list[int]) -> None:
+    (found,) = surest([np.array([number / 200]) for number in beaten])
+    assert (found >= 0.95) == ((200 - max(beaten)) * len(beaten) <= 10)
