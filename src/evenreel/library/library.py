@@ -14,7 +14,6 @@ from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
-from evenreel.library.index.model import other_model
 from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
@@ -23,6 +22,7 @@ from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import open_further
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog
+from evenreel.library.store.also import other_model
 from evenreel.library.store.writer import open_vectors
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 

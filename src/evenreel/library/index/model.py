@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError
+from evenreel.library.store.also import other_model
 from evenreel.library.store.writer import Store
 from evenreel.types import Encoder, FloatArray, Pixels, WindowRule
 
@@ -97,11 +97,3 @@ def load(name: str, settings: IndexSettings) -> Encoder:
     from evenreel.encoders import load_encoder
 
     return load_encoder(name, device=settings.device, precision=settings.precision)
-
-
-def other_model(library: Path, made_with: str, offered: str) -> str:
-    """Return the error message for a model that is not the library's own."""
-    return (
-        f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
-        f"models cannot be compared: leave --model out, or use another --library."
-    )

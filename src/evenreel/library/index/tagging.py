@@ -13,8 +13,8 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, embed
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library.elements import drop_elements, elements_files, name_elements, update_elements, write_elements
-from evenreel.library.index.model import other_model
 from evenreel.library.store import catalog
+from evenreel.library.store.also import other_model
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
 from evenreel.library.store.schema import lay_down

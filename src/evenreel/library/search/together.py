@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import EncoderError, LibraryError
-from evenreel.library.index.model import other_model
 from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, load_gallery, look, spans_of
 from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.search.query import ParsedQuery, unit
 from evenreel.library.search.ranking import RANK_CONSTANT
 from evenreel.library.store import catalog
-from evenreel.library.store.also import further, place_of
+from evenreel.library.store.also import further, other_model, place_of
 from evenreel.library.store.rows import clip_shots
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.library.store.writer import open_vectors

@@ -46,3 +46,11 @@ def places(library: Path, meta: Mapping[str, str]) -> dict[Path, str]:
     """Return the folders of all further models of a library, those in the making too, with the models' names."""
     models = {**further(meta), **further(meta, MAKING)}
     return {place_of(library, folder): name for folder, name in models.items()}
+
+
+def other_model(library: Path, made_with: str, offered: str) -> str:
+    """Return the error message for a model that is not the library's own."""
+    return (
+        f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
+        f"models cannot be compared: leave --model out, or use another --library."
+    )
