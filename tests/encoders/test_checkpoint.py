@@ -261,3 +261,15 @@ def test_vectors_of_two_lengths_are_refused_in_a_sentence(family: str, tmp_path:
     getattr(transformers, known.model or f"{known.classes}Model")(built).save_pretrained(folder)
     with pytest.raises(EncoderError, match=r"captions vectors of \d+ numbers and pictures vectors of \d+, so they can"):
         load_encoder(str(folder), device="cpu").encode_windows(np.zeros((1, 1, 3, 9, 9), np.uint8))
+
+
+def test_a_word_beyond_the_table_of_words_is_refused_in_a_sentence(clip_copy: Path) -> None:
+    rows = json.loads((clip_copy / "config.json").read_text())["text_config"]["vocab_size"]
+    tokenizer = json.loads((clip_copy / "tokenizer.json").read_text())
+    how = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    tokenizer["added_tokens"].append({"id": rows, "content": "<new>", "special": True, **how})
+    (clip_copy / "tokenizer.json").write_text(json.dumps(tokenizer))
+    encoder = load_encoder(str(clip_copy), device="cpu")
+    assert encoder.encode_text(["a red ball"]).sentence.shape == (1, 16)
+    with pytest.raises(EncoderError, match=r"The tokenizer and the weights in .* do not belong together"):
+        encoder.encode_text(["a <new> ball"])
