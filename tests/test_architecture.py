@@ -22,7 +22,7 @@ from tests.each import check_each
 PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
-    {"errors", "types", "config", "version"},
+    {"errors", "extras", "types", "config", "version"},
     {"arrays", "files", "documents", "progress"},
     {"arguments", "array_files", "parquet_files", "provenance", "settings_checks", "wording"},
     {"media", "language", "corpus"},

@@ -31,6 +31,7 @@ def main() -> None:
     from evenreel.cli.app import app
     from evenreel.cli.output import open_output
     from evenreel.errors import EvenreelError, UsageError
+    from evenreel.extras import needed_extra
     from evenreel.provenance import typed
 
     open_output()
@@ -42,6 +43,10 @@ def main() -> None:
         _fail(error.args, EXIT_USAGE)
     except EvenreelError as error:
         _fail(error.args, EXIT_FAILED)
+    except ModuleNotFoundError as error:
+        if (sentence := needed_extra(error, "This command")) is None:
+            raise
+        _fail([sentence], EXIT_FAILED)
     except Interrupted:
         _end_soon(EXIT_INTERRUPTED)
         _fail([INTERRUPTED], EXIT_INTERRUPTED)

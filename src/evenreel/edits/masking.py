@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.loading import LoadedEncoder
 from evenreel.errors import UsageError
 from evenreel.types import FloatArray, Pixels
 
@@ -44,7 +44,7 @@ class MaskSettings:
 
 
 def remove(
-    pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
+    pixels: Pixels, encoder: LoadedEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
 ) -> Pixels:
     """Paint over the patches of a clip's frames that show some phrases, as found by a tower.
 
@@ -70,7 +70,7 @@ def without_motion(pixels: Pixels) -> Pixels:
 
 
 def patches_of(
-    pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
+    pixels: Pixels, encoder: LoadedEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
 ) -> PatchMask:
     """Find the patches of a clip's frames that show what some phrases name; arguments and errors as `remove`."""
     if not phrases:
@@ -84,7 +84,7 @@ def patches_of(
     return best_patches(margin, settings.share) & (margin > 0)
 
 
-def patch_cosines(pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str]) -> FloatArray:
+def patch_cosines(pixels: Pixels, encoder: LoadedEncoder, phrases: Sequence[str]) -> FloatArray:
     """Compute the cosines (T, rows, columns, K) of the patches of T frames with K phrases, a few frames at a time."""
     vectors = encoder.encode_text(phrases).sentence
     bands = (pixels[start : start + _FRAMES] for start in range(0, len(pixels), _FRAMES))

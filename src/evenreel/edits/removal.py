@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from zlib import crc32
 
 from evenreel.edits.masking import MaskSettings, paint_over, patches_of, shifted, without_motion
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.loading import LoadedEncoder
 from evenreel.errors import MediaError, UsageError
 from evenreel.language.tokens import Tagger
 from evenreel.language.wording import content_phrases
@@ -68,7 +68,7 @@ class Removal:
     """
 
     def __init__(
-        self, encoder: TowerEncoder | None, things: Mapping[str, Sequence[str]], settings: RemovalSettings
+        self, encoder: LoadedEncoder | None, things: Mapping[str, Sequence[str]], settings: RemovalSettings
     ) -> None:
         if encoder is None and settings.removed != "motion":
             raise UsageError(f"To take the {settings.removed} out of clips an encoder has to find it; give one.")

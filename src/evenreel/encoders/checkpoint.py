@@ -80,12 +80,12 @@ class Checkpoint:
         return total.hexdigest()
 
     def _parts(self) -> Iterator[tuple[str, str]]:
-        yield "config", _json_digest(self.config)
-        yield "preprocessing", _json_digest(asdict(self.preprocessing))
+        yield "config", json_digest(self.config)
+        yield "preprocessing", json_digest(asdict(self.preprocessing))
         if self.family in FAMILIES and (instructions := FAMILIES[self.family].instructions):
-            yield "instructions", _json_digest(asdict(instructions))
+            yield "instructions", json_digest(asdict(instructions))
         for path in (*_tokenizer_files(self.folder), *self.weights):
-            yield path.name, _file_digest(path)
+            yield path.name, file_digest(path)
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
@@ -99,8 +99,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise _incomplete(folder, missing)
     if is_open_clip(folder):
         return _open_open_clip(folder)
-    given = _read_json(folder / "config.json")
-    config = _plain(given)
+    given = read_settings(folder / "config.json")
+    config = plain_config(given)
     family = config.get("model_type")
     if not isinstance(family, str) or family not in FAMILIES:
         code = " and brings code of its own (auto_map), which is never run" if "auto_map" in given else ""
@@ -118,7 +118,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")
     weights = tuple(folder / name for name in _weight_names(folder))
     _check_layers(folder, config, [name for path in weights for name in _tensor_names(path)])
-    preprocessing = read_preprocessing(_processor_settings(folder, FAMILIES[family].windows is not None), family)
+    preprocessing = read_preprocessing(processor_settings(folder, FAMILIES[family].windows is not None), family)
     return Checkpoint(folder, family, config, preprocessing, weights)
 
 
@@ -130,7 +130,7 @@ def _open_open_clip(folder: Path) -> Checkpoint:
 
 
 def _open_clip_settings(folder: Path) -> dict[str, Any]:
-    settings = _read_json(folder / CONFIG)
+    settings = read_settings(folder / CONFIG)
     model = settings.get("model_cfg")
     if not isinstance(model, dict) or not all(
         isinstance(model.get(f"{part}_cfg"), dict) for part in ("text", "vision")
@@ -150,7 +150,7 @@ def missing_parts(folder: Path) -> list[str]:
     names = _weight_names(folder)
     parts = {
         "config.json": (folder / "config.json").is_file(),
-        "preprocessor_config.json": any(path.is_file() for path in _processor_files(folder)),
+        "preprocessor_config.json": any(path.is_file() for path in processor_files(folder)),
         "its tokenizer": any((folder / name).is_file() for name in _VOCABULARIES),
         **{name: (folder / name).is_file() for name in names},
     }
@@ -177,7 +177,7 @@ def _weight_names(folder: Path) -> list[str]:
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
         return ["model.safetensors"]
-    names = _read_json(index).get("weight_map")
+    names = read_settings(index).get("weight_map")
     if not isinstance(names, dict) or not names:
         raise EncoderError(f"{index} is not a list of weight files; download it again.")
     for name in names.values():
@@ -235,22 +235,27 @@ def _tensor_names(path: Path) -> list[str]:
     return names
 
 
-def _processor_files(folder: Path) -> tuple[Path, Path, Path]:
-    """Where settings for pictures may be: the newer form, the older one, and that of videos."""
+def processor_files(folder: Path) -> tuple[Path, Path, Path]:
+    """Return where settings for pictures may be: the newer form, the older one, and that of videos."""
     names = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
     whole, alone, videos = (folder / name for name in names)
     return whole, alone, videos
 
 
-def _processor_settings(folder: Path, of_videos: bool) -> dict[str, Any]:
-    whole, alone, videos = _processor_files(folder)
-    parts = _read_json(whole) if whole.is_file() else {}
+def processor_settings(folder: Path, of_videos: bool) -> dict[str, Any]:
+    """Read the settings of the processor of pictures, or of videos where there is one and the model takes them.
+
+    Raises:
+        EncoderError: there are none, or they cannot be read.
+    """
+    whole, alone, videos = processor_files(folder)
+    parts = read_settings(whole) if whole.is_file() else {}
     for part in ("video_processor", "image_processor") if of_videos else ("image_processor",):
         if isinstance(nested := parts.get(part), dict):
             return nested
     for path in (videos, alone) if of_videos else (alone,):
         if path.is_file():
-            return _read_json(path)
+            return read_settings(path)
     raise _incomplete(folder, ["preprocessor_config.json"])
 
 
@@ -258,7 +263,12 @@ def _tokenizer_files(folder: Path) -> list[Path]:
     return [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds a table of settings.
+
+    Raises:
+        EncoderError: it cannot be read, or is something else.
+    """
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -268,17 +278,26 @@ def _read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _plain(config: dict[str, Any]) -> dict[str, Any]:
+def plain_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a config.json without the entries that say where a model comes from or name code, also within others."""
     return {
-        key: _plain(value) if isinstance(value, dict) else value for key, value in config.items() if key not in _IGNORED
+        key: plain_config(value) if isinstance(value, dict) else value
+        for key, value in config.items()
+        if key not in _IGNORED
     }
 
 
-def _json_digest(settings: Mapping[str, Any]) -> str:
+def json_digest(settings: Mapping[str, Any]) -> str:
+    """Compute SHA-256, in hex, over settings by their values."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
-def _file_digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """Compute SHA-256, in hex, of a file.
+
+    Raises:
+        EncoderError: it is out of the hub's cache and not what the hub says it is.
+    """
     total = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -11,6 +11,7 @@ import torch
 
 from evenreel.encoders.patches import patch_features, patch_grid
 from evenreel.encoders.preprocessing import prepare
+from evenreel.encoders.rows import check_pixels, clean_captions, unit_rows
 from evenreel.encoders.towers import TextFirstTowers, Towers, load_towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
@@ -19,7 +20,6 @@ log = logging.getLogger("evenreel")
 
 # A GPU that is gone raises AcceleratorError, which torch has since 2.8.
 _DEVICE_TROUBLE = (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
-_SHORTEST = 1e-12  # a feature shorter than this has no direction
 
 
 class TowerEncoder:
@@ -80,7 +80,7 @@ class TowerEncoder:
             UsageError: the array has another shape or type, or windows of another number of frames.
             EncoderError: a feature is not a number, or memory does not suffice for a single window.
         """
-        _check_pixels(pixels, "(N, T, 3, H, W)")
+        check_pixels(pixels, "(N, T, 3, H, W)")
         frames = self.window.frames
         if pixels.shape[1] not in (1, frames):
             raise UsageError(
@@ -108,7 +108,7 @@ class TowerEncoder:
             UsageError: the array has another shape or type.
             EncoderError: a feature is not a number, or memory does not suffice for a single frame.
         """
-        _check_pixels(pixels, "(N, 3, H, W)")
+        check_pixels(pixels, "(N, 3, H, W)")
 
         def patches(rows: slice) -> FloatArray:
             preprocessing = self._towers.checkpoint.preprocessing
@@ -133,7 +133,7 @@ class TowerEncoder:
             UsageError: a single string instead of a sequence of them.
             EncoderError: a feature is not a number, or memory does not suffice for a single caption.
         """
-        clean = _clean(captions)
+        clean = clean_captions(captions)
         if not clean:
             none = np.zeros((0, 0, self.dimension), np.float32)
             return TextEmbedding(none, np.zeros((0, 0), np.bool_), none.reshape(0, self.dimension))
@@ -147,7 +147,7 @@ class TowerEncoder:
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
         """Return for each caption whether it is longer than the text tower takes, so that its end is not read."""
-        clean = _clean(captions)
+        clean = clean_captions(captions)
         return [count > self._towers.longest_caption for count in self._towers.token_counts(clean)] if clean else []
 
     def _text_batch(self, tokens: dict[str, torch.Tensor], rows: slice) -> tuple[FloatArray, FloatArray]:
@@ -184,29 +184,9 @@ class TowerEncoder:
         self._towers = load_towers(self._towers.checkpoint, torch.device("cpu"), precision)
 
 
-def _check_pixels(pixels: Pixels, shape: str) -> None:
-    dimensions = shape.count(",") + 1
-    if pixels.dtype != np.uint8 or pixels.ndim != dimensions or pixels.shape[-3] != 3 or 0 in pixels.shape[1:]:
-        raise UsageError(f"Frames are {shape} uint8, not {pixels.shape} {pixels.dtype}.")
-
-
 def _tensor(pixels: Pixels) -> torch.Tensor:
     return torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
 
 
-def _clean(captions: Sequence[str]) -> list[str]:
-    if isinstance(captions, str):
-        raise UsageError("Captions are a sequence of strings, not a single string.")
-    # A lone surrogate, out of a command line that is not UTF-8, is no character to a tokenizer.
-    return [caption.encode("utf-8", "replace").decode() for caption in captions]
-
-
 def _unit_rows(features: torch.Tensor, what: str) -> FloatArray:
-    rows: FloatArray = features.float().cpu().numpy()
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    if not (np.isfinite(lengths).all() and (lengths > _SHORTEST).all()):
-        raise EncoderError(
-            f"The model gives a feature that is not a number, or zero, for a {what}; its weights are "
-            "damaged, or the precision is too low for it (use float32)."
-        )
-    return np.asarray(rows / lengths, np.float32)
+    return unit_rows(features.float().cpu().numpy(), what)

@@ -80,6 +80,7 @@ class Family:
             caption's; empty where one does, or where the configuration does not state it.
         padded: whether captions are always filled up to the longest that the text tower takes.
         longest: most tokens that it was trained on, where that is fewer than it has positions.
+        positions: positions of its text tower where config.json does not count them.
         first_position: positions that no token has, as in RoBERTa's numbering.
         lower_cases: whether it was trained on lower-cased captions, whatever its tokenizer does.
         averages_words: whether a sentence is the mean of its words, which a caption without any does not have.
@@ -97,6 +98,7 @@ class Family:
     picture_length: str = ""
     padded: bool = False
     longest: int | None = None
+    positions: int = 77
     first_position: int = 0
     lower_cases: bool = False
     averages_words: bool = False
@@ -132,6 +134,7 @@ FAMILIES: Mapping[str, Family] = {
         word_head="text_model.head",
         picture_length="vision_config.hidden_size",
         padded=True,
+        positions=64,
         lower_cases=True,
     ),
     "siglip2": Family(
@@ -141,6 +144,7 @@ FAMILIES: Mapping[str, Family] = {
         word_head="text_model.head",
         picture_length="vision_config.hidden_size",
         padded=True,
+        positions=64,
         lower_cases=True,
         any_size=True,
         trainable=False,
@@ -152,6 +156,7 @@ FAMILIES: Mapping[str, Family] = {
         {**_COMMON, "size": {"height": 448, "width": 448}, "resample": 2, "do_normalize": False},
         word_head="",
         padded=True,
+        positions=64,
         averages_words=True,
     ),
     "align": Family(
@@ -159,10 +164,11 @@ FAMILIES: Mapping[str, Family] = {
         "Align",
         {**_IMAGENET, "size": {"height": 346, "width": 346}, "rescale_offset": False, "include_top": True},
         longest=64,
+        positions=512,
         any_size=True,
     ),
-    "altclip": Family("AltCLIP", "AltCLIP", first_position=2),
-    "chinese_clip": Family("Chinese CLIP", "ChineseCLIP"),
+    "altclip": Family("AltCLIP", "AltCLIP", positions=514, first_position=2),
+    "chinese_clip": Family("Chinese CLIP", "ChineseCLIP", positions=512),
     "videoprism": Family(
         "VideoPrism",
         "VideoPrism",

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from evenreel.encoders.checkpoint import open_checkpoint
+from evenreel.encoders.checkpoint import missing_parts, open_checkpoint
 from evenreel.encoders.garbage import garbage_left
+from evenreel.encoders.onnx.folder import has_onnx, open_onnx_folder, read_record
 from evenreel.encoders.sources import locate
-from evenreel.errors import UsageError
+from evenreel.errors import EncoderError, UsageError
+from evenreel.extras import installed
 
 if TYPE_CHECKING:
     from evenreel.encoders.encoder import TowerEncoder
+    from evenreel.encoders.onnx.encoder import OnnxEncoder
+
+LoadedEncoder: TypeAlias = "TowerEncoder | OnnxEncoder"
+"""An encoder on torch, or one on ONNX Runtime."""
 
 Precision = Literal["float32", "bfloat16", "float16"]
 
@@ -24,16 +31,18 @@ def load_encoder(
     revision: str | None = None,
     batch_size: int = 32,
     text_first: bool = False,
-) -> TowerEncoder:
-    """Load a checkpoint; only safetensors are read, and no code of the checkpoint is run.
+) -> LoadedEncoder:
+    """Load a model in safetensors or in ONNX form; nothing else is read, and no code of a model is run.
 
-    The families that are understood are in `evenreel.encoders.families`.
+    The families that are understood are in `evenreel.encoders.families`. A model in ONNX form runs on ONNX Runtime, on
+    the CPU in float32; so does the built-in one, and any checkpoint with its export in the same folder, unless another
+    device or precision is named.
 
     A model of the hub that is in the cache is used from there without a look at the network.
 
     Args:
         name: `builtin`, a folder, or a hub id `org/name` or `org/name@revision`.
-        device: `auto` (a CUDA GPU where there is one), `cpu`, `cuda`, `cuda:1`, ...
+        device: `auto` (a CUDA GPU where there is one, for a checkpoint), `cpu`, `cuda`, `cuda:1`, ...
         precision: `float32`, `bfloat16`, or `float16` (GPU only): the numbers the towers calculate with.
         revision: commit, branch or tag of a hub id.
         batch_size: frames or captions at a time; it halves by itself where memory does not suffice.
@@ -42,14 +51,46 @@ def load_encoder(
 
     Raises:
         UsageError: the call itself is wrong.
-        EncoderError: the model cannot be had, read or trusted.
+        EncoderError: the model cannot be had, read or trusted, or needs torch, which is not installed.
     """
     if precision not in get_args(Precision):
         raise UsageError(f"The precision {precision!r} is not one of {', '.join(get_args(Precision))}.")
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
     encoder_id, folder = locate(name, revision)
+    given = (device, precision)
+
+    def towers() -> TowerEncoder:
+        return _load_towers(encoder_id, folder, given, batch_size, text_first)
+
+    if not has_onnx(folder):
+        return towers()
+    plain = device in ("auto", "cpu") and precision == "float32"
+    beside = not missing_parts(folder)
+    if beside and not (plain and read_record(folder)):
+        return towers()
+    if not plain:
+        raise UsageError(
+            f"The model in {folder} is in ONNX form, which runs on the CPU in float32 here; leave --device and "
+            "--precision out, or use its checkpoint."
+        )
+    from evenreel.encoders.onnx.encoder import OnnxEncoder
+
+    model = open_onnx_folder(folder)
+    return OnnxEncoder(model, encoder_id, model.weights_hash(), batch_size, towers if beside else None)
+
+
+def _load_towers(
+    encoder_id: str, folder: Path, given: tuple[str, str], batch_size: int, text_first: bool
+) -> TowerEncoder:
     checkpoint = open_checkpoint(folder)
+    device, precision = given
+    if not installed("torch"):
+        raise EncoderError(
+            f"The model in {folder} is a checkpoint, which needs torch: pip install 'evenreel[torch]'; or use a model "
+            "in ONNX form (--model FOLDER or ORG/NAME of the hub), or the small one inside the package (--model "
+            "builtin)."
+        )
     with ThreadPoolExecutor(1) as pool, garbage_left():
         # Hashing 600 MB takes a second or two, about as long as the imports below: do both at once.
         digest = pool.submit(checkpoint.digest)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evenreel.encoders.families import FAMILIES
 from evenreel.errors import EncoderError
+from evenreel.types import FloatArray, Pixels
 
 if TYPE_CHECKING:
     import torch
@@ -273,6 +274,12 @@ def prepare(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch.Tensor:
     return normalise(resize_and_crop(pixels, preprocessing), preprocessing)
 
 
+def prepare_array(pixels: Pixels, preprocessing: Preprocessing) -> FloatArray:
+    """Resize, cut, scale and normalise (N, 3, H, W) uint8 frames to (N, 3, h, w) without torch, as `prepare` does."""
+    mean, std = (np.array(values, np.float32).reshape(3, 1, 1) for values in (preprocessing.mean, preprocessing.std))
+    return (_resize_and_crop_array(pixels, preprocessing) * np.float32(preprocessing.scale) - mean) / std
+
+
 def normalise(resized: torch.Tensor, preprocessing: Preprocessing) -> torch.Tensor:
     """Normalise (N, 3, h, w) values from 0 to 255 to float32, the arithmetic part of `prepare`."""
     import torch
@@ -287,31 +294,61 @@ def resize_and_crop(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch
     """Resize and crop (N, 3, H, W) uint8 to (N, 3, h, w) float32 of whole numbers from 0 to 255."""
     import torch
 
-    source = (pixels.shape[-2], pixels.shape[-1])
-    target = preprocessing.target_size(*source)
-    crop = preprocessing.crop or target
-    # float64 makes the sums exact; on a CPU float32 is twice as fast, and off by one in a few of 100 000.
-    exact = torch.float64 if pixels.device.type == "cuda" else torch.float32
-    (down, rows), (across, columns) = (
-        axis_weights(
-            source[axis],
-            target[axis],
-            crop[axis],
-            preprocessing.resample,
-            preprocessing.crop_start(target[axis], crop[axis]),
-        )
-        for axis in (0, 1)
+    if pixels.device.type == "cpu":
+        return torch.from_numpy(_resize_and_crop_array(pixels.numpy(), preprocessing))
+    axes = _Axes.of((pixels.shape[-2], pixels.shape[-1]), preprocessing)
+    vertical, horizontal = (
+        torch.from_numpy(weights).to(pixels.device, torch.float64) for weights in (axes.vertical, axes.horizontal)
     )
-    vertical = torch.from_numpy(down).to(pixels.device, exact)
-    horizontal = torch.from_numpy(across).to(pixels.device, exact).T
     frames = []
     for frame in pixels:
-        part = frame[:, rows, columns].to(exact)
-        if vertical_first(source, target):
+        part = frame[:, axes.rows, axes.columns].double()
+        if axes.vertical_first:
             frames.append(_to_bytes(_to_bytes(vertical @ part) @ horizontal))
         else:
             frames.append(_to_bytes(vertical @ _to_bytes(part @ horizontal)))
     return torch.stack(frames).float()
+
+
+def _resize_and_crop_array(pixels: Pixels, preprocessing: Preprocessing) -> FloatArray:
+    """Do what `resize_and_crop` does in float32: half the time of float64, and off by one in a few of 100 000."""
+    axes = _Axes.of((pixels.shape[-2], pixels.shape[-1]), preprocessing)
+    vertical, horizontal = axes.vertical.astype(np.float32), axes.horizontal.astype(np.float32)
+    frames = np.empty((len(pixels), 3, len(vertical), horizontal.shape[1]), np.float32)
+    for frame, made in zip(pixels, frames, strict=True):
+        part = frame[:, axes.rows, axes.columns].astype(np.float32)
+        if axes.vertical_first:
+            made[:] = _array_to_bytes(_array_to_bytes(vertical @ part) @ horizontal)
+        else:
+            made[:] = _array_to_bytes(vertical @ _array_to_bytes(part @ horizontal))
+    return frames
+
+
+@dataclass(frozen=True, eq=False)
+class _Axes:
+    """How pictures of one size are resized and cut: (h, S) and (S, w) weights, and the parts that they apply to."""
+
+    vertical: NDArray[np.float64]
+    rows: slice
+    horizontal: NDArray[np.float64]
+    columns: slice
+    vertical_first: bool
+
+    @classmethod
+    def of(cls, source: tuple[int, int], preprocessing: Preprocessing) -> _Axes:
+        target = preprocessing.target_size(*source)
+        crop = preprocessing.crop or target
+        (down, rows), (across, columns) = (
+            axis_weights(
+                source[axis],
+                target[axis],
+                crop[axis],
+                preprocessing.resample,
+                preprocessing.crop_start(target[axis], crop[axis]),
+            )
+            for axis in (0, 1)
+        )
+        return cls(down, rows, np.ascontiguousarray(across.T), columns, vertical_first(source, target))
 
 
 def vertical_first(source: tuple[int, int], target: tuple[int, int]) -> bool:
@@ -366,3 +403,10 @@ def _filter(distance: NDArray[np.float64], resample: int) -> NDArray[np.float64]
 def _to_bytes(values: torch.Tensor) -> torch.Tensor:
     """Round half up and clip, as Pillow does after each axis; the numbers stay floats."""
     return (values + 0.5).floor_().clamp_(0, 255)
+
+
+def _array_to_bytes(values: FloatArray) -> FloatArray:
+    """Do what `_to_bytes` does, in place."""
+    values += 0.5
+    np.floor(values, out=values)
+    return np.clip(values, 0, 255, out=values)

@@ -9,8 +9,10 @@ from evenreel.config import DEFAULT_MODEL
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, missing_parts
 from evenreel.encoders.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
 from evenreel.encoders.known_models import model_id
+from evenreel.encoders.onnx.folder import ONNX_WANTED, has_onnx, missing_onnx_parts
 from evenreel.encoders.open_clip_files import CONFIG, WEIGHTS, is_open_clip
 from evenreel.errors import EncoderError, UsageError
+from evenreel.extras import installed
 
 log = logging.getLogger("evenreel")
 
@@ -24,19 +26,17 @@ The commit adds `model.safetensors` (605 157 884 bytes) to main as it was at 3d7
 cannot change under us.
 """
 
-FILES_WANTED = (
+SETTINGS_WANTED = (
     "config.json",
     CONFIG,
     "preprocessor_config.json",
     "processor_config.json",
     "video_preprocessor_config.json",
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "model-*.safetensors",
     "1_Pooling/config.json",
     *TOKENIZER_FILES,
 )
-"""All that is fetched of a model: no pickle, no code."""
+FILES_WANTED = (*SETTINGS_WANTED, "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
+"""All that is fetched of a model: no pickle, no code; of one without safetensors, its graphs in ONNX form."""
 
 
 def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
@@ -67,9 +67,11 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        found = fetch(repository, wanted, FILES_WANTED, missing_parts)
+        found = fetch(repository, wanted, FILES_WANTED if installed("torch") else SETTINGS_WANTED, _missing)
         if is_open_clip(found):
-            found = fetch(repository, wanted, (*FILES_WANTED, WEIGHTS), missing_parts)
+            found = fetch(repository, wanted, (*FILES_WANTED, WEIGHTS), _missing)
+        elif _missing(found):
+            found = fetch(repository, wanted, (*SETTINGS_WANTED, *ONNX_WANTED), _missing)
     except HFValidationError as error:
         raise _nothing(name) from error
     except UnavailableError as error:
@@ -97,11 +99,16 @@ def folder_here(name: str) -> Path | None:
         found = cached_folder(hub["repository"], _revision(hub["repository"], hub["revision"]))
     except HFValidationError as error:
         raise _nothing(name) from error
-    return found if found and not missing_parts(found) else None
+    return found if found and not _missing(found) else None
 
 
 def _revision(repository: str, named: str | None) -> str:
     return named or SAFETENSORS_REVISIONS.get(repository, "main")
+
+
+def _missing(folder: Path) -> list[str]:
+    """What a folder lacks in the form that it is in."""
+    return missing_onnx_parts(folder) if has_onnx(folder) else missing_parts(folder)
 
 
 def _nothing(name: str) -> EncoderError:

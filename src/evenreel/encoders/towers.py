@@ -19,6 +19,7 @@ from evenreel.encoders.checkpoint import Checkpoint
 from evenreel.encoders.clip_text import ClipTextTower, open_clip_text
 from evenreel.encoders.families import FAMILIES, OPEN_CLIP, Family
 from evenreel.encoders.garbage import garbage_left
+from evenreel.encoders.onnx.captions import lower_case
 from evenreel.encoders.pe_video import check_timm, offer_features, seeing_part
 from evenreel.encoders.preprocessing import BlockPreprocessing, PatchPreprocessing, prepare
 from evenreel.errors import EncoderError, UsageError
@@ -361,7 +362,6 @@ def check_trunk(trunk: Any, checkpoint: Checkpoint) -> None:
 
 
 def _load_tokenizer(checkpoint: Checkpoint, config: Any) -> Any:
-    from tokenizers import normalizers
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(
@@ -369,9 +369,7 @@ def _load_tokenizer(checkpoint: Checkpoint, config: Any) -> Any:
     )
     rules = getattr(tokenizer, "backend_tokenizer", None)
     if FAMILIES[checkpoint.family].lower_cases and rules is not None:
-        # The tokenizer of Gemma, which checkpoints of SigLIP 2 name, keeps capitals; SigLIP's own lowers them itself.
-        before = [] if rules.normalizer is None else [rules.normalizer]
-        rules.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
+        lower_case(rules)
     return tokenizer
 
 

@@ -159,6 +159,11 @@ def _made_by(record: Mapping[str, Any]) -> tuple[str, str]:
 
 def _encode(texts: list[str], encoder: Encoder) -> TextBlock:
     encoded = encoder.encode_text(texts)
+    if not encoded.words.shape[1]:
+        raise EncoderError(
+            f"The model {encoder.encoder_id} gives no vectors of words, which features hold; use its checkpoint, or an "
+            "export by `evenreel models --export`."
+        )
     words = halves(encoded.words[encoded.word_mask], "word")
     lengths = tuple(encoded.word_mask.sum(axis=1).tolist())
     return TextBlock(tuple(texts), words, lengths, halves(encoded.sentence, "sentence"))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.loading import LoadedEncoder
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import VideoBatch, pretrained_mean_of, to_device, video_batch
 from evenreel.matchers.bima.matcher import Bima
@@ -149,13 +149,13 @@ def attention_of(matcher: Matcher, video: VideoBatch, times_s: NDArray[np.float6
     return Attention(tuple(elements), times_s[: len(real)][real], weights[:, most])
 
 
-def direction(element: SelectedElement, encoder: TowerEncoder) -> FloatArray:
+def direction(element: SelectedElement, encoder: LoadedEncoder) -> FloatArray:
     """Return the unit vector (D,) in the middle between the phrases of a scene element."""
     vector = encoder.encode_text(element.phrases).sentence.sum(axis=0)
     return np.asarray(vector / np.linalg.norm(vector), np.float32)
 
 
-def seen_parts(frames: list[Pixels], encoder: TowerEncoder) -> tuple[Pixels, ...]:
+def seen_parts(frames: list[Pixels], encoder: LoadedEncoder) -> tuple[Pixels, ...]:
     """Return the part of each frame that the towers see, all in the size of the first, `WIDTH_PX` wide."""
     from PIL import Image
 

@@ -19,7 +19,7 @@ from evenreel.checkpoint.named import named_matcher, names_no_checkpoint
 from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.loading import LoadedEncoder
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features import FoundClips, SetAside, StoredClips, find_clips, load_text_features, read_manifest
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
@@ -107,7 +107,7 @@ class StudyCorpus:
         return Looking(self.encoder, found.frames)
 
     @cached_property
-    def encoder(self) -> TowerEncoder:
+    def encoder(self) -> LoadedEncoder:
         """Load the encoder of the features."""
         manifest = read_manifest(self.features)
         encoder = load_encoder(manifest.encoder_id, device=self._device, precision=manifest.precision)

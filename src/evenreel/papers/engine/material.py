@@ -24,7 +24,7 @@ from evenreel.papers.engine.on_screen import ScreenText
 from evenreel.types import Corpus, Pixels, ScoreBlocks, TextFeatures, VideoFeatures
 
 if TYPE_CHECKING:
-    from evenreel.encoders.encoder import TowerEncoder
+    from evenreel.encoders.loading import LoadedEncoder
 
 
 class PartFolders(NamedTuple):
@@ -118,7 +118,7 @@ class Looking:
         frames: reads the frames of a clip by its id, at some times of its features, (H, W, 3) uint8 each.
     """
 
-    encoder: TowerEncoder
+    encoder: LoadedEncoder
     frames: Callable[[str, Sequence[float]], list[Pixels]]
 
 

@@ -1,0 +1,40 @@
+"""Packages that only a part of evenreel needs, and the extra that installs each."""
+
+from __future__ import annotations
+
+import importlib.util
+
+TORCH = "torch"
+EXTRAS = {
+    **dict.fromkeys(("torch", "transformers", "lightning", "torchmetrics", "tensorboardX", "onnx"), TORCH),
+}
+"""Extra of evenreel by the package that it brings."""
+
+
+def installed(package: str) -> bool:
+    """Return whether a package can be found; it is not imported."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def needed_extra(error: ImportError, what: str = "This") -> str | None:
+    """Return a sentence that says which extra brings a missing package.
+
+    Args:
+        error: what an import raised.
+        what: subject of the sentence, which needs the package.
+
+    Returns:
+        None where the package belongs to no extra.
+
+    Example:
+        >>> needed_extra(ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn"), "Training")
+        "Training needs torch, which is not installed: pip install 'evenreel[torch]'."
+    """
+    package = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(package)
+    return (
+        None if extra is None else f"{what} needs {package}, which is not installed: pip install 'evenreel[{extra}]'."
+    )

@@ -1,0 +1,255 @@
+"""The built-in model on ONNX Runtime: vectors of both ways, the fingerprint, and files that are refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenreel.encoders import load_encoder
+from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.onnx.encoder import OnnxEncoder
+from evenreel.encoders.onnx.external import weight_files
+from evenreel.encoders.onnx.folder import RECORD
+from evenreel.encoders.sources import BUILTIN_FOLDER
+from evenreel.errors import EncoderError, UsageError
+from evenreel.features.texts import encode_block
+from evenreel.types import Encoder, FloatArray, Pixels
+from tests.encoders.onnx_files import alone, field, graph_with_weights_in, onnx_copy
+
+CAPTIONS = ["a red star on a beach", "Ein BLAUES Herz?!", "", "a circle " * 60, "the winter cup"]
+SIDES = [(64, 64), (90, 61), (37, 200), (480, 854), (1, 3)]
+
+
+@pytest.fixture(scope="module")
+def onnx() -> OnnxEncoder:
+    encoder = load_encoder("builtin")
+    assert isinstance(encoder, OnnxEncoder)
+    return encoder
+
+
+@pytest.fixture(scope="module")
+def torch_way() -> TowerEncoder:
+    encoder = load_encoder("builtin", device="cpu:0")  # a name that only torch knows
+    assert isinstance(encoder, TowerEncoder)
+    return encoder
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The graphs of the built-in model alone, to be changed."""
+    return alone(tmp_path / "model")
+
+
+def frames(side: tuple[int, int], count: int = 3) -> Pixels:
+    return np.random.default_rng(0).integers(0, 256, (count, 1, 3, *side), dtype=np.uint8)
+
+
+def cosines(one: FloatArray, other: FloatArray) -> FloatArray:
+    return np.einsum("nd,nd->n", one, other)
+
+
+def test_it_is_an_encoder_of_the_same_name_and_weights(onnx: OnnxEncoder, torch_way: TowerEncoder) -> None:
+    as_protocol: Encoder = onnx
+    assert as_protocol.encoder_id == "builtin"
+    assert as_protocol.dimension == torch_way.dimension == 128
+    assert as_protocol.weights_hash == torch_way.weights_hash
+    assert as_protocol.window == torch_way.window
+    assert (onnx.device, onnx.precision) == ("cpu", "float32")
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_pictures_have_the_vectors_of_torch(onnx: OnnxEncoder, torch_way: TowerEncoder, side: tuple[int, int]) -> None:
+    found = onnx.encode_windows(frames(side))
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1)
+    assert cosines(found, torch_way.encode_windows(frames(side))).min() > 0.9999
+    assert onnx.seen_box(*side) == torch_way.seen_box(*side)
+
+
+@given(texts=st.lists(st.one_of(st.sampled_from(CAPTIONS), st.text(max_size=40)), max_size=5))
+@settings(max_examples=30)
+def test_captions_have_the_vectors_of_torch(onnx: OnnxEncoder, torch_way: TowerEncoder, texts: list[str]) -> None:
+    ours, theirs = onnx.encode_text(texts), torch_way.encode_text(texts)
+    assert np.array_equal(ours.word_mask, theirs.word_mask)
+    assert (cosines(ours.sentence, theirs.sentence) > 0.9999).all()
+    np.testing.assert_allclose(ours.words, theirs.words, atol=1e-4)
+    assert onnx.truncated(texts) == torch_way.truncated(texts)
+
+
+def test_batches_change_nothing_that_matters(onnx: OnnxEncoder) -> None:
+    small = load_encoder("builtin", batch_size=2)
+    np.testing.assert_allclose(small.encode_text(CAPTIONS).words, onnx.encode_text(CAPTIONS).words, atol=1e-5)
+    np.testing.assert_allclose(
+        small.encode_windows(frames((70, 80), 5)), onnx.encode_windows(frames((70, 80), 5)), atol=1e-6
+    )
+    assert small.encode_windows(frames((70, 80), 0)).shape == (0, 128)
+
+
+def test_patches_are_those_of_torch_where_the_checkpoint_is_there(
+    onnx: OnnxEncoder, torch_way: TowerEncoder, copy: Path
+) -> None:
+    pixels = frames((64, 64))[:, 0]
+    assert np.array_equal(onnx.encode_patches(pixels), torch_way.encode_patches(pixels))
+    with pytest.raises(EncoderError, match="says nothing of single patches; use its checkpoint"):
+        load_encoder(str(copy)).encode_patches(pixels)
+
+
+def test_frames_of_another_shape_are_refused(onnx: OnnxEncoder) -> None:
+    with pytest.raises(UsageError, match="takes single pictures, and these are windows of 4 frames"):
+        onnx.encode_windows(np.zeros((1, 4, 3, 8, 8), np.uint8))
+    with pytest.raises(UsageError, match="Frames are"):
+        onnx.encode_windows(np.zeros((1, 3, 8, 8), np.uint8))
+    with pytest.raises(UsageError, match="not a single string"):
+        onnx.encode_text("a ball")
+
+
+@pytest.mark.parametrize("how", [{"device": "cuda"}, {"precision": "bfloat16"}])
+def test_graphs_alone_run_on_the_cpu_in_float32(copy: Path, how: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="in ONNX form, which runs on the CPU in float32"):
+        load_encoder(str(copy), **how)  # type: ignore[arg-type]
+
+
+def test_graphs_without_a_record_are_a_model_of_their_own(copy: Path, onnx: OnnxEncoder, tmp_path: Path) -> None:
+    other = load_encoder(str(copy))
+    assert isinstance(other, OnnxEncoder)
+    assert other.weights_hash != onnx.weights_hash
+    assert other.weights_hash == load_encoder(str(alone(tmp_path / "again"))).weights_hash
+    assert np.array_equal(other.encode_text(CAPTIONS).sentence, onnx.encode_text(CAPTIONS).sentence)
+
+
+def test_beside_a_checkpoint_only_its_own_export_counts(tmp_path: Path) -> None:
+    assert isinstance(load_encoder(str(onnx_copy(tmp_path / "without a record"))), TowerEncoder)
+    assert isinstance(load_encoder(str(shutil.copytree(BUILTIN_FOLDER, tmp_path / "with one"))), OnnxEncoder)
+
+
+def test_an_export_that_was_changed_is_refused(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(BUILTIN_FOLDER, tmp_path / "model"))
+    rules = json.loads((folder / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps(rules))  # the same rules in other bytes
+    with pytest.raises(EncoderError, match="have changed since they were exported"):
+        load_encoder(str(folder))
+    (folder / RECORD).write_text('{"cosine": 1}')
+    with pytest.raises(EncoderError, match="is no record of an export"):
+        load_encoder(str(folder))
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["onnx/text_model.onnx", "onnx/vision_model.onnx", "tokenizer.json", "config.json", "preprocessor_config.json"],
+)
+def test_a_missing_file_is_named(copy: Path, file: str) -> None:
+    (copy / file).unlink()
+    with pytest.raises(EncoderError, match=rf"The ONNX model in .* is not complete: {file} missing\.$"):
+        load_encoder(str(copy))
+
+
+def cut_off(folder: Path) -> None:
+    path = folder / "onnx/text_model.onnx"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def emptied(folder: Path) -> None:
+    (folder / "onnx/text_model.onnx").write_bytes(b"")
+
+
+def no_graph(folder: Path) -> None:
+    (folder / "onnx/text_model.onnx").write_bytes(field(2, b"somebody"))
+
+
+def html(folder: Path) -> None:
+    (folder / "onnx/text_model.onnx").write_text("<!DOCTYPE html><title>Not found</title>" * 9)
+
+
+def led_out(folder: Path) -> None:
+    (folder / "onnx/text_model.onnx").write_bytes(graph_with_weights_in("../weights"))
+
+
+def led_to_the_root(folder: Path) -> None:
+    (folder / "onnx/text_model.onnx").write_bytes(graph_with_weights_in("/etc/passwd"))
+
+
+def led_to_a_drive(folder: Path) -> None:
+    (folder / "onnx/text_model.onnx").write_bytes(graph_with_weights_in("C:\\weights"))
+
+
+def led_nowhere(folder: Path) -> None:
+    (folder / "onnx/model.safetensors").unlink()
+
+
+def exchanged(folder: Path) -> None:
+    shutil.copy(folder / "onnx/vision_model.onnx", folder / "onnx/text_model.onnx")
+
+
+def broken_rules(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}")
+
+
+def no_filler(folder: Path) -> None:
+    rules = json.loads((folder / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps({**rules, "padding": None}))
+    (folder / "tokenizer_config.json").unlink()
+
+
+def another_kind(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+
+
+REFUSED: list[tuple[Callable[[Path], None], str]] = [
+    (cut_off, "is cut off, damaged or no ONNX file"),
+    (emptied, "is cut off, damaged or no ONNX file"),
+    (no_graph, "is cut off, damaged or no ONNX file .there is no graph in it"),
+    (html, "is cut off, damaged or no ONNX file"),
+    (led_out, "takes weights from '../weights', outside its folder, which is not followed"),
+    (led_to_the_root, "takes weights from '/etc/passwd', outside its folder"),
+    (led_to_a_drive, r"takes weights from 'C:.*weights', outside its folder"),
+    (led_nowhere, "takes weights from 'model.safetensors', which is missing beside it"),
+    (exchanged, "has the inputs pixel_values; those of a tower are input_ids"),
+    (broken_rules, "The tokenizer .*tokenizer.json cannot be read"),
+    (no_filler, "does not say what captions are filled up with"),
+    (another_kind, "is of the kind 'bert'; the kinds .* that can be used are clip, siglip"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "sentence"), REFUSED, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_spoilt_folder_is_refused_in_a_sentence(copy: Path, spoil: Callable[[Path], None], sentence: str) -> None:
+    spoil(copy)
+    with pytest.raises(EncoderError, match=sentence) as caught:
+        load_encoder(str(copy)).encode_text(CAPTIONS)
+    assert "\n" not in str(caught.value)
+
+
+@given(content=st.binary(max_size=60))
+def test_whatever_a_file_holds_it_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.onnx"
+    for start in (b"", field(7, b"")):
+        path.write_bytes(start + content)
+        with contextlib.suppress(EncoderError):
+            weight_files(path)
+
+
+def test_weights_are_found_wherever_a_tensor_may_be(tmp_path: Path) -> None:
+    tensor = graph_with_weights_in("inner")[4:]  # the graph's own fields, without the version and the head
+    tensor = tensor if tensor[:1] == b"\x2a" else tensor[1:]
+    node = field(1, field(5, field(6, tensor)))  # a node's attribute that holds a graph
+    (tmp_path / "a.onnx").write_bytes(field(7, node) + field(25, field(7, field(5, field(6, tensor)))))
+    (tmp_path / "inner").write_bytes(bytes(4))
+    assert weight_files(tmp_path / "a.onnx") == (tmp_path / "inner",)
+
+
+def test_features_need_vectors_of_words(onnx: OnnxEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder("builtin")
+    assert isinstance(encoder, OnnxEncoder)
+    monkeypatch.setattr(encoder._text, "words", False)
+    monkeypatch.setattr(encoder._text, "_outputs", encoder._text._outputs[:1])
+    found = encoder.encode_text(CAPTIONS)  # as a public export gives them
+    assert found.words.shape == (len(CAPTIONS), 0, 128)
+    assert np.array_equal(found.sentence, onnx.encode_text(CAPTIONS).sentence)
+    with pytest.raises(EncoderError, match="gives no vectors of words, which features hold"):
+        encode_block(CAPTIONS, encoder)
