@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 
 TORCH = "torch"
-EXTRAS = {
-    **dict.fromkeys(("torch", "transformers", "lightning", "torchmetrics", "tensorboardX", "onnx"), TORCH),
-}
+_OF_TORCH = (
+    *("torch", "transformers", "lightning", "torchmetrics", "tensorboardX", "onnx", "sklearn", "jsonargparse"),
+    *("sentencepiece", "threadpoolctl"),
+)
+EXTRAS = dict.fromkeys(_OF_TORCH, TORCH)
 """Extra of evenreel by the package that it brings."""
 
 
