@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import CLIPImageProcessor, CLIPModel, CLIPTokenizer
 
+from evenreel.encoders.onnx.export import export_onnx
 from scripts.builtin_encoder.exam import Exam
 from scripts.builtin_encoder.frames import SIDE, Frames, render_all
 from scripts.builtin_encoder.model import (
@@ -219,6 +220,7 @@ def main() -> None:
     print(f"rendered {len(frames.pixels)} frames in {time.monotonic() - began:.0f} s", recipe, flush=True)
     model, tokenizer = train(frames, recipe)
     save(model, tokenizer, out)
+    export_onnx(str(out), out)  # the graphs take their weights from the safetensors file
     shares = Exam.of(500, recipe.seed + 2).shares(model, tokenizer)
     print("on 500 unseen clips:", shares)
     write_card(out, recipe, shares)

@@ -6,10 +6,10 @@ import importlib.util
 
 TORCH = "torch"
 _OF_TORCH = (
-    *("torch", "transformers", "lightning", "torchmetrics", "tensorboardX", "onnx", "sklearn", "jsonargparse"),
+    *("torch", "transformers", "lightning", "torchmetrics", "tensorboardX", "onnx", "jsonargparse"),
     *("sentencepiece", "threadpoolctl"),
 )
-EXTRAS = dict.fromkeys(_OF_TORCH, TORCH)
+EXTRAS = {**dict.fromkeys(_OF_TORCH, TORCH), "sklearn": "calibrate"}
 """Extra of evenreel by the package that it brings."""
 
 

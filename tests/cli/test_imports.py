@@ -58,7 +58,12 @@ NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
     "list of studies": (["study", "--list"], 0, NAMES_OF_STUDIES),
     "info": (["info", "-l", "library"], 0, LEAN),
     "search without vision": (["search", "tram", "--no-vision", "-l", "library"], 0, LEAN),
-    "search": (["search", "a tram", "-l", "library"], 0, LEAN - {"torch", "tokenizers"} | {"sympy"}),
+    "search": (["search", "a tram", "-l", "library"], 0, LEAN - {"onnxruntime", "tokenizers"} | {"sympy"}),
+    "index": (
+        ["index", "videos", "-l", "new", "--no-ocr", "--model", "builtin"],
+        0,
+        MODELS - {"tokenizers"} | RESEARCH | {"sympy"},
+    ),
     "index, nothing new": (["index", "videos", "-l", "library", "--no-ocr"], 0, LEAN),
     "models": (["models"], 0, LEAN | PRODUCT),
     "serve, refused": (["serve", "-l", "nothing"], 1, LEAN),

@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.encoder import TowerEncoder
-from evenreel.encoders.preprocessing import prepare
+from evenreel.encoders.resizing import prepare
 from evenreel.errors import EncoderError
 from evenreel.types import FloatArray, Pixels
 from tests.encoders.test_families import CAPTIONS, CLOSE, noise, unit

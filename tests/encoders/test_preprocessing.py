@@ -17,13 +17,8 @@ from PIL import Image
 from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
 from transformers.models.siglip2.image_processing_pil_siglip2 import get_image_size_for_max_num_patches
 
-from evenreel.encoders.preprocessing import (
-    Preprocessing,
-    axis_weights,
-    prepare,
-    read_preprocessing,
-    vertical_first,
-)
+from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
+from evenreel.encoders.resizing import axis_weights, prepare, vertical_first
 from evenreel.errors import EncoderError
 from evenreel.types import Pixels
 from tests.each import of_each

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from evenreel.encoders.patches import patch_features, patch_grid
-from evenreel.encoders.preprocessing import prepare
+from evenreel.encoders.resizing import prepare
 from evenreel.encoders.rows import check_pixels, clean_captions, unit_rows
 from evenreel.encoders.towers import TextFirstTowers, Towers, load_towers
 from evenreel.errors import EncoderError, UsageError

@@ -108,6 +108,11 @@ class Family:
     windows: WindowInput | None = None
     instructions: Instructions | None = None
 
+    @property
+    def two_towers(self) -> bool:
+        """True for a tower of single pictures and one of captions, apart from each other."""
+        return self.windows is None and self.instructions is None
+
 
 _SPREAD = WindowRule(frames=16, span_s=8.0, stride_s=4.0)
 """No checkpoint states seconds: these are evenreel's choice."""

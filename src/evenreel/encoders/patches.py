@@ -25,7 +25,7 @@ def patch_features(towers: Towers, inputs: Tensor) -> Tensor:
 
     Args:
         towers: the loaded model.
-        inputs: (N, 3, h, w), as `evenreel.encoders.preprocessing.prepare` makes them.
+        inputs: (N, 3, h, w), as `evenreel.encoders.resizing.prepare` makes them.
 
     Returns:
         (N, rows, columns, D), rows from the top, columns from the left.

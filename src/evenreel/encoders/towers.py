@@ -21,7 +21,8 @@ from evenreel.encoders.families import FAMILIES, OPEN_CLIP, Family
 from evenreel.encoders.garbage import garbage_left
 from evenreel.encoders.onnx.captions import lower_case
 from evenreel.encoders.pe_video import check_timm, offer_features, seeing_part
-from evenreel.encoders.preprocessing import BlockPreprocessing, PatchPreprocessing, prepare
+from evenreel.encoders.preprocessing import BlockPreprocessing, PatchPreprocessing
+from evenreel.encoders.resizing import prepare
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import WindowRule
 

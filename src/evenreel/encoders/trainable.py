@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.encoders.preprocessing import normalise
+from evenreel.encoders.resizing import normalise
 from evenreel.encoders.towers import Towers
 from evenreel.errors import UsageError
 

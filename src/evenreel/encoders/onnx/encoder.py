@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenreel.config import usable_cores
 from evenreel.encoders.onnx.captions import CaptionTokens, TokenArray
 from evenreel.encoders.onnx.folder import OnnxFolder
-from evenreel.encoders.preprocessing import prepare_array
+from evenreel.encoders.resizing import prepare_array
 from evenreel.encoders.rows import check_pixels, clean_captions, unit_rows
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule

@@ -85,7 +85,7 @@ def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportReco
 
 
 def _check_kind(checkpoint: Checkpoint) -> None:
-    kinds = [name for name, family in FAMILIES.items() if family.windows is None and name not in _NOT_IN_ONNX]
+    kinds = [name for name, family in FAMILIES.items() if family.two_towers and name not in _NOT_IN_ONNX]
     if checkpoint.family not in kinds:
         raise EncoderError(
             f"The model in {checkpoint.folder} is of the kind {checkpoint.family}; the kinds that can be exported are "

@@ -165,7 +165,7 @@ def open_onnx_folder(folder: Path) -> OnnxFolder:
         raise EncoderError(f"The ONNX model in {folder} is not complete: {', '.join(missing)} missing.")
     config = plain_config(read_settings(folder / "config.json"))
     kind = config.get("model_type")
-    kinds = [name for name, family in FAMILIES.items() if family.windows is None]
+    kinds = [name for name, family in FAMILIES.items() if family.two_towers]
     if not isinstance(kind, str) or kind not in kinds:
         raise EncoderError(
             f"The ONNX model in {folder} is of the kind {brief(kind)}; the kinds (model_type) that can be used are "

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from evenreel.arrays import Indices
 from evenreel.encoders.checkpoint import open_checkpoint
-from evenreel.encoders.preprocessing import Preprocessing, resize_and_crop
+from evenreel.encoders.preprocessing import Preprocessing
+from evenreel.encoders.resizing import resize_and_crop
 from evenreel.encoders.sources import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise

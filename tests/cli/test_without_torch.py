@@ -1,0 +1,127 @@
+"""What works where torch is not installed, and the sentence of what does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.library.videos import write_folder
+from tests.tiny_checkpoints import tiny_clip
+
+REFUSAL = """
+import sys
+MISSING = ("torch", "transformers", "lightning", "pytorch_lightning", "torchmetrics", "tensorboardX", "sentencepiece",
+           "sklearn", "jsonargparse", "onnx", "threadpoolctl")
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with videos, their library, and a module that makes the packages of the extra torch unimportable."""
+    place = tmp_path_factory.mktemp("core")
+    (place / "site").mkdir()
+    (place / "site" / "sitecustomize.py").write_text(REFUSAL)
+    write_folder(place / "videos", 2)
+    done = run(place, "index", "videos", "-l", "library", "--no-ocr", "--model", "builtin")
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+def environment(place: Path) -> dict[str, str]:
+    """The variables of this process, with the refusal before all else."""
+    paths = (str(place / "site"), os.environ.get("PYTHONPATH", ""))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+
+
+def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evenreel", *words]
+    return subprocess.run(command, cwd=place, env=environment(place), capture_output=True, text=True, check=False)
+
+
+def test_the_refusal_holds(place: Path) -> None:
+    code = "import importlib.util, evenreel.extras; print(evenreel.extras.installed('torch')); import torch"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment(place), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "False\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["search", "a tram", "-l", "library", "--json"],
+        ["search", "a tram", "-l", "library", "--all"],
+        ["index", "videos", "-l", "library", "--no-ocr"],
+        ["info", "-l", "library"],
+        ["verify", "-l", "library"],
+        ["repair", "-l", "library"],
+        ["audit", "hubness", "-l", "library", "--queries", "queries.txt"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_commands_of_the_product_need_no_torch(place: Path, words: list[str]) -> None:
+    (place / "queries.txt").write_text("a tram\na red ball\n")
+    done = run(place, *words)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_search_finds_by_what_is_seen(place: Path) -> None:
+    done = run(place, "search", "a tram", "-l", "library", "--json", "--all")
+    hits = json.loads(done.stdout)["hits"]
+    assert len(hits) == 2 and all(hit["moments"] for hit in hits)
+
+
+def test_the_page_is_served(place: Path) -> None:
+    command = [sys.executable, "-m", "evenreel", "serve", "-l", "library", "--port", "0"]
+    server = subprocess.Popen(
+        command, cwd=place, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        address = next(word for line in server.stdout or [] for word in line.split() if word.startswith("http://"))
+        query = urllib.parse.urlencode({"q": "a tram"})
+        for _ in range(100):  # until it listens
+            try:
+                with urllib.request.urlopen(f"{address.rstrip('/.')}/api/search?{query}", timeout=20) as answer:
+                    assert json.load(answer)["hits"] is not None
+                break
+            except urllib.error.URLError:
+                time.sleep(0.1)
+        else:
+            pytest.fail("the server does not answer")
+    finally:
+        server.terminate()
+        server.communicate(timeout=20)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["train", "msrvtt-9k/mean_pool", "--out", "run"], ["search", "a tram", "-l", "library", "--rerank", "none"]],
+)
+def test_the_others_say_which_extra_to_install(place: Path, words: list[str]) -> None:
+    done = run(place, *words)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "evenreel: This command needs torch, which is not installed: pip install 'evenreel[torch]'.\n"
+    )
+
+
+def test_a_checkpoint_says_so_and_names_the_ways_on(place: Path) -> None:
+    tiny_clip(place / "clip")
+    done = run(place, "index", "videos", "-l", "other", "--no-ocr", "--model", "clip")
+    assert done.returncode == 1
+    assert (
+        "is a checkpoint, which needs torch: pip install 'evenreel[torch]'; or use a model in ONNX form" in done.stderr
+    )
+    assert "Traceback" not in done.stderr
