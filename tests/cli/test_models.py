@@ -119,3 +119,15 @@ def test_index_and_features_ask_for_the_licence_before_anything_is_read(tmp_path
         with pytest.raises(EvenreelError, match="give --accept-licence if you keep to it"):
             CliRunner().invoke(app, command, catch_exceptions=False)
     assert not (tmp_path / "library").exists()
+
+
+def test_a_checkpoint_is_written_in_onnx_form(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    tiny_clip(tmp_path / "clip")
+    done = models("--export", str(tmp_path / "clip"), str(tmp_path / "out"))
+    assert done.exit_code == 0
+    assert "in ONNX form" in done.stdout and (tmp_path / "out" / "onnx" / "vision_model.onnx").is_file()
+    said = json.loads(models("--export", str(tmp_path / "clip"), str(tmp_path / "again"), "--json").stdout)
+    assert said["cosine"] > 0.9999
+    with pytest.raises(UsageError, match="goes without names and --measure"):
+        models("best", "--export", "builtin", str(tmp_path / "third"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import DeviceOption, JsonOption, PrecisionOption
 from evenreel.cli.progress import bars
 from evenreel.cli.show_library import console, print_json, safe
-from evenreel.errors import EncoderError
+from evenreel.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.encoders.known_models import KnownModel, ModelTable
@@ -38,11 +39,20 @@ def models(
     measure: Annotated[
         bool, typer.Option("--measure", help="See how fast those are that are on this machine; downloads nothing.")
     ] = False,
+    export: Annotated[
+        tuple[str, Path] | None,
+        typer.Option("--export", metavar="MODEL OUT", help="Write a checkpoint in ONNX form, which needs no torch."),
+    ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "float32",
     as_json: JsonOption = False,
 ) -> None:
     """List the models that are known, with licence and published figures. Exit status 3 if one cannot be measured."""
+    if export is not None:
+        if names or measure:
+            raise UsageError("--export MODEL OUT goes without names and --measure.")
+        _export(*export, as_json)
+        return
     from evenreel.encoders.known_models import KnownModel, known_models
     from evenreel.encoders.sources import folder_here
 
@@ -58,6 +68,19 @@ def models(
         _show(rows, table)
     if any(row.trouble for row in rows):
         raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _export(name: str, out: Path, as_json: bool) -> None:
+    from evenreel.encoders.onnx.export import export_onnx
+
+    record = export_onnx(name, out)
+    if as_json:
+        print_json(asdict(record) | {"folder": out})
+        return
+    console().print(
+        f"{safe(out)} holds {safe(name)} in ONNX form: vectors of pictures, captions and words have a cosine of "
+        f"{record.cosine:.7f} with the checkpoint's at worst."
+    )
 
 
 def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) -> None:
