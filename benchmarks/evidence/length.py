@@ -81,6 +81,8 @@ MODELS: dict[str, Model] = {
     "strata 2, all steps": Model(changes={"members": replace(STRATA, steps="full")}),
     "strata 4, all steps": Model(changes={"members": replace(FOUR, steps="full")}),
     "strata 2, begun with all": Model(changes={"members": replace(STRATA, begin="full")}),
+    "heads of 2 strata": Model(changes={"members": replace(STRATA, form="heads")}),
+    "heads of 4 strata": Model(changes={"members": replace(FOUR, form="heads")}),
     "balanced, 2 strata": Model(changes={"balance": LengthBalance(2)}),
     BALANCED: Model(changes={"balance": LengthBalance(16)}),
     "half way back": Model(changes={"selection": {"start_share": 0.5}}),
@@ -130,6 +132,10 @@ ROWS: dict[str, Row] = {
     ),
     BALANCED: Row("ours", "clips drawn so that classes say nothing of 16 strata (`balance`)", uses=CLASSES),
     "balanced, 2 strata": Row("ours", "the same with two strata", uses=CLASSES),
+    "heads of 2 strata": Row(
+        "ours", "one matcher with a map of the video for each stratum (`members.form: heads`)", uses=LENGTHS
+    ),
+    "heads of 4 strata": Row("ours", "the same with four strata", uses=LENGTHS),
     "half way back": Row("ours", "the mean of weights before and after training (`selection.start_share`)"),
     "strata 4, all steps": Row("published", "`strata 4`, each with all steps", 4, 4, LENGTHS),
     ENSEMBLE_4: Row("control", "four baselines from other starts", steps=4, models=4),
