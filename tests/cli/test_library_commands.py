@@ -348,7 +348,18 @@ def test_the_command_line_says_what_it_can() -> None:
 
 
 PANELS = {
-    "Search your videos": ["demo", "index", "search", "serve", "info", "verify", "repair", "calibrate", "models"],
+    "Search your videos": [
+        "demo",
+        "index",
+        "reindex",
+        "search",
+        "serve",
+        "info",
+        "verify",
+        "repair",
+        "calibrate",
+        "models",
+    ],
     "Measure and audit": ["corpus", "evaluate", "audit", "fuse", "perturb"],
     "Train and adapt": ["features", "elements", "train", "cost", "score", "prepare", "adapt"],
     "Research": ["study", "planted"],

@@ -10,8 +10,11 @@ import sys
 from dataclasses import replace
 from functools import partial
 from multiprocessing import forkserver
+from pathlib import Path
 
 import evenreel.encoders
+from evenreel.config import IndexSettings
+from evenreel.library import index_folders, open_library, reindex
 from evenreel.library.index import ingest
 from evenreel.media import workers
 from scripts import kill_resume
@@ -27,11 +30,23 @@ def _load(name: str, **_: object) -> PixelEncoder:
     return second
 
 
+def _index_or_exchange(videos: list[Path], library: Path, settings: IndexSettings) -> object:
+    """Index, or exchange the model where the library has another one than the settings."""
+    if settings.model == "second":
+        with open_library(library, vision=False) as opened:
+            if opened.made_with[0] != "second":
+                return reindex(library, "second", settings)
+    return index_folders(videos, library, settings)
+
+
 def main() -> int:
     evenreel.encoders.load_encoder = _load  # type: ignore[assignment]
     with_second = replace(kill_resume._WITHOUT_TEXT, also=("second",))
     kill_resume.STORIES["second model"] = kill_resume.Story(kill_resume._edit, kill_resume._nothing, with_second)
     ingest.IndexJob = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")  # type: ignore[misc,assignment]
+    exchanged = replace(kill_resume._WITHOUT_TEXT, model="second")
+    kill_resume.STORIES["model exchanged"] = kill_resume.Story(kill_resume._nothing, kill_resume._nothing, exchanged)
+    kill_resume.index_folders = _index_or_exchange
     kill_resume._import_everything = lambda: None
     workers.subprocess = FORKED_SUBPROCESS  # type: ignore[attr-defined]
     context.set_forkserver_preload(READING)

@@ -28,6 +28,7 @@ CORPUS = {
 COMMANDS: dict[str, Command | CommandGroup] = {
     "demo": Command("evenreel.cli.library:demo", SEARCH),
     "index": Command("evenreel.cli.library:index", SEARCH),
+    "reindex": Command("evenreel.cli.library:reindex", SEARCH),
     "search": Command("evenreel.cli.library:search", SEARCH),
     "serve": Command("evenreel.cli.serve:serve", SEARCH),
     "info": Command("evenreel.cli.library:info", SEARCH),

@@ -56,6 +56,28 @@ def index(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
+def reindex(
+    model: Annotated[
+        str, typer.Option(help="The new model: a hub id, a folder, 'builtin', or a name of 'evenreel models'.")
+    ],
+    library: LibraryOption = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Drop what an unfinished run with another model made.")] = False,
+    settings: IndexSettings = from_settings(
+        IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also")
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Exchange the model of a library: new vectors are made, then take the place of the old ones at once."""
+    from evenreel.library import reindex as reindex_library
+
+    place = library or default_library()
+    with bars() as progress:
+        report = reindex_library(place, model, settings, anew=anew, progress=progress)
+    show_report(report, place, as_json)
+    if report.set_aside or report.closed_folders:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
 def search(
     query: Annotated[
         str | None, typer.Argument(help="What is to be seen, or read on screen.", callback=as_utf8)

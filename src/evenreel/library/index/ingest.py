@@ -8,13 +8,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from evenreel.arguments import as_path, check_settings_kind, one_or_more
-from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
+from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import (
     READER,
@@ -29,18 +29,21 @@ from evenreel.features.progress import NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import Shard, tidy_shards
 from evenreel.features.stills import Stills
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
+from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.first_run import taken_back_if_empty
 from evenreel.library.index.joined import ModelStore, joined, opened_model
 from evenreel.library.index.metadata import read_tables, tables_beside
-from evenreel.library.index.model import ModelInUse
+from evenreel.library.index.model import ModelInUse, resolve
 from evenreel.library.index.plan import IndexPlan, check_nothing_vanished, known_files, make_plan, still_wanted
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
 from evenreel.library.store import catalog
+from evenreel.library.store.also import folder_of_model
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
 from evenreel.library.store.writer import FoundFile, Store, closing_error
 from evenreel.media.content import stamp
+from evenreel.types import Encoder
 from evenreel.wording import count, printable
 
 LOST = "its features were gone from the library, so it was read anew"
@@ -84,6 +87,7 @@ def index_folders(
         connection = catalog.open_for_writing(library)
         try:
             with copied(library, connection), contextlib.ExitStack() as opened:
+                finish_exchange(library, catalog.get_meta(connection))
                 store = Store(library, connection, known.rows)
                 job = IndexJob(store, settings, progress or NoProgress())
                 job.join(opened)
@@ -135,12 +139,18 @@ class IndexJob:
         self._claims_lock = threading.Lock()
         self._pool = ReaderPool(self._new_reader, self._read_one, self._settings.worker_count)
 
-    def join(self, opened: contextlib.ExitStack, making: tuple[str, str] | None = None) -> list[ModelStore]:
-        """Have the run bring the library's further models up to date too, see `evenreel.library.index.joined`."""
-        self._models = joined(opened, self._models[0], self._settings)
+    def join(self, opened: contextlib.ExitStack, making: Encoder | None = None) -> None:
+        """Have the run bring the library's further models up to date too, and one in the making.
+
+        Args:
+            opened: closes their catalogs, see `evenreel.library.index.joined`.
+            making: the model in the making.
+        """
+        own = self._models[0]
+        self._models = joined(opened, own, self._settings)
         if making is not None:
-            self._models.append(opened_model(opened, self._models[0], self._settings, making))
-        return self._models
+            model = folder_of_model(making.weights_hash), making.encoder_id
+            self._models.append(opened_model(opened, own, self._settings, model, making))
 
     def run(self, found: Scan, tables_aside: Sequence[SetAside] = ()) -> IndexReport:
         """Index the files of a scan; the report lists `tables_aside` too."""
@@ -371,27 +381,3 @@ def _work(plans: Sequence[IndexPlan]) -> list[FoundFile]:
     """The files that any model has work for, the longest first."""
     files = {file.path: file for plan in plans for file in plan.work}
     return sorted(files.values(), key=lambda file: -file.stamp.size)
-
-
-def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
-    """Replace `auto` in settings by what the library was made with, else by the defaults.
-
-    Raises:
-        LibraryError: the library was sampled by another rule.
-        UsageError: the rule is not one, or the licence of the model has to be accepted.
-    """
-    from evenreel.encoders.known_models import check_licence
-    from evenreel.media import parse_rule
-
-    made_with = meta.get("rule")
-    rule = (made_with or DEFAULT_RULE) if settings.rule == AUTO else str(parse_rule(settings.rule))
-    if made_with and rule != made_with:
-        raise LibraryError(
-            f"The library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another "
-            "--library."
-        )
-    own = meta.get("model", meta.get("encoder_id"))
-    model = (DEFAULT_MODEL if own is None else own or None) if settings.model == AUTO else settings.model
-    if model and model not in (own, meta.get("asked_model")):  # with its own, a library was made
-        check_licence(model, settings.accept_licence)
-    return replace(settings, rule=rule, model=model)

@@ -1,11 +1,14 @@
-"""The model of one index run: loaded once, while the first files are already being read, and tied to the library."""
+"""The model of an index run: chosen, loaded once while the first files are being read, and tied to the library."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
-from evenreel.config import IndexSettings
+from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError
 from evenreel.library.store.also import other_model
 from evenreel.library.store.writer import Store
@@ -97,3 +100,27 @@ def load(name: str, settings: IndexSettings) -> Encoder:
     from evenreel.encoders import load_encoder
 
     return load_encoder(name, device=settings.device, precision=settings.precision)
+
+
+def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
+    """Replace `auto` in settings by what the library was made with, else by the defaults.
+
+    Raises:
+        LibraryError: the library was sampled by another rule.
+        UsageError: the rule is not one, or the licence of the model has to be accepted.
+    """
+    from evenreel.encoders.known_models import check_licence
+    from evenreel.media import parse_rule
+
+    made_with = meta.get("rule")
+    rule = (made_with or DEFAULT_RULE) if settings.rule == AUTO else str(parse_rule(settings.rule))
+    if made_with and rule != made_with:
+        raise LibraryError(
+            f"The library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another "
+            "--library."
+        )
+    own = meta.get("model", meta.get("encoder_id"))
+    model = (DEFAULT_MODEL if own is None else own or None) if settings.model == AUTO else settings.model
+    if model and model not in (own, meta.get("asked_model")):  # with its own, a library was made
+        check_licence(model, settings.accept_licence)
+    return replace(settings, rule=rule, model=model)

@@ -30,6 +30,7 @@ from evenreel.library.elements import (
     read_elements,
     update_elements,
 )
+from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.integrity import SET_AGAIN, broken_metadata, foreign, unreadable_parts
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import places
@@ -103,6 +104,7 @@ def _repair_further(library: Path, drop_missing: bool) -> Iterator[str]:
 
 def _repair(library: Path, drop_missing: bool) -> list[str]:
     damage, known = _damage(library), salvage(library, library / catalog.CATALOG)
+    finish_exchange(library, known.settings)
     _remove_catalog(library / REBUILT)
     with closing(catalog.open_for_repair(library, REBUILT if damage else catalog.CATALOG)) as connection:
         work = _restore(library, connection, known, drop_missing)
@@ -165,7 +167,7 @@ def _remove_catalog(path: Path) -> None:
 
 def _restore(library: Path, connection: sqlite3.Connection, known: Salvaged, drop_missing: bool) -> _Work:
     work = _Work()
-    generation = _next_generation(library, known.settings)
+    generation = next_generation(library, known.settings)
     try:
         with catalog.transaction(connection):
             connection.execute("PRAGMA defer_foreign_keys = ON")
@@ -178,7 +180,8 @@ def _restore(library: Path, connection: sqlite3.Connection, known: Salvaged, dro
             _adopt_model(library, connection, known)
             _restore_clips(library, connection, work)
             fill_full_text(connection)
-            _rebuild_vectors(library, connection, generation, work)
+            if (rows := rebuild_vectors(library, connection, generation, library / SHARDS)) is not None:
+                work.done.append(f"rebuilt the vector matrix ({rows} rows)")
             _restore_null_scores(library, connection, work)
             _restore_elements(library, connection, work)
     except BaseException:
@@ -214,8 +217,8 @@ def _enter_known(connection: sqlite3.Connection, known: Salvaged, work: _Work) -
         work.done.append(f"some of what was known about files and settings is lost; {SET_AGAIN}")
 
 
-def _next_generation(library: Path, meta: Mapping[str, str]) -> str:
-    """A number that no matrix has had: a reader may still look for one of an older catalog."""
+def next_generation(library: Path, meta: Mapping[str, str]) -> str:
+    """Return a number that no matrix has had: a reader may still look for one of an older catalog."""
     used = [path.name.split(".")[1] for path in vectors_files(library)]
     used.append(meta.get("vectors_generation", "0"))
     return str(1 + max(whole_number(number) or 0 for number in used))
@@ -322,21 +325,31 @@ def _drop(library: Path, connection: sqlite3.Connection, shards: Iterable[Path])
     catalog.delete_clips(connection, lost)
 
 
-def _rebuild_vectors(library: Path, connection: sqlite3.Connection, generation: str, work: _Work) -> None:
-    """Write the vector matrix anew, from the shards, into a file of its own; readers keep the old one."""
+def rebuild_vectors(library: Path, connection: sqlite3.Connection, generation: str, shards: Path) -> int | None:
+    """Write the vector matrix anew into a file of its own, inside the caller's transaction; readers keep the old one.
+
+    Args:
+        library: folder of the library.
+        connection: its catalog.
+        generation: number of the new matrix, see `next_generation`.
+        shards: folder of the shards.
+
+    Returns:
+        Number of its rows; None where the library has no model.
+    """
     meta = catalog.get_meta(connection)
     connection.execute("DELETE FROM vector_rows")
     if not meta.get("dimension"):
-        return
+        return None
     vectors = ExactVectors(vectors_path(library, {"vectors_generation": generation}), int(meta["dimension"]))
     end = 0
     for (clip_id,) in connection.execute("SELECT clip_id FROM clips WHERE has_vision ORDER BY clip_id").fetchall():
-        frames = _frames(shard_path(library / SHARDS, clip_id))
+        frames = _frames(shard_path(shards, clip_id))
         first = vectors.append(frames.astype(np.float32), at_row=end)
         end = first + len(frames)
         connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(frames)))
     catalog.set_meta(connection, {"vectors_generation": generation, "vectors_end": str(end)})
-    work.done.append(f"rebuilt the vector matrix ({end} rows)")
+    return end
 
 
 def _restore_null_scores(library: Path, connection: sqlite3.Connection, work: _Work) -> None:

@@ -93,6 +93,7 @@ class Searcher:
         self._further = further
         self._read_at: tuple[int, int] | None = None
         self._generation: str | None = None
+        self._weights_hash: str | None = None
         self._vectors: VectorIndex | None = None
         self._gallery: FrameGallery
         self._paths: dict[str, str]
@@ -204,6 +205,9 @@ class Searcher:
         if now == self._read_at:
             return
         meta = get_meta(self._connection)
+        if self._read_at is not None and meta.get("weights_hash") != self._weights_hash:
+            raise LibraryError("The model of the library was exchanged for another one; open the library again.")
+        self._weights_hash = meta.get("weights_hash")
         generation = meta.get("vectors_generation", "0")
         # Rows mean nothing but in the matrix of the same moment.
         if self._vectors is None or generation != self._generation:

@@ -1,0 +1,51 @@
+"""The end of an exchange of models: new shards, which the catalog names already, take the place of the old ones.
+
+They wait in a folder that says whose they are. The catalog's transaction decides: where it names their model they are
+the library's, and else they are left over from an exchange that did not come to its transaction.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from evenreel.features.shards import shard_files, shard_path
+from evenreel.files import sync_folder
+from evenreel.library.elements import elements_files
+from evenreel.library.store.also import MODELS, folder_of_model, further
+from evenreel.library.store.catalog import SHARDS
+from evenreel.library.store.writer import vectors_files, vectors_path
+
+_WAITING = "shards.next-"
+
+
+def waiting_shards(library: Path, weights_hash: str) -> Path:
+    """Return the folder where shards of a new model wait for the catalog to name it."""
+    return library / f"{_WAITING}{folder_of_model(weights_hash)}"
+
+
+def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
+    """Finish an exchange that was broken off after its transaction, and clear away one that was before it.
+
+    Args:
+        library: folder of the library, which the caller holds.
+        meta: entries of its catalog.
+
+    Raises:
+        OSError: the disk cannot be written.
+    """
+    own = waiting_shards(library, meta.get("weights_hash", ""))
+    for folder in library.glob(f"{_WAITING}*"):
+        if folder == own:
+            for path in {*vectors_files(library), *elements_files(library)} - {vectors_path(library, meta)}:
+                path.unlink(missing_ok=True)
+            for path in shard_files(folder):
+                place = shard_path(library / SHARDS, path.stem)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(place)
+                sync_folder(place.parent)
+            made = library / MODELS / folder_of_model(meta["weights_hash"])
+            if made.name not in further(meta):
+                shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder)

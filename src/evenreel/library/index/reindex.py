@@ -1,0 +1,168 @@
+"""A library's own model exchanged for another one, without reading again what is written on screen.
+
+The vectors of the new model are made beside those of the old one, as those of a further model are
+(`evenreel.library.store.also`); meanwhile searches use the old ones, and a run that is broken off goes on later. When
+they are whole, new shards are written into a folder of their own, and one transaction has the catalog say all that the
+new model makes: moments, rows of a new matrix, how nonsense scores, and the model itself. The new shards take the place
+of the old ones after it; a run that is killed in between leaves that to the next one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+
+from evenreel.arguments import as_path, check_settings_kind
+from evenreel.config import IndexSettings
+from evenreel.errors import LibraryError, UsageError
+from evenreel.features.clip_reader import merge
+from evenreel.features.progress import NoProgress, StagedProgress
+from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
+from evenreel.library.contents import roots, single_files
+from evenreel.library.elements import drop_elements
+from evenreel.library.index import ingest
+from evenreel.library.index.exchange import finish_exchange, waiting_shards
+from evenreel.library.index.model import load
+from evenreel.library.index.rebuild import next_generation, rebuild_vectors
+from evenreel.library.index.report import IndexReport
+from evenreel.library.index.scan import Scan, scan
+from evenreel.library.store import catalog, seals
+from evenreel.library.store.also import ALSO, MAKING, folder_of_model, further, noted, place_of
+from evenreel.library.store.catalog import SHARDS
+from evenreel.library.store.confidence import update_null_scores
+from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.kept import copied
+from evenreel.library.store.writer import Store, closing_error, insert_clip, open_vectors, vectors_path
+from evenreel.types import Encoder
+
+
+def reindex(
+    library: str | Path,
+    model: str,
+    settings: IndexSettings | None = None,
+    *,
+    anew: bool = False,
+    progress: StagedProgress | None = None,
+) -> IndexReport:
+    """Make the vectors of another model for every clip of a library, then exchange them for the old ones.
+
+    Args:
+        library: folder of the library.
+        model: the new model: a hub id, a folder, or `builtin`.
+        settings: workers, device, precision, limits; None for the defaults.
+        anew: drop what an unfinished run with another model has made.
+        progress: receives the progress of the run.
+
+    Raises:
+        UsageError: the model is the library's own, or a run with another one is unfinished.
+        EncoderError: the model cannot be loaded.
+        LibraryError: there is no library, it has no vision, its videos are gone, or it cannot be written.
+    """
+    from evenreel.encoders.known_models import check_licence
+
+    library = as_path(library, "library")
+    check_settings_kind(settings, IndexSettings)
+    settings = settings or IndexSettings()
+    catalog.open_for_reading(library).close()
+    check_licence(model, settings.accept_licence)
+    progress = progress or NoProgress()
+    with library_lock(library), closing(catalog.open_for_writing(library)) as connection, copied(library, connection):
+        try:
+            finish_exchange(library, catalog.get_meta(connection))
+            store, encoder = Store(library, connection, {}), load(model, settings)
+            _begin(store, encoder, anew)
+            job = ingest.IndexJob(store, replace(settings, model=None, read_text=False), progress)
+            with ExitStack() as opened:
+                job.join(opened, encoder)
+                report = job.run(_its_files(connection))
+            progress.stage("exchanging the model")
+            _exchange(store, encoder, {"asked_model": model})
+            return report
+        except (sqlite3.Error, OSError) as error:
+            raise closing_error(library, error) from error
+
+
+def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
+    """Note the model that is in the making."""
+    meta, folder = store.meta(), folder_of_model(encoder.weights_hash)
+    if not meta.get("dimension"):
+        raise LibraryError(
+            f"The library {store.library} has no model to exchange; evenreel index --model MODEL gives it one."
+        )
+    if meta.get("weights_hash") == encoder.weights_hash:
+        raise UsageError(f"The library {store.library} is made with {encoder.encoder_id} already; name another model.")
+    for other, name in further(meta, MAKING).items():
+        if other == folder:
+            continue
+        if not anew:
+            raise UsageError(
+                f"Exchanging the model for {name} was broken off; go on with evenreel reindex --model {name}, or add "
+                "--anew to drop what was made."
+            )
+        if other not in further(meta):
+            shutil.rmtree(place_of(store.library, other), ignore_errors=True)
+    store.begin((), {MAKING: noted({folder: encoder.encoder_id})})
+
+
+def _its_files(connection: sqlite3.Connection) -> Scan:
+    """The files of a library that are there; new ones are left to the next index run."""
+    known = {catalog.loaded_path(path) for (path,) in connection.execute("SELECT path FROM files")}
+    found = scan([Path(place) for place in (*roots(connection), *single_files(connection)) if Path(place).exists()])
+    found.files = [file for file in found.files if file.path in known]
+    return found
+
+
+def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
+    """Put the vectors of the new model in the place of the library's own."""
+    library, connection = store.library, store.connection
+    waiting = waiting_shards(library, encoder.weights_hash)
+    digests = {shard.clip_id: write_shard(waiting, shard) for shard in _merged(store, encoder)}
+    generation = next_generation(library, store.meta())
+    try:
+        with catalog.transaction(connection):
+            for clip_id, digest in digests.items():
+                insert_clip(connection, read_shard(shard_path(waiting, clip_id), digest), digest)
+            _set_model(connection, encoder, asked)
+            rebuild_vectors(library, connection, generation, waiting)
+            connection.execute("DELETE FROM null_scores")
+            seals.renew(connection, ("null_scores",))
+            vectors = open_vectors(library, catalog.get_meta(connection))
+            if digests and vectors is not None:
+                update_null_scores(connection, vectors, encoder)
+            drop_elements(connection)
+    except BaseException:
+        vectors_path(library, {"vectors_generation": generation}).unlink(missing_ok=True)
+        raise
+    finish_exchange(library, store.meta())
+
+
+def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
+    """The shard of each clip with the new vectors, and what was read on screen; words alone where there are none."""
+    place = place_of(store.library, folder_of_model(encoder.weights_hash))
+    with closing(catalog.open_for_reading(place)) as made:
+        seen = {clip_id for (clip_id,) in made.execute("SELECT clip_id FROM clips WHERE has_vision")}
+    for (clip_id,) in store.connection.execute("SELECT clip_id FROM clips ORDER BY clip_id").fetchall():
+        old = read_shard(shard_path(store.library / SHARDS, clip_id))
+        if clip_id in seen:
+            yield merge(read_shard(shard_path(place / SHARDS, clip_id)), old)
+        else:
+            yield replace(old, frames=None, encoder_id=None, weights_hash=None)
+
+
+def _set_model(connection: sqlite3.Connection, encoder: Encoder, asked: dict[str, str]) -> None:
+    """Have the catalog name the new model, and no longer as one in the making or a further one."""
+    also = further(catalog.get_meta(connection))
+    also.pop(folder_of_model(encoder.weights_hash), None)
+    entries = {
+        "model": encoder.encoder_id,
+        "encoder_id": encoder.encoder_id,
+        "weights_hash": encoder.weights_hash,
+        "dimension": str(encoder.dimension),
+        MAKING: noted({}),
+        ALSO: noted(also),
+    }
+    catalog.set_meta(connection, entries | asked)

@@ -1,0 +1,187 @@
+"""Another model in the place of a library's own: what is made, what stays, what a search has meanwhile, refusals."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from evenreel import open_library
+from evenreel.cli.app import app
+from evenreel.config import IndexSettings
+from evenreel.errors import LibraryError, UsageError
+from evenreel.library import index_folders, reindex, repair, verify
+from evenreel.library.store.also import further
+from tests.library.damage import table_of
+from tests.library.state import state
+from tests.library.test_also import BOTH, SETTINGS, load
+from tests.tiny_checkpoints import tiny_clip, tiny_siglip
+
+NEW = "org/windows"
+module = import_module("evenreel.library.index.reindex")
+WITH_TEXT = replace(SETTINGS, read_text=True)
+
+
+@pytest.fixture(autouse=True)
+def _models(monkeypatch: pytest.MonkeyPatch, quick_text: None) -> None:
+    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+
+
+def alone(library: Path, videos: Path, settings: IndexSettings) -> dict[str, Any]:
+    index_folders([videos], library, settings)
+    return state(library)
+
+
+def test_the_library_is_then_as_if_it_were_made_with_the_new_model(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, WITH_TEXT)
+    tracks = table_of(library, "tracks")
+    assert tracks
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evenreel.onscreen.reader.TextReader.new_video", lambda _: pytest.fail("text was read again"))
+        assert reindex(library, NEW, IndexSettings(workers=1)).indexed == 4
+    assert verify(library) == []
+    assert state(library) == alone(tmp_path / "other", videos, replace(WITH_TEXT, model=NEW))
+    assert not list(library.glob("models/*"))
+    assert index_folders([videos], library).did_nothing  # its model is the new one
+    with open_library(library) as opened:
+        assert opened.made_with[0] == f"{NEW}@1"
+        assert opened.search("red").hits
+    repair(library)
+    assert verify(library) == []
+
+
+def test_new_and_missing_files_and_scene_elements(videos: Path, library: Path) -> None:
+    index_folders([videos], library, SETTINGS)
+    shutil.copy(videos / "clip_00.mp4", videos / "new.mp4")
+    (videos / "clip_01.mp4").unlink()
+    report = reindex(library, NEW)
+    assert (report.indexed, report.missing) == (3, 1)
+    names = [row[1] for row in table_of(library, "files")]
+    assert "new.mp4" not in names
+    assert [row[7] for row in table_of(library, "clips")].count(0) == 1  # words alone, until its file is back
+    assert verify(library) == []
+
+
+def test_a_model_that_stands_beside_the_old_one_is_not_made_again(videos: Path, library: Path, tmp_path: Path) -> None:
+    index_folders([videos], library, BOTH)
+    assert reindex(library, NEW).indexed == 0
+    assert verify(library) == []
+    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
+    assert further(dict(table_of(library, "meta"))) == {}  # type: ignore[arg-type]
+
+
+def broken_off(monkeypatch: pytest.MonkeyPatch, library: Path, at: str) -> None:
+    """Make vectors of the new model, and break off before the exchange."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, at, stop)
+        with pytest.raises(KeyboardInterrupt):
+            reindex(library, NEW)
+
+
+def broken_off_behind(monkeypatch: pytest.MonkeyPatch, library: Path) -> None:
+    """Break off between the transaction and the exchange of the shards."""
+    original, calls = module.finish_exchange, []
+
+    def stop(*given: Any) -> None:
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(original(*given))  # at the beginning of a run there is nothing to do
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "finish_exchange", stop)
+        with pytest.raises(KeyboardInterrupt):
+            reindex(library, NEW)
+
+
+@pytest.mark.parametrize("at", ["_exchange", "rebuild_vectors", "update_null_scores"])
+def test_until_the_exchange_a_search_uses_the_old_vectors_and_a_later_run_goes_on(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    index_folders([videos], library, SETTINGS)
+    with open_library(library) as opened:
+        before = opened.search("red")
+    broken_off(monkeypatch, library, at)
+    assert verify(library) == []
+    with open_library(library) as opened:
+        assert opened.search("red") == before
+    assert reindex(library, NEW).indexed == 0
+    assert verify(library) == []
+    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
+
+
+def test_the_next_run_finishes_an_exchange(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, SETTINGS)
+    broken_off_behind(monkeypatch, library)
+    with open_library(library) as opened:
+        assert opened.search("red").hits
+    assert index_folders([videos], library, IndexSettings(read_text=False)).did_nothing
+    assert verify(library) == []
+    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
+
+
+def test_repair_finishes_an_exchange_that_was_broken_off_behind_its_transaction(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, SETTINGS)
+    broken_off_behind(monkeypatch, library)
+    assert verify(library)
+    repair(library)
+    assert verify(library) == []
+    assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
+
+
+def test_a_library_that_is_open_says_that_its_model_was_exchanged(videos: Path, library: Path) -> None:
+    index_folders([videos], library, SETTINGS)
+    with open_library(library) as opened:
+        assert opened.search("red").hits
+        reindex(library, NEW)
+        with pytest.raises(LibraryError, match="was exchanged for another one; open the library again"):
+            opened.search("red")
+
+
+def test_what_cannot_be_exchanged_is_refused_in_a_sentence(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(LibraryError, match="There is no library"):
+        reindex(library, NEW)
+    assert not library.exists()
+    index_folders([videos], tmp_path / "words", replace(SETTINGS, model=None))
+    with pytest.raises(LibraryError, match="has no model to exchange"):
+        reindex(tmp_path / "words", NEW)
+    index_folders([videos], library, SETTINGS)
+    with pytest.raises(UsageError, match="is made with org/pixels@1 already; name another model"):
+        reindex(library, "org/pixels")
+    broken_off(monkeypatch, library, "_exchange")
+    with pytest.raises(
+        UsageError, match=f"for {NEW}@1 was broken off; go on with evenreel reindex --model {NEW}@1, or"
+    ):
+        reindex(library, "org/third")
+    assert reindex(library, "org/third", anew=True).indexed == 4
+    assert not list(library.glob("models/*"))
+    assert verify(library) == []
+
+
+def test_the_real_command_exchanges_real_models(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    first, second = tiny_clip(tmp_path / "clip"), tiny_siglip(tmp_path / "siglip")
+    index_folders([videos], library, replace(SETTINGS, model=str(first)))
+    done = CliRunner().invoke(app, ["reindex", "--model", str(second), "-l", str(library), "--workers", "1"])
+    assert done.exit_code == 0, done.output
+    assert verify(library) == []
+    found = CliRunner().invoke(app, ["search", "a red ball", "-l", str(library), "--all"])
+    assert found.exit_code == 0, found.output
