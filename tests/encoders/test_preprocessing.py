@@ -18,7 +18,7 @@ from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
 from transformers.models.siglip2.image_processing_pil_siglip2 import get_image_size_for_max_num_patches
 
 from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
-from evenreel.encoders.resizing import axis_weights, prepare, vertical_first
+from evenreel.encoders.resizing import axis_weights, prepare, prepare_array, vertical_first
 from evenreel.errors import EncoderError
 from evenreel.types import Pixels
 from tests.each import of_each
@@ -183,3 +183,15 @@ def test_settings_that_are_not_given_are_those_of_the_family() -> None:
 def test_settings_that_cannot_be_followed_are_refused(given_settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(EncoderError, match=sentence):
         read_preprocessing(given_settings, "clip")
+
+
+@given(st.tuples(st.integers(1, 90), st.integers(1, 90)), st.sampled_from([2, 3]), st.booleans())
+def test_without_torch_the_values_are_the_same_bit_for_bit(side: tuple[int, int], resample: int, cut: bool) -> None:
+    how = read_preprocessing(
+        {"size": {"shortest_edge": 24}, "crop_size": 24, "resample": resample}
+        if cut
+        else {"size": {"height": 17, "width": 30}, "do_center_crop": False, "resample": resample},
+        "clip",
+    )
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, *side), dtype=np.uint8)
+    assert np.array_equal(prepare_array(pixels, how), prepare(torch.from_numpy(pixels), how).numpy())
