@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from evenreel.config import IndexSettings
+from evenreel.encoders.sources import BUILTIN_FOLDER
+from evenreel.library import index_folders
 from tests.library.videos import write_folder
 from tests.tiny_checkpoints import tiny_clip
 
@@ -125,3 +129,16 @@ def test_a_checkpoint_says_so_and_names_the_ways_on(place: Path) -> None:
         "is a checkpoint, which needs torch: pip install 'evenreel[torch]'; or use a model in ONNX form" in done.stderr
     )
     assert "Traceback" not in done.stderr
+
+
+def test_a_library_of_a_checkpoint_goes_on_with_its_export(place: Path) -> None:
+    shutil.copytree(BUILTIN_FOLDER, place / "checkpoint", ignore=shutil.ignore_patterns("*.onnx"))
+    settings = IndexSettings(model=str(place / "checkpoint"), read_text=False, workers=1)
+    index_folders(place / "videos", place / "made", settings)
+    refused = run(place, "search", "a tram", "-l", "made")
+    assert (refused.returncode, "which needs torch" in refused.stderr) == (1, True)
+    done = run(place, "index", "videos", "-l", "made", "--no-ocr", "--model", "builtin")  # its weights, exported
+    assert done.returncode == 0, done.stderr
+    found = json.loads(run(place, "search", "a tram", "-l", "made", "--json", "--all").stdout)["hits"]
+    same = json.loads(run(place, "search", "a tram", "-l", "library", "--json", "--all").stdout)["hits"]
+    assert [Path(hit["path"]).name for hit in found] == [Path(hit["path"]).name for hit in same]

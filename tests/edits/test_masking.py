@@ -19,7 +19,7 @@ from evenreel.edits.masking import (
     shifted,
     without_motion,
 )
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.loading import LoadedEncoder
 from evenreel.errors import UsageError
 from evenreel.types import FloatArray, Pixels
 
@@ -75,15 +75,15 @@ def test_a_phrase_is_held_against_its_mean_over_the_clip() -> None:
 
 
 def test_patches_of_a_long_clip_are_looked_at_a_few_frames_at_a_time(
-    builtin: TowerEncoder, circles: tuple[Pixels, PatchMask], monkeypatch: pytest.MonkeyPatch
+    builtin: LoadedEncoder, circles: tuple[Pixels, PatchMask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pictures, words = circles[0][:5], ["a red circle", "a forest"]
     expected = builtin.encode_patches(pictures, whole=True) @ builtin.encode_text(words).sentence.T
-    seen: list[int] = []
+    seen, whole_encoder = list[int](), builtin.encode_patches
 
     def counted(pixels: Pixels, *, whole: bool) -> FloatArray:
         seen.append(len(pixels))
-        return TowerEncoder.encode_patches(builtin, pixels, whole=whole)
+        return whole_encoder(pixels, whole=whole)
 
     monkeypatch.setattr(builtin, "encode_patches", counted)
     monkeypatch.setattr("evenreel.edits.masking._FRAMES", 2)
@@ -97,7 +97,7 @@ def test_without_motion_all_frames_are_the_middle_one() -> None:
     assert without_motion(pixels[:3]).tolist() == pixels[[1, 1, 1]].tolist()
 
 
-def test_what_is_named_goes_and_the_rest_stays(builtin: TowerEncoder, circles: tuple[Pixels, PatchMask]) -> None:
+def test_what_is_named_goes_and_the_rest_stays(builtin: LoadedEncoder, circles: tuple[Pixels, PatchMask]) -> None:
     """More of the circle than of the frame goes; the frame says less of it then, and less so by the control."""
     pictures, on_it = circles
     settings = MaskSettings(share=0.2)
@@ -112,7 +112,7 @@ def test_what_is_named_goes_and_the_rest_stays(builtin: TowerEncoder, circles: t
     assert np.array_equal(remove(pictures[:1], builtin, ["a red circle"], settings)[0], paint_over(pictures, mask)[0])
 
 
-def test_what_another_phrase_fits_better_stays(builtin: TowerEncoder, circles: tuple[Pixels, PatchMask]) -> None:
+def test_what_another_phrase_fits_better_stays(builtin: LoadedEncoder, circles: tuple[Pixels, PatchMask]) -> None:
     """Without a limit on the share, much of the circle goes and little else."""
     pictures, on_it = circles
     words, others = ["a red circle"], ("a forest", "a beach", "a meadow", "a city", "the sea")
@@ -123,7 +123,7 @@ def test_what_another_phrase_fits_better_stays(builtin: TowerEncoder, circles: t
     assert not patches_of(pictures[:2], builtin, words, MaskSettings(share=1.0, others=("a red circle",))).any()
 
 
-def test_wrong_usage_is_said(builtin: TowerEncoder) -> None:
+def test_wrong_usage_is_said(builtin: LoadedEncoder) -> None:
     pixels = np.zeros((2, 3, 8, 8), np.uint8)
     with pytest.raises(UsageError, match="at least one thing"):
         remove(pixels, builtin, [])

@@ -11,7 +11,7 @@ import pytest
 
 from evenreel.edits.masking import PatchMask
 from evenreel.encoders import load_encoder
-from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.loading import LoadedEncoder
 from evenreel.planted.draw import draw_frame
 from evenreel.planted.motion import subject_pose
 from evenreel.planted.scenes import Entity, SceneRanges, sample_scene
@@ -40,12 +40,12 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def encoder(checkpoints: dict[str, Path], family: str) -> TowerEncoder:
+def encoder(checkpoints: dict[str, Path], family: str) -> LoadedEncoder:
     return load_encoder(str(checkpoints[family]), device="cpu")
 
 
 @pytest.fixture(scope="session")
-def builtin() -> TowerEncoder:
+def builtin() -> LoadedEncoder:
     return load_encoder("builtin", device="cpu")
 
 

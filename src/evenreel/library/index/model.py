@@ -85,7 +85,13 @@ class ModelInUse:
             if meta["weights_hash"] != encoder.weights_hash:
                 made_with = meta.get("encoder_id", meta.get("model", "?"))
                 raise LibraryError(other_model(self._store.library, made_with, encoder.encoder_id))
-            tie = {name: value for name, value in tie.items() if name not in meta}  # lost, and no shard said it
+            known = settings.model in (meta.get("model"), meta.get("asked_model"))
+            renamed = () if known else ("model", "asked_model", "encoder_id")  # the same weights, as an export has them
+            tie = {
+                name: value
+                for name, value in tie.items()
+                if name in renamed or name not in meta  # lost, and no shard said it
+            }
         if tie:
             self._store.begin((), tie)
         return encoder
