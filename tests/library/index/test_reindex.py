@@ -104,6 +104,17 @@ def broken_off_behind(monkeypatch: pytest.MonkeyPatch, library: Path) -> None:
             reindex(library, NEW)
 
 
+def test_a_run_that_was_broken_off_before_anything_was_made_is_no_damage(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, SETTINGS)
+    broken_off(monkeypatch, library, "_its_files")
+    shutil.rmtree(library / "models")
+    assert verify(library) == []
+    assert reindex(library, NEW).indexed == 4
+    assert verify(library) == []
+
+
 @pytest.mark.parametrize("at", ["_exchange", "rebuild_vectors", "update_null_scores"])
 def test_until_the_exchange_a_search_uses_the_old_vectors_and_a_later_run_goes_on(
     videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str

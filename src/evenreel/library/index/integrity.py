@@ -24,7 +24,7 @@ from evenreel.features.shards import (
 )
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.store import catalog, schema, seals
-from evenreel.library.store.also import places
+from evenreel.library.store.also import further, places
 from evenreel.library.store.catalog import SHARDS, STILLS
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.fulltext import rebuild_full_text
@@ -74,10 +74,11 @@ def _further_problems(library: Path) -> Iterator[LibraryProblem]:
     """What is wrong with the vectors of further models; nothing where the catalog cannot say which there are."""
     with suppress(LibraryError), closing(catalog.open_for_reading(library)) as connection:
         with catalog.readable(library):
-            further = places(library, catalog.get_meta(connection))
-        for place, name in further.items():
+            meta = catalog.get_meta(connection)
+        for place, name in places(library, meta).items():
             if not (place / catalog.CATALOG).is_file():
-                yield LibraryProblem(f"model {name}", "its vectors are gone", SET_AGAIN)
+                if place.name in further(meta):  # one in the making may not have begun
+                    yield LibraryProblem(f"model {name}", "its vectors are gone", SET_AGAIN)
                 continue
             for problem in _all_problems(place):
                 yield replace(problem, where=f"model {name}: {problem.where}")
