@@ -21,6 +21,7 @@ from evenreel.library.store.fulltext import rebuild_full_text
 from tests.library.fakes import Library, encode
 
 PHRASES = ("red bus", "dog beach", "a snow mountain", "blue boat")
+MANY = (-0.1, 0.2, -0.3, 0.02, 0.01, 0.04)
 RULE = AnswerCalibration(
     encoder_id="words",
     weights_hash="words-1",
@@ -29,7 +30,13 @@ RULE = AnswerCalibration(
     phrases=PHRASES,
     vectors=np.stack([encode(phrase) for phrase in PHRASES]),
     anything=LogisticRule(
-        -4.0, (0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.01, 0.02, 0.03, 0.04, 0.05, *(0.1, -0.2, 0.3, 0.06, 0.07, -0.08))
+        -4.0,
+        (
+            *(0.5, 0.4, 0.3, 0.2, 0.1),
+            *(0.05, 0.01, 0.02, 0.03, 0.04, 0.05),
+            *(0.1, -0.2, 0.3, 0.06, 0.07, -0.08),
+            *MANY,
+        ),
     ),
     clip=LogisticRule(-1.0, (0.9, -0.8, 0.7, 0.06, 0.05, -0.04, 0.03)),
     thresholds=Thresholds((5, 40), (0.6, 0.6), (0.3, 0.3)),
@@ -84,8 +91,9 @@ def slow(text: str) -> tuple[float, dict[str, float]]:
         z[first] - sorted(z.values())[len(z) // 2],
     ]
     size = math.log(len(SEEN))
-    asked_for = math.log(len(content_words(text)))
-    row = [*signals, size, *(size * one for one in signals), asked_for, *(asked_for * one for one in signals)]
+    words = len(content_words(text))
+    by = (size, float(words == 1), float(words >= 3))
+    row = [*signals, *(number * one for number in by for one in (1.0, *signals))]
     odds = RULE.anything.intercept + sum(w * one for w, one in zip(RULE.anything.weights, row, strict=True))
     anything, found = 1 / (1 + math.exp(-odds)), {}
     for clip, above in z.items():
@@ -96,7 +104,7 @@ def slow(text: str) -> tuple[float, dict[str, float]]:
     return anything, found
 
 
-@pytest.mark.parametrize("text", ["a red bus", "blue boat", "dog mountain", "violin"])
+@pytest.mark.parametrize("text", ["a red bus", "blue boat", "dog mountain", "violin", "dog beach snow"])
 def test_probabilities_equal_slow_loops(tmp_path: Path, text: str) -> None:
     found = made(tmp_path)[1].search(Query(text, k=len(SEEN)))
     anything, clips = slow(text)
