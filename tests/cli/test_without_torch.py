@@ -17,6 +17,7 @@ import pytest
 from evenreel.config import IndexSettings
 from evenreel.encoders.sources import BUILTIN_FOLDER
 from evenreel.library import index_folders
+from tests.encoders.onnx_files import onnx_copy
 from tests.library.videos import write_folder
 from tests.tiny_checkpoints import tiny_clip
 
@@ -129,6 +130,24 @@ def test_a_checkpoint_says_so_and_names_the_ways_on(place: Path) -> None:
         "is a checkpoint, which needs torch: pip install 'evenreel[torch]'; or use a model in ONNX form" in done.stderr
     )
     assert "Traceback" not in done.stderr
+
+
+def test_settings_alone_as_they_are_fetched_without_torch_ask_for_it(place: Path) -> None:
+    tiny_clip(place / "settings")
+    (place / "settings" / "model.safetensors").unlink()
+    done = run(place, "index", "videos", "-l", "other", "--no-ocr", "--model", "settings")
+    assert done.returncode == 1
+    assert "is a checkpoint, which needs torch: pip install 'evenreel[torch]'" in done.stderr
+    assert "model.safetensors" not in done.stderr
+
+
+def test_graphs_beside_a_checkpoint_are_taken_whoever_made_them(place: Path) -> None:
+    onnx_copy(place / "both")
+    done = run(place, "index", "videos", "-l", "of-both", "--no-ocr", "--model", "both")
+    assert done.returncode == 0, done.stderr
+    (place / "both" / "vision_model.onnx").unlink()  # half of them is nothing to go on with
+    done = run(place, "index", "videos", "-l", "of-half", "--no-ocr", "--model", "both")
+    assert (done.returncode, "which needs torch" in done.stderr) == (1, True)
 
 
 def test_a_library_of_a_checkpoint_goes_on_with_its_export(place: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from evenreel.encoders.checkpoint import missing_parts, open_checkpoint
 from evenreel.encoders.garbage import garbage_left
-from evenreel.encoders.onnx.folder import has_onnx, open_onnx_folder, read_record
+from evenreel.encoders.onnx.folder import has_onnx, missing_onnx_parts, open_onnx_folder, read_record
 from evenreel.encoders.sources import locate
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
@@ -36,7 +36,7 @@ def load_encoder(
 
     The families that are understood are in `evenreel.encoders.families`. A model in ONNX form runs on ONNX Runtime, on
     the CPU in float32; so does the built-in one, and any checkpoint with its export in the same folder, unless another
-    device or precision is named.
+    device or precision is named. Without torch, graphs beside a checkpoint are taken whoever made them.
 
     A model of the hub that is in the cache is used from there without a look at the network.
 
@@ -67,7 +67,8 @@ def load_encoder(
         return towers()
     plain = device in ("auto", "cpu") and precision == "float32"
     beside = not missing_parts(folder)
-    if beside and not (plain and read_record(folder)):
+    only_graphs = not installed("torch") and not missing_onnx_parts(folder)
+    if beside and not (plain and (only_graphs or read_record(folder))):
         return towers()
     if not plain:
         raise UsageError(
@@ -83,14 +84,14 @@ def load_encoder(
 def _load_towers(
     encoder_id: str, folder: Path, given: tuple[str, str], batch_size: int, text_first: bool
 ) -> TowerEncoder:
-    checkpoint = open_checkpoint(folder)
-    device, precision = given
-    if not installed("torch"):
+    if not installed("torch"):  # asked first: of a hub's checkpoint, its settings alone are fetched then
         raise EncoderError(
             f"The model in {folder} is a checkpoint, which needs torch: pip install 'evenreel[torch]'; or use a model "
             "in ONNX form (--model FOLDER or ORG/NAME of the hub), or the small one inside the package (--model "
             "builtin)."
         )
+    checkpoint = open_checkpoint(folder)
+    device, precision = given
     with ThreadPoolExecutor(1) as pool, garbage_left():
         # Hashing 600 MB takes a second or two, about as long as the imports below: do both at once.
         digest = pool.submit(checkpoint.digest)
