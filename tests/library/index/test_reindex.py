@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.config import IndexSettings
-from evenreel.errors import LibraryError, UsageError
+from evenreel.errors import LibraryError, MediaError, UsageError
+from evenreel.features.pool import ReaderPool
 from evenreel.library import index_folders, reindex, repair, verify
 from evenreel.library.store.also import further
 from tests.library.damage import table_of
@@ -66,6 +67,49 @@ def test_new_and_missing_files_and_scene_elements(videos: Path, library: Path) -
     names = [row[1] for row in table_of(library, "files")]
     assert "new.mp4" not in names
     assert [row[7] for row in table_of(library, "clips")].count(0) == 1  # words alone, until its file is back
+    assert verify(library) == []
+
+
+def test_vectors_of_clips_whose_folder_is_gone_stay(videos: Path, library: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (videos / "clip_03.mp4").rename(other / "clip_03.mp4")
+    index_folders([videos, other], library, SETTINGS)
+    before = {table: table_of(library, table) for table in ("clips", "moments", "vector_rows")}
+    for folders, clips in (((videos, other), "4 clips"), ((other,), "1 clip")):
+        for folder in folders:
+            folder.rename(folder.with_suffix(".away"))
+        with pytest.raises(LibraryError, match=rf"no vectors of {clips}, for example of .*clip_0.*old vectors stay"):
+            reindex(library, NEW)
+        assert {table: table_of(library, table) for table in before} == before
+        assert verify(library) == []
+        for folder in folders:
+            folder.with_suffix(".away").rename(folder)
+    assert reindex(library, NEW).indexed == 1  # the others are made
+    assert verify(library) == []
+    other.rename(tmp_path / "away")
+    reindex(library, "org/third", IndexSettings(workers=1, accept_missing=True))
+    assert [row[7] for row in table_of(library, "clips")].count(0) == 1
+
+
+def test_vectors_of_a_clip_whose_file_cannot_be_read_stay(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, SETTINGS)
+    digest = ReaderPool.digest
+
+    def refuse(self: ReaderPool, path: str, limit_s: float) -> str:
+        if "clip_00" in path:
+            raise MediaError("unreadable", "it cannot be read just now")
+        return digest(self, path, limit_s)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ReaderPool, "digest", refuse)
+        for _ in range(2):  # the second time the file is set aside already
+            with pytest.raises(LibraryError, match=r"no vectors of 1 clip, for example of .*clip_00\.mp4"):
+                reindex(library, NEW)
+    assert [row[7] for row in table_of(library, "clips")] == [1] * 4
+    assert reindex(library, NEW).indexed == 1
     assert verify(library) == []
 
 

@@ -38,6 +38,7 @@ from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
 from evenreel.library.store.writer import Store, closing_error, insert_clip, open_vectors, vectors_path
 from evenreel.types import Encoder
+from evenreel.wording import count, printable
 
 
 def reindex(
@@ -60,7 +61,8 @@ def reindex(
     Raises:
         UsageError: the model is the library's own, or a run with another one is unfinished.
         EncoderError: the model cannot be loaded.
-        LibraryError: there is no library, it has no vision, its videos are gone, or it cannot be written.
+        LibraryError: there is no library, it has no vision, it cannot be written, or clips that have vectors get none
+            of the new model, as their files are gone or cannot be read (`accept_missing` exchanges it all the same).
     """
     from evenreel.encoders.known_models import check_licence
 
@@ -79,6 +81,8 @@ def reindex(
             with ExitStack() as opened:
                 job.join(opened, encoder)
                 report = job.run(_its_files(connection))
+            if not settings.accept_missing:
+                _check_all_made(store, encoder)
             progress.stage("exchanging the model")
             _exchange(store, encoder, {"asked_model": model})
             return report
@@ -116,6 +120,29 @@ def _its_files(connection: sqlite3.Connection) -> Scan:
     return found
 
 
+def _check_all_made(store: Store, encoder: Encoder) -> None:
+    """Refuse to drop the vectors of clips that have none of the new model, unless their files are noted as missing."""
+    made, lost = _made(store, encoder), dict[str, str]()
+    for clip_id, path in store.connection.execute(
+        "SELECT clip_id, path FROM clips JOIN files USING (clip_id)"
+        " WHERE has_vision AND state != 'missing' ORDER BY path"
+    ):
+        if clip_id not in made:
+            lost.setdefault(clip_id, printable(catalog.loaded_path(path)))
+    if lost:
+        raise LibraryError(
+            f"The new model has no vectors of {count(len(lost), 'clip')}, for example of {next(iter(lost.values()))}; "
+            "are the disks connected, and can the files be read? The old vectors stay, the new ones made so far are "
+            "kept, and the same command goes on from there; with --accept-missing these clips lose their vectors."
+        )
+
+
+def _made(store: Store, encoder: Encoder) -> set[str]:
+    """The clips that have vectors of the new model."""
+    with closing(catalog.open_for_reading(place_of(store.library, folder_of_model(encoder.weights_hash)))) as made:
+        return {clip_id for (clip_id,) in made.execute("SELECT clip_id FROM clips WHERE has_vision")}
+
+
 def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
     """Put the vectors of the new model in the place of the library's own."""
     library, connection = store.library, store.connection
@@ -142,9 +169,7 @@ def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
 
 def _merged(store: Store, encoder: Encoder) -> Iterator[Shard]:
     """The shard of each clip with the new vectors, and what was read on screen; words alone where there are none."""
-    place = place_of(store.library, folder_of_model(encoder.weights_hash))
-    with closing(catalog.open_for_reading(place)) as made:
-        seen = {clip_id for (clip_id,) in made.execute("SELECT clip_id FROM clips WHERE has_vision")}
+    place, seen = place_of(store.library, folder_of_model(encoder.weights_hash)), _made(store, encoder)
     for (clip_id,) in store.connection.execute("SELECT clip_id FROM clips ORDER BY clip_id").fetchall():
         old = read_shard(shard_path(store.library / SHARDS, clip_id))
         if clip_id in seen:
