@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
-from evenreel.encoders.onnx.encoder import OnnxEncoder
+from evenreel.encoders.onnx.encoder import OnnxEncoder, _session
 from evenreel.encoders.onnx.external import weight_files
 from evenreel.encoders.onnx.folder import RECORD
 from evenreel.encoders.sources import BUILTIN_FOLDER
@@ -241,6 +241,19 @@ def test_weights_are_found_wherever_a_tensor_may_be(tmp_path: Path) -> None:
     (tmp_path / "a.onnx").write_bytes(field(7, node) + field(25, field(7, field(5, field(6, tensor)))))
     (tmp_path / "inner").write_bytes(bytes(4))
     assert weight_files(tmp_path / "a.onnx") == (tmp_path / "inner",)
+
+
+@pytest.mark.parametrize(
+    ("said", "threads"),
+    [("4,2", 4), (" 2 ", 2), ("1", 1), ("99", 8), ("0", 8), ("-3", 8), ("", 8), ("many", 8), ("\u00b2", 8)],
+)
+def test_threads_are_what_the_variable_of_openmp_says(monkeypatch: pytest.MonkeyPatch, said: str, threads: int) -> None:
+    made = []
+    monkeypatch.setattr("evenreel.encoders.onnx.encoder.usable_cores", lambda: 8)
+    monkeypatch.setattr("onnxruntime.InferenceSession", lambda path, options, **_: made.append(options))
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    _session(Path("any.onnx"))
+    assert [options.intra_op_num_threads for options in made] == [threads]
 
 
 def test_features_need_vectors_of_words(onnx: OnnxEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
