@@ -12,7 +12,7 @@ import pytest
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
-from evenreel.encoders.onnx.encoder import OnnxEncoder
+from evenreel.encoders.onnx.encoder import SENTENCES, TEXT_INPUTS, Graph, OnnxEncoder
 from evenreel.errors import EncoderError, UsageError
 from tests import tiny_families
 from tests.encoders.test_encoder import CAPTIONS, Oracle, frames
@@ -105,6 +105,34 @@ def test_a_public_export_gives_sentences_by_another_name_and_no_words(clip_expor
     content[5] ^= 1
     data.write_bytes(content)
     assert load_encoder(str(clip_export)).weights_hash != encoder.weights_hash
+
+
+def test_a_graph_of_one_batch_size_takes_any_number_of_rows(clip_export: Path) -> None:
+    before = load_encoder(str(clip_export))
+    (clip_export / "evenreel_export.json").unlink()
+    for part in ("text_model", "vision_model"):
+        model = onnx.load(str(clip_export / f"onnx/{part}.onnx"))
+        for one in model.graph.input:
+            one.type.tensor_type.shape.dim[0].dim_value = 2
+        onnx.save(model, str(clip_export / f"onnx/{part}.onnx"))
+    after, pixels = load_encoder(str(clip_export)), frames(3, 40, 40)[:, None]
+    np.testing.assert_allclose(after.encode_windows(pixels), before.encode_windows(pixels), atol=1e-6)
+    for captions in (CAPTIONS, CAPTIONS[:1]):
+        one, other = before.encode_text(captions), after.encode_text(captions)
+        np.testing.assert_allclose(other.sentence, one.sentence, atol=1e-6)
+        np.testing.assert_allclose(other.words, one.words, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [[], [4]])
+def test_an_input_without_rows_is_refused(tmp_path: Path, shape: list[int]) -> None:
+    described, kinds = onnx.helper.make_tensor_value_info, onnx.TensorProto
+    node = onnx.helper.make_node("Cast", ["input_ids"], ["text_embeds"], to=kinds.FLOAT)
+    ends = described("input_ids", kinds.INT64, shape), described("text_embeds", kinds.FLOAT, shape)
+    graph = onnx.helper.make_graph([node], "tower", [ends[0]], [ends[1]])
+    version = onnx.helper.make_opsetid("", 17)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[version], ir_version=8), str(tmp_path / "text.onnx"))
+    with pytest.raises(EncoderError, match=f"takes input_ids with {len(shape)} axes; that of a tower has two at least"):
+        Graph(tmp_path / "text.onnx", TEXT_INPUTS, SENTENCES)
 
 
 def test_a_checkpoint_with_its_export_inside_is_one_model(clip_copy: Path) -> None:

@@ -184,7 +184,10 @@ class Graph:
         self._check_numbers()
         self.words = WORDS in there
         self._outputs = [vectors, *([WORDS] if self.words else [])]
-        batch, length = self._inputs[inputs[0]].shape[:2]
+        shape = self._inputs[inputs[0]].shape
+        if len(shape) < 2:
+            raise EncoderError(f"{path} takes {inputs[0]} with {len(shape)} axes; that of a tower has two at least.")
+        batch, length = shape[:2]
         self.batch, self.length = (size if isinstance(size, int) and size > 0 else None for size in (batch, length))
         self.dimension = self._dimension(vectors)
 
@@ -194,12 +197,16 @@ class Graph:
         Raises:
             EncoderError: ONNX Runtime cannot do it.
         """
-        given = {name: np.asarray(inputs[name], _NUMBERS[one.type]) for name, one in self._inputs.items()}
+        rows = len(next(iter(inputs.values())))
+        given = {
+            name: _filled(np.asarray(inputs[name], _NUMBERS[one.type]), self.batch or rows)
+            for name, one in self._inputs.items()
+        }
         try:
             made = self._session.run(self._outputs, given)
         except Exception as error:  # its errors have no common class
             raise _broken(self._path, "cannot be run on these inputs", error) from error
-        return [np.asarray(array, np.float32) for array in made]
+        return [np.asarray(array, np.float32)[:rows] for array in made]
 
     def _check_numbers(self) -> None:
         for name, given in self._inputs.items():
@@ -217,6 +224,11 @@ class Graph:
             name: np.zeros([n if isinstance(n, int) else 1 for n in one.shape]) for name, one in self._inputs.items()
         }
         return int(self.run(some)[0].shape[1])
+
+
+def _filled(array: NDArray[Any], rows: int) -> NDArray[Any]:
+    """Repeat the last row until a graph of one batch size has its number of rows."""
+    return array if len(array) >= rows else np.concatenate([array, np.repeat(array[-1:], rows - len(array), axis=0)])
 
 
 def _inputs(ids: TokenArray, mask: TokenArray) -> dict[str, TokenArray]:
