@@ -190,9 +190,13 @@ class Library:
             UsageError: `k` is not positive, the filter is wrong, the frames of the clip were not encoded, or the search
                 cannot be neutral.
         """
-        vector = self._searcher.clip_vector(clip_id, time_s)
-        query = Query(image=vector, k=k, where=where, neutral_source=neutral_source)
-        found = self._searcher.search(replace(query, k=k + 1))
+
+        def search(_: Opened) -> SearchResult:
+            vector = self._searcher.clip_vector(clip_id, time_s)
+            query = Query(image=vector, k=k, where=where, neutral_source=neutral_source)
+            return self._searcher.search(replace(query, k=k + 1))
+
+        found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits, state=found.state if hits else "nothing")
 
@@ -378,8 +382,8 @@ class Library:
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
-        vectors = partial(open_vectors, self.path)
-        return Searcher(self._connection, vectors, lambda: self._encoder, self.path, self._filter, self._further)
+        vectors, encoder = partial(open_vectors, self.path), (lambda: self._encoder) if self._vision else None
+        return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._further)
 
 
 def open_library(

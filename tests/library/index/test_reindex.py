@@ -207,6 +207,21 @@ def test_a_library_that_is_open_says_that_its_model_was_exchanged(videos: Path, 
             opened.search("red")
 
 
+def test_a_search_without_vision_goes_on_whatever_the_model_is(videos: Path, library: Path) -> None:
+    index_folders([videos], library, replace(SETTINGS, model=None))
+    with open_library(library) as words, open_library(library, vision=False) as blind:
+        found = words.search("clip").hits
+        assert len(found) == len(blind.search("clip").hits) == 4
+        index_folders([videos], library, SETTINGS)  # its first model
+        for _ in range(2):
+            assert len(words.search("clip").hits) == len(blind.search("clip").hits) == 4
+        reindex(library, NEW)
+        for _ in range(2):
+            assert len(words.search("clip").hits) == len(blind.search("clip").hits) == 4
+        with open_library(library) as fresh:  # stored vectors alone are compared
+            assert blind.similar(found[0].clip_id) == fresh.similar(found[0].clip_id)
+
+
 def test_what_cannot_be_exchanged_is_refused_in_a_sentence(
     videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

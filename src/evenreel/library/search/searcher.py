@@ -83,7 +83,7 @@ class Searcher:
         self,
         connection: sqlite3.Connection,
         open_vectors: OpenVectors,
-        encoder: Callable[[], Encoder | None],
+        encoder: Callable[[], Encoder | None] | None,
         folder: Path | None = None,
         read_filter: Callable[[str | None], Filter] | None = None,
         further: Sequence[FurtherModel] = (),
@@ -115,7 +115,7 @@ class Searcher:
         """
         if self._at_one_moment(lambda: not self._paths):  # no model is loaded for that
             return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
-        encoder = None if query.text is None else self._encoder()
+        encoder = None if query.text is None or self._encoder is None else self._encoder()
         parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
         by_further, left_out = encoded(self._further, parsed)
         return self._at_one_moment(lambda: self._fitting(parsed, (*notices, *left_out), by_further))
@@ -205,7 +205,8 @@ class Searcher:
         if now == self._read_at:
             return
         meta = get_meta(self._connection)
-        if self._read_at is not None and meta.get("weights_hash") != self._weights_hash:
+        compares = self._encoder is not None and self._read_at is not None  # with vectors of the model it had then
+        if compares and meta.get("weights_hash") != self._weights_hash:
             raise LibraryError("The model of the library was exchanged for another one; open the library again.")
         self._weights_hash = meta.get("weights_hash")
         generation = meta.get("vectors_generation", "0")
