@@ -220,6 +220,8 @@ def main() -> None:
     print(f"rendered {len(frames.pixels)} frames in {time.monotonic() - began:.0f} s", recipe, flush=True)
     model, tokenizer = train(frames, recipe)
     save(model, tokenizer, out)
+    for graph in out.glob("*_model.onnx"):  # of the training before
+        graph.unlink()
     export_onnx(str(out), out)  # the graphs take their weights from the safetensors file
     shares = Exam.of(500, recipe.seed + 2).shares(model, tokenizer)
     print("on 500 unseen clips:", shares)

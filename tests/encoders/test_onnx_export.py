@@ -157,6 +157,34 @@ def test_an_export_with_other_vectors_is_not_kept(
         assert sorted(path.name for path in clip_copy.iterdir()) == before
 
 
+@pytest.mark.parametrize("place", [".", "onnx"])
+def test_graphs_that_are_there_are_left_alone(clip_copy: Path, place: str) -> None:
+    (clip_copy / place).mkdir(exist_ok=True)
+    (clip_copy / place / "text_model.onnx").write_bytes(b"of somebody")
+    (clip_copy / "evenreel_export.json").write_text("{}")
+    before = sorted(clip_copy.rglob("*"))
+    with pytest.raises(UsageError, match="There are ONNX graphs in .* already; remove them, or export into another"):
+        export.export_onnx(str(clip_copy), clip_copy)
+    assert sorted(clip_copy.rglob("*")) == before
+    assert (clip_copy / place / "text_model.onnx").read_bytes() == b"of somebody"
+
+
+def test_an_export_beside_its_checkpoint_that_ends_badly_leaves_the_old_record(
+    clip_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clip_copy / "evenreel_export.json").write_text("{}")
+    before = sorted(clip_copy.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(export, "LOWEST_COSINE", 1.1)
+        with pytest.raises(EncoderError, match="have a cosine of"):
+            export.export_onnx(str(clip_copy), clip_copy)
+    assert sorted(clip_copy.iterdir()) == before
+    assert (clip_copy / "evenreel_export.json").read_text() == "{}"
+    monkeypatch.setattr(Path, "hardlink_to", lambda *_: Path("no such folder").rmdir())  # a system without links
+    export.export_onnx(str(clip_copy), clip_copy)
+    assert isinstance(load_encoder(str(clip_copy)), OnnxEncoder)
+
+
 def test_what_cannot_be_exported_is_said(clip_copy: Path, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear")

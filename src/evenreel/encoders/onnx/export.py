@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from evenreel.encoders.onnx.folder import (
     TOKENIZER,
     TOKENIZER_SETTINGS,
     ExportRecord,
+    has_onnx,
     open_onnx_folder,
 )
 from evenreel.encoders.onnx.sharing import share_weights
@@ -63,7 +66,7 @@ def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportReco
         Digests of both, and the lowest cosine of their vectors, which the folder keeps too.
 
     Raises:
-        UsageError: `out` is there and not the checkpoint's own folder.
+        UsageError: `out` is there and not the checkpoint's own folder, or has graphs already.
         EncoderError: the model cannot be had or exported, or a cosine is below .9999.
     """
     if not installed("onnx"):
@@ -96,20 +99,32 @@ def _check_kind(checkpoint: Checkpoint) -> None:
 def _export_beside(encoder: TowerEncoder, towers: Towers) -> ExportRecord:
     """Write graphs beside the weights that they share, or nothing."""
     folder, weights = towers.checkpoint.folder, towers.checkpoint.weights
+    if has_onnx(folder):
+        raise UsageError(f"There are ONNX graphs in {folder} already; remove them, or export into another folder.")
     if len(weights) != 1 or not (folder / TOKENIZER).is_file():
         raise EncoderError(
             f"The model in {folder} has its weights in several files, or no {TOKENIZER}; export it into another folder."
         )
-    made = [folder / name for name in (TEXT, PICTURES, RECORD)]
+    with TemporaryDirectory(prefix=".export-", dir=folder) as made:
+        part = Path(made)
+        for path in folder.iterdir():
+            if path.is_file() and path.name != RECORD:
+                _link(path, part / path.name)
+        _write_graphs(towers, part, fold=False)
+        for name in (TEXT, PICTURES):
+            share_weights(part / name, weights[0])
+        record = _record(encoder, part)
+        for name in (TEXT, PICTURES, RECORD):
+            (part / name).replace(folder / name)
+        return record
+
+
+def _link(path: Path, other: Path) -> None:
+    """Let a file be at a second place too, without its bytes where the file system can do that."""
     try:
-        _write_graphs(towers, folder, fold=False)
-        for graph in made[:2]:
-            share_weights(graph, weights[0])
-        return _record(encoder, folder)
-    except BaseException:
-        for path in made:
-            path.unlink(missing_ok=True)
-        raise
+        other.hardlink_to(path.resolve())
+    except OSError:
+        shutil.copy(path, other)
 
 
 def _write_settings(towers: Towers, out: Path) -> None:
