@@ -20,6 +20,7 @@ from evenreel.encoders import load_encoder, sources
 from evenreel.encoders.sources import locate
 from evenreel.errors import EncoderError, UsageError
 from tests.encoders.hub import COMMIT, Hub
+from tests.encoders.onnx_files import alone
 from tests.encoders.test_open_clip import described, weighted
 
 
@@ -130,6 +131,33 @@ def test_offline_with_a_partial_download_names_what_is_missing(
     with pytest.raises(EncoderError, match=r"the cache lacks model\.safetensors"):
         load_encoder("org/tiny")
     assert (snapshot / "config.json").is_file()
+
+
+@pytest.mark.parametrize("stray", ["text_model.onnx", "onnx/vision_model.onnx"])
+def test_a_stray_graph_makes_no_checkpoint_in_the_cache_unusable(
+    checkpoints: dict[str, Path], cache: Path, monkeypatch: pytest.MonkeyPatch, stray: str
+) -> None:
+    snapshot = in_cache(cache, checkpoints["clip"], "org/tiny", COMMIT)
+    (snapshot / "onnx").mkdir()
+    (snapshot / stray).write_bytes(b"half a download")
+    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
+    assert load_encoder("org/tiny").dimension == 16
+    (snapshot / "model.safetensors").unlink()
+    with pytest.raises(EncoderError, match=r"the cache lacks model\.safetensors"):
+        load_encoder("org/tiny")
+    monkeypatch.setattr(sources, "installed", lambda package: False)
+    with pytest.raises(EncoderError, match=r"the cache lacks onnx/.*_model\.onnx.*needs torch: pip install"):
+        load_encoder("org/tiny")
+
+
+@pytest.mark.parametrize("with_torch", [True, False])
+def test_whole_graphs_in_the_cache_suffice(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, with_torch: bool
+) -> None:
+    snapshot = in_cache(cache, alone(tmp_path / "graphs"), "org/graphs", COMMIT)
+    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
+    monkeypatch.setattr(sources, "installed", lambda package: with_torch)
+    assert locate("org/graphs") == (f"org/graphs@{COMMIT}", snapshot)
 
 
 def test_a_model_is_downloaded_once_without_its_pickle_and_code(serve: Callable[..., Hub], cache: Path) -> None:

@@ -9,7 +9,7 @@ from evenreel.config import DEFAULT_MODEL
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, missing_parts
 from evenreel.encoders.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
 from evenreel.encoders.known_models import model_id
-from evenreel.encoders.onnx.folder import ONNX_WANTED, has_onnx, missing_onnx_parts
+from evenreel.encoders.onnx.folder import ONNX_WANTED, missing_onnx_parts
 from evenreel.encoders.open_clip_files import CONFIG, WEIGHTS, is_open_clip
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
@@ -67,8 +67,9 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        found = fetch(repository, wanted, FILES_WANTED if installed("torch") else SETTINGS_WANTED, _missing)
-        if is_open_clip(found):
+        with_torch = installed("torch")
+        found = fetch(repository, wanted, FILES_WANTED if with_torch else SETTINGS_WANTED, _missing)
+        if with_torch and is_open_clip(found):
             found = fetch(repository, wanted, (*FILES_WANTED, WEIGHTS), _missing)
         elif _missing(found):
             found = fetch(repository, wanted, (*SETTINGS_WANTED, *ONNX_WANTED), _missing)
@@ -107,8 +108,9 @@ def _revision(repository: str, named: str | None) -> str:
 
 
 def _missing(folder: Path) -> list[str]:
-    """What a folder lacks in the form that it is in."""
-    return missing_onnx_parts(folder) if has_onnx(folder) else missing_parts(folder)
+    """What a folder lacks: nothing where a form is whole that can be used, else parts of the one preferred here."""
+    graphs = missing_onnx_parts(folder)
+    return missing_parts(folder) if graphs and installed("torch") else graphs
 
 
 def _nothing(name: str) -> EncoderError:
@@ -123,9 +125,10 @@ def _unavailable(repository: str, revision: str, reason: str) -> EncoderError:
 
     command = f"hf download {repository} --revision {revision} --local-dir {repository.split('/')[1]}"
     patterns = " ".join(f"--include '{pattern}'" for pattern in ("*.json", "*.txt", "spiece.model", "*.safetensors"))
+    extra = "" if installed("torch") else " Its checkpoint, if it has one, needs torch: pip install 'evenreel[torch]'."
     return EncoderError(
         f"The model {repository} ({revision}) cannot be had, because {reason}; it was looked for in "
         f"{constants.HF_HUB_CACHE} and on {constants.ENDPOINT}. Ways on: run `{command} {patterns}` on a "
         "machine with network, copy the folder here and point --model at it; or use --model builtin, the small "
-        "model inside the package; or --no-vision, to search by on-screen text and file names only."
+        "model inside the package; or --no-vision, to search by on-screen text and file names only." + extra
     )
