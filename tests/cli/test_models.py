@@ -14,6 +14,7 @@ from evenreel.encoders.known_models import known_models
 from evenreel.encoders.speed import EncoderSpeed
 from evenreel.errors import UsageError
 from evenreel.library.index.ingest import resolve
+from tests.encoders.onnx_files import alone
 from tests.tiny_checkpoints import tiny_clip
 
 RESEARCH_ONLY = next(model.id for model in known_models().models if model.non_commercial)
@@ -86,6 +87,15 @@ def test_a_folder_is_measured_and_what_cannot_be_is_said(at_once: None, tmp_path
     assert "measured here: 12.5 frames/s, 300 captions/s" in words
     assert "is not complete" in words
     assert "It is not on this machine; `evenreel index --model org/none` fetches it." in words
+
+
+def test_a_model_in_onnx_form_on_another_device_is_said_and_the_next_is_measured(at_once: None, tmp_path: Path) -> None:
+    graphs, folder = alone(tmp_path / "graphs"), tiny_clip(tmp_path / "tiny")
+    done = models("--measure", str(graphs), str(folder), "--precision", "bfloat16")
+    assert done.exit_code == 3
+    words = " ".join(done.stdout.split())
+    assert "in ONNX form, which runs on the CPU in float32 here" in words
+    assert "measured here: 12.5 frames/s" in words
 
 
 def test_a_library_keeps_the_model_that_it_was_made_with() -> None:

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.config import IndexSettings
-from evenreel.errors import EncoderError, UsageError
+from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.library import index_folders, repair, verify
 from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened
 from evenreel.library.search.together import SEVERAL_ARE_NOT_CALIBRATED, Sight, best_sight, fused, surest
@@ -128,14 +128,15 @@ def test_a_search_fuses_the_ranks_of_both_and_says_no_probability(videos: Path, 
     assert (found.probability, found.uncalibrated) == (None, SEVERAL_ARE_NOT_CALIBRATED)
 
 
+@pytest.mark.parametrize("kind", [EncoderError, UsageError])
 def test_a_model_that_cannot_be_loaded_is_left_out_with_a_notice(
-    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, kind: type[EvenreelError]
 ) -> None:
     index_folders([videos], library, BOTH)
 
     def refuse(name: str, **_: Any) -> Encoder:
         if name == "org/windows@1":
-            raise EncoderError("It is gone.")
+            raise kind("It is gone.")
         return load(name)
 
     monkeypatch.setattr("evenreel.encoders.load_encoder", refuse)

@@ -93,7 +93,7 @@ def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) 
             if row.here:
                 try:
                     row.speed = measure_speed(load_encoder(row.model.id, device=device, precision=precision))
-                except EncoderError as error:
+                except (EncoderError, UsageError) as error:
                     row.trouble = str(error)
                 progress.advance(1)
             elif named:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.errors import EncoderError, LibraryError
+from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, load_gallery, look, spans_of
 from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.moments import high_stretches
@@ -149,7 +149,7 @@ def encoded(models: Sequence[FurtherModel], parsed: ParsedQuery) -> tuple[Encode
     for model in models:
         try:
             found.append((model, model.encode(parsed.text)))
-        except (LibraryError, EncoderError) as error:
+        except (LibraryError, EncoderError, UsageError) as error:
             left_out.append(_left_out(model, error))
     return found, left_out
 
