@@ -15,11 +15,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from evenreel.errors import EncoderError, LibraryError
-from evenreel.library import Library
+from evenreel.library import Library, index_folders
 from evenreel.library.store import catalog as catalogs
 from evenreel.server import ServeSettings, make_app
 from evenreel.server.desk import CACHED_BYTES, BusyError, Desk
+from evenreel.types import Encoder
 from tests.library.fakes import WordsEncoder, on_disk
+from tests.library.test_also import BOTH, load
+from tests.library.videos import write_folder
 from tests.server.conftest import PATIENCE_S, Served, wait_until
 
 WORDS_ONLY = ServeSettings(vision=False, searchers=2, waiting=2)
@@ -160,6 +163,23 @@ def test_a_model_that_comes_later_is_loaded(place: Path, monkeypatch: pytest.Mon
         # A request looks whether there is a model now, but for one that comes while another look is being had.
         wait_until(lambda: bool(asyncio.run(desk.query(clips))) and desk.model == "ready")
         desk.need_vision()
+
+
+def test_each_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def counted(name: str, **_: object) -> Encoder:
+        loaded.append(name)
+        return load(name)
+
+    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+    write_folder(tmp_path / "videos", 2)
+    index_folders([tmp_path / "videos"], tmp_path / "library", BOTH)
+    monkeypatch.setattr("evenreel.encoders.load_encoder", counted)
+    with open_desk(tmp_path / "library", replace(WORDS_ONLY, vision=True)) as desk:
+        wait_until(lambda: desk.model == "ready")
+        assert asyncio.run(desk.query(lambda library: len(library.search("red").hits)))
+    assert sorted(loaded) == ["org/pixels@1", "org/windows@1"]
 
 
 @pytest.mark.parametrize("error", [EncoderError("It is not there."), RuntimeError("odd")])

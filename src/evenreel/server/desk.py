@@ -250,7 +250,7 @@ class Desk:
         encoder = self._loaded(name) if name else None
         if encoder is not None and encoder.weights_hash != weights:
             raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
-        with open_library(self.library, encoder=encoder, vision=encoder is not None) as library:
+        with Library(self.library, encoder=encoder, vision=encoder is not None, load=self._load_further) as library:
             found = library.search("a first search", k=1)
             library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
             self._change_matcher(library, encoder)
