@@ -146,6 +146,19 @@ def test_a_model_that_cannot_be_loaded_is_left_out_with_a_notice(
     assert "The search went on without the model org/windows@1: It is gone." in found.notices
 
 
+@pytest.mark.parametrize("spoilt", [b"", b"x" * 5000])
+def test_a_damaged_catalog_of_a_further_model_stops_no_search(videos: Path, library: Path, spoilt: bytes) -> None:
+    index_folders([videos], library, BOTH)
+    for left in second(library).glob("catalog.sqlite*"):
+        left.unlink()
+    (second(library) / "catalog.sqlite").write_bytes(spoilt)
+    with open_library(library) as opened:
+        assert opened.stats().clips == 4
+        found = opened.search("red")
+    assert found.hits
+    assert any(notice.startswith("The search went on without the model org/windows@1: ") for notice in found.notices)
+
+
 def test_a_clip_that_one_model_makes_nothing_of_has_the_vectors_of_the_other(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

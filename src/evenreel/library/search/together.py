@@ -8,6 +8,7 @@ each has to say so M times as surely (Bonferroni), so the share of nonsense that
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,40 +40,43 @@ SEVERAL_ARE_NOT_CALIBRATED = (
 
 
 class FurtherModel:
-    """A further model of a library, open for searching.
+    """A further model of a library; its catalog is opened at the first search, so that a damaged one stops no other.
 
     Args:
         folder: folder of its vectors.
         name: name of the model.
         load: loads it, called at the first search.
-
-    Raises:
-        LibraryError: its vectors cannot be opened.
     """
 
     def __init__(self, folder: Path, name: str, load: Callable[[str], Encoder]) -> None:
         self.name, self._folder, self._load = name, folder, load
-        self._connection = catalog.open_for_reading(folder)
         self._read_at: int | None = None
         self._gallery: FrameGallery
         self._vectors: VectorIndex | None = None
 
     def close(self) -> None:
-        """Close its catalog."""
-        self._connection.close()
+        """Close its catalog, if it is open."""
+        if "_connection" in vars(self):
+            self._connection.close()
 
     def encode(self, text: str) -> FloatArray:
         """Encode a query to a vector (D,) of unit length.
 
         Raises:
             EncoderError: the model cannot be loaded, or gives no usable vector.
-            LibraryError: the model is another than that of the vectors.
+            LibraryError: the model is another than that of the vectors, or these cannot be opened.
         """
         return unit(self._encoder.encode_text([text]).sentence[0])
 
     @cached_property
+    def _connection(self) -> sqlite3.Connection:
+        return catalog.open_for_reading(self._folder)
+
+    @cached_property
     def _encoder(self) -> Encoder:
-        encoder, meta = self._load(self.name), catalog.get_meta(self._connection)
+        with catalog.reading(self._connection, self._folder):
+            meta = catalog.get_meta(self._connection)
+        encoder = self._load(self.name)
         if encoder.weights_hash != meta.get("weights_hash", encoder.weights_hash):
             raise LibraryError(other_model(self._folder, meta["encoder_id"], encoder.encoder_id))
         return encoder
@@ -130,11 +134,7 @@ EncodedByFurther = list[tuple[FurtherModel, FloatArray]]
 
 
 def open_further(library: Path, meta: Mapping[str, str], load: Callable[[str], Encoder]) -> list[FurtherModel]:
-    """Open the further models of a library; one whose vectors are not there yet, or gone, is passed over.
-
-    Raises:
-        LibraryError: vectors are damaged.
-    """
+    """Return the further models of a library; one whose vectors are not there yet, or gone, is passed over."""
     places = {place_of(library, folder): name for folder, name in further(meta).items()}
     return [FurtherModel(place, name, load) for place, name in places.items() if (place / catalog.CATALOG).exists()]
 
