@@ -22,7 +22,14 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.library import index_folders, repair, verify
 from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened
-from evenreel.library.search.together import SEVERAL_ARE_NOT_CALIBRATED, Sight, best_sight, fused, surest
+from evenreel.library.search.together import (
+    MOMENTS_BY_OWN,
+    SEVERAL_ARE_NOT_CALIBRATED,
+    Sight,
+    best_sight,
+    fused,
+    surest,
+)
 from evenreel.library.store.also import folder_of_model, place_of
 from evenreel.types import Encoder, FloatArray, Pixels
 from tests.features.pixel_encoder import PixelEncoder
@@ -144,6 +151,25 @@ def test_a_model_that_cannot_be_loaded_is_left_out_with_a_notice(
         found = opened.search("red")
     assert found.hits
     assert "The search went on without the model org/windows@1: It is gone." in found.notices
+
+
+@pytest.mark.parametrize(
+    "damage", ["UPDATE moments SET start_s = 500, time_s = 600, end_s = 777", "DELETE FROM moments WHERE number = 0"]
+)
+def test_damaged_moments_of_a_further_model_are_not_shown(videos: Path, library: Path, damage: str) -> None:
+    index_folders([videos], library, BOTH)
+    shown = []
+    change(second(library), damage)
+    with open_library(library) as opened:
+        for text in ("red", "blue ball", "a dog", "night street"):
+            found = opened.search(text, k=4)
+            shown += [moment.end_s for hit in found.hits for moment in hit.moments]
+            assert len(found.hits) == 4
+            said = [notice for notice in found.notices if notice.startswith(MOMENTS_BY_OWN)]
+            assert len(said) <= 1
+            shown += [-1.0] * len(said)
+    assert -1.0 in shown  # the further model would have been asked
+    assert max(shown) < 10
 
 
 @pytest.mark.parametrize("spoilt", [b"", b"x" * 5000])

@@ -42,10 +42,10 @@ from evenreel.library.search.together import (
     EncodedByFurther,
     FurtherModel,
     Sight,
-    best_sight,
     encoded,
     fused,
     sights_of,
+    stretches_of,
 )
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, loaded_path, reading, snapshot
@@ -259,7 +259,7 @@ class Searcher:
                 f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
             )
         shown = [found[clip_id] for clip_id in sound]
-        hits = tuple(self._hit(clip, paths[clip.clip_id], sights) for clip in shown)
+        hits = tuple(self._hit(clip, paths[clip.clip_id], sights, notices) for clip in shown)
         states = Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)
         return SearchResult(
             query=text or "",
@@ -329,7 +329,7 @@ class Searcher:
         first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
         return first + rest
 
-    def _hit(self, clip: RankedClip, path: str, sights: Sequence[Sight]) -> Hit:
+    def _hit(self, clip: RankedClip, path: str, sights: Sequence[Sight], notices: list[str]) -> Hit:
         duration_s = self._connection.execute(
             "SELECT duration_s FROM clips WHERE clip_id = ?", (clip.clip_id,)
         ).fetchone()[0]
@@ -348,7 +348,7 @@ class Searcher:
             above_nonsense=clip.above_nonsense,
             written=clip.written,
             scores=clip.scores,
-            moments=self._moments(clip, duration_s, sights),
+            moments=self._moments(clip, duration_s, stretches_of(sights, clip.clip_id, notices) if sights else []),
             on_screen=clip.on_screen,
             duration_s=duration_s,
             metadata=json.loads(files[path]),
@@ -359,9 +359,8 @@ class Searcher:
             none_read="on_screen" in clip.parts and not self._has_tracks(clip.clip_id),
         )
 
-    def _moments(self, clip: RankedClip, duration_s: float | None, sights: Sequence[Sight]) -> tuple[MomentHit, ...]:
+    def _moments(self, clip: RankedClip, duration_s: float | None, seen: list[MomentHit]) -> tuple[MomentHit, ...]:
         """The moments of the channel that found a clip, then those of another one that would have."""
-        seen = best_sight(sights, clip.clip_id).stretches(clip.clip_id) if sights else []
         signs = [shown(sign) for sign in clip.on_screen]
         if clip.found_by == "about":
             return best_moments(whole(seen, duration_s, clip.written))

@@ -23,7 +23,7 @@ from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.search.query import ParsedQuery, unit
 from evenreel.library.search.ranking import RANK_CONSTANT
-from evenreel.library.store import catalog
+from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import further, other_model, place_of
 from evenreel.library.store.rows import clip_shots
 from evenreel.library.store.vectors import VectorIndex
@@ -37,6 +37,9 @@ SEVERAL_ARE_NOT_CALIBRATED = (
     "The library is searched with several models, and a calibration is one of a single model, so nothing is said about "
     "how likely a clip is right; 'fits' is a rank among queries of nonsense."
 )
+
+
+MOMENTS_BY_OWN = "Moments that a further model would have shown are those of the library's own model:"
 
 
 class FurtherModel:
@@ -212,3 +215,25 @@ def best_sight(sights: Sequence[Sight], clip_id: str) -> Sight:
         return np.inf if place is None else float(sight.ranking.ranks[place])
 
     return min(sights, key=rank)
+
+
+def stretches_of(sights: Sequence[Sight], clip_id: str, notices: list[str]) -> list[MomentHit]:
+    """Find the stretches of a clip by the model that ranks it best; by the library's own where that one's are damaged.
+
+    Args:
+        sights: what each model sees, the library's own first.
+        clip_id: a clip whose rows in the library's own catalog are sound.
+        notices: receives a notice, once for all clips, where the library's own model had to do.
+    """
+    sight = best_sight(sights, clip_id)
+    if sight is sights[0]:
+        return sight.stretches(clip_id)
+    connection, folder = sight.opened.connection, sight.opened.folder
+    try:
+        with catalog.reading(connection, folder), catalog.snapshot(connection):
+            seals.check_clip(connection, clip_id)
+            return sight.stretches(clip_id)
+    except LibraryError as error:
+        if not any(notice.startswith(MOMENTS_BY_OWN) for notice in notices):
+            notices.append(f"{MOMENTS_BY_OWN} {error}")
+        return sights[0].stretches(clip_id)
