@@ -232,7 +232,7 @@ class IndexJob:
             if wanted is None:
                 return
             try:
-                taken = stills if wanted[0] else None
+                taken = stills if wanted[0] is not None else None
                 read = reader.read(ClipSource(clip_id, file.path, file.stamp), wanted, taken)
             except BaseException:
                 self._release(clip_id)
