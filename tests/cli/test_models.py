@@ -132,7 +132,6 @@ def test_index_and_features_ask_for_the_licence_before_anything_is_read(tmp_path
 
 
 def test_a_checkpoint_is_written_in_onnx_form(tmp_path: Path) -> None:
-    pytest.importorskip("onnx")
     tiny_clip(tmp_path / "clip")
     done = models("--export", str(tmp_path / "clip"), str(tmp_path / "out"))
     assert done.exit_code == 0

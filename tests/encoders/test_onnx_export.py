@@ -8,17 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.onnx import export
 from evenreel.encoders.onnx.encoder import SENTENCES, TEXT_INPUTS, Graph, OnnxEncoder
 from evenreel.errors import EncoderError, UsageError
 from tests import tiny_families
 from tests.encoders.test_encoder import CAPTIONS, Oracle, frames
-
-onnx = pytest.importorskip("onnx")
-export = pytest.importorskip("evenreel.encoders.onnx.export")
 
 OTHERS: dict[str, Callable[[Path], Path]] = {
     "capitals": tiny_families.tiny_siglip2_with_capitals,

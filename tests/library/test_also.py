@@ -101,6 +101,19 @@ def test_a_second_model_is_added_kept_in_step_and_not_made_twice(videos: Path, l
     assert verify(library) == []
 
 
+def test_a_further_model_that_is_there_is_not_loaded_again_for_nothing(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, BOTH)
+
+    def refused(name: str, **_: Any) -> Encoder:
+        raise AssertionError(f"{name} was loaded")
+
+    monkeypatch.setattr("evenreel.encoders.load_encoder", refused)
+    monkeypatch.setattr("evenreel.encoders.known_models.check_licence", refused)
+    assert index_folders([videos], library, BOTH).did_nothing
+
+
 def test_what_is_gone_or_damaged_of_a_further_model_is_found_and_made_anew(videos: Path, library: Path) -> None:
     index_folders([videos], library, BOTH)
     whole = state(second(library))

@@ -42,18 +42,18 @@ def joined(opened: ExitStack, own: ModelStore, settings: IndexSettings) -> list[
             its licence has to be accepted.
         EncoderError: a model cannot be loaded.
     """
-    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.known_models import check_licence, model_id
 
     meta = own.store.meta()
     models, loaded = further(meta), dict[str, Encoder]()
     _check(own, settings, meta)
     for name in settings.also:
-        if name in models.values():
-            continue
+        if any(model_id(name) in {known, known.partition("@")[0]} for known in models.values()):
+            continue  # with its commit or without
         check_licence(name, settings.accept_licence)
         encoder = load(name, settings)
         folder = folder_of_model(encoder.weights_hash)
-        if encoder.weights_hash == (own.store.meta().get("weights_hash") or own_hash(own)):
+        if encoder.weights_hash == (meta.get("weights_hash") or own_hash(own)):
             raise UsageError(_its_own(name))
         if folder in loaded:
             raise UsageError(f"--also names {name} twice, under two names; name each model once.")

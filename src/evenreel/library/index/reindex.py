@@ -133,7 +133,8 @@ def _check_all_made(store: Store, encoder: Encoder) -> None:
         raise LibraryError(
             f"The new model has no vectors of {count(len(lost), 'clip')}, for example of {next(iter(lost.values()))}; "
             "are the disks connected, and can the files be read? The old vectors stay, the new ones made so far are "
-            "kept, and the same command goes on from there; with --accept-missing these clips lose their vectors."
+            "kept, and the same command goes on from there (--retry reads what was set aside once more); with "
+            "--accept-missing these clips lose their vectors."
         )
 
 
