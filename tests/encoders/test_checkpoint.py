@@ -139,7 +139,7 @@ def test_weights_in_several_files_are_read_together(checkpoints: dict[str, Path]
 def test_layers_that_nobody_has_weights_for_are_refused_before_they_are_built(
     checkpoints: dict[str, Path], tmp_path: Path, family: str, part: str, layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenreel.encoders.towers._load_model", lambda *_: pytest.fail("a model was built"))
+    monkeypatch.setattr("evenreel.encoders.tower_loading._load_model", lambda *_: pytest.fail("a model was built"))
     folder = Path(shutil.copytree(checkpoints[family], tmp_path / "copy"))
     settings = json.loads((folder / "config.json").read_text())[f"{part}_config"]
     edit(folder / "config.json", **{f"{part}_config": {**settings, "num_hidden_layers": layers}})

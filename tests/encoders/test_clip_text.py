@@ -22,7 +22,8 @@ from evenreel.encoders.clip_text import open_clip_text
 from evenreel.encoders.clip_tokens import open_clip_tokens
 from evenreel.encoders.encoder import TowerEncoder
 from evenreel.encoders.sources import BUILTIN_FOLDER
-from evenreel.encoders.towers import TextFirstTowers, Towers
+from evenreel.encoders.tower_loading import TextFirstTowers
+from evenreel.encoders.towers import Towers
 from evenreel.errors import EncoderError
 from tests.encoders.test_encoder import frames
 from tests.tiny_checkpoints import tiny_clip

@@ -6,6 +6,7 @@ import hashlib
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import save
@@ -16,9 +17,12 @@ from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
 from evenreel.checkpoint.records import ADAPTATION, ENCODER, SOURCE, EncoderNote, Pretrained
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
-from evenreel.encoders.towers import Towers, quiet
+from evenreel.encoders.contexts import quiet
 from evenreel.errors import CheckpointError
 from evenreel.files import replacing_folder
+
+if TYPE_CHECKING:
+    from evenreel.encoders.towers import Towers
 
 _PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
 

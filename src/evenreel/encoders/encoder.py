@@ -12,7 +12,8 @@ import torch
 from evenreel.encoders.patches import patch_features, patch_grid
 from evenreel.encoders.resizing import prepare
 from evenreel.encoders.rows import check_pixels, clean_captions, unit_rows
-from evenreel.encoders.towers import TextFirstTowers, Towers, load_towers
+from evenreel.encoders.tower_loading import TextFirstTowers, load_towers
+from evenreel.encoders.towers import Towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 

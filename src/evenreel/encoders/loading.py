@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from evenreel.encoders.checkpoint import missing_parts, open_checkpoint
-from evenreel.encoders.garbage import garbage_left
+from evenreel.encoders.contexts import garbage_left
 from evenreel.encoders.onnx.folder import has_onnx, missing_onnx_parts, open_onnx_folder, read_record
 from evenreel.encoders.sources import locate
 from evenreel.errors import EncoderError, UsageError
@@ -95,8 +95,9 @@ def _load_towers(
     with ThreadPoolExecutor(1) as pool, garbage_left():
         # Hashing 600 MB takes a second or two, about as long as the imports below: do both at once.
         digest = pool.submit(checkpoint.digest)
+        from evenreel.encoders.devices import usable_device
         from evenreel.encoders.encoder import TowerEncoder
-        from evenreel.encoders.towers import load_towers, open_text_first, usable_device
+        from evenreel.encoders.tower_loading import load_towers, open_text_first
 
         place = usable_device(device, precision)
         text_alone = open_text_first(checkpoint, place, precision) if text_first else None

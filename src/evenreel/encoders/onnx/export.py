@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from evenreel.encoders.checkpoint import Checkpoint, open_checkpoint, processor_settings, read_settings
+from evenreel.encoders.contexts import quiet
 from evenreel.encoders.encoder import TowerEncoder
 from evenreel.encoders.families import FAMILIES
 from evenreel.encoders.onnx.encoder import OnnxEncoder
@@ -31,7 +32,8 @@ from evenreel.encoders.onnx.folder import (
 from evenreel.encoders.onnx.sharing import share_weights
 from evenreel.encoders.onnx.spiece import tokenizer_of_spiece
 from evenreel.encoders.sources import locate
-from evenreel.encoders.towers import Towers, load_towers, quiet
+from evenreel.encoders.tower_loading import load_towers
+from evenreel.encoders.towers import Towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
 from evenreel.files import replacing_folder

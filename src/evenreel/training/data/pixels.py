@@ -17,7 +17,8 @@ from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.preprocessing import Preprocessing
 from evenreel.encoders.resizing import resize_and_crop
 from evenreel.encoders.sources import locate
-from evenreel.encoders.towers import Towers, load_towers
+from evenreel.encoders.tower_loading import load_towers
+from evenreel.encoders.towers import Towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.pretrained import pretrained_means
