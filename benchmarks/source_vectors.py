@@ -54,7 +54,8 @@ from evenreel.debias.source.vector import (
     shifted_scores,
     video_vectors,
 )
-from evenreel.edits.frame_order import FrameOrder, reordered
+from evenreel.edits.frame_order import reordered
+from evenreel.edits.settings import FrameOrder
 from evenreel.encoders import load_encoder
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.engine.fine_tuning import fine_tuned, zero_shot

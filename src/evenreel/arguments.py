@@ -1,6 +1,7 @@
 """Arguments of the functions that people call: one of the wrong kind gets a sentence, what was given, what was meant.
 
 Scores are known by what they have (`evenreel.types.ScoreBlocks`), so that anyone's own class may stand for them.
+Settings are checked with these, and read for a `--help`; so records of arrays are imported when one is looked at.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from types import GeneratorType
 from typing import Any
 
 from evenreel.errors import UsageError
-from evenreel.types import Corpus, ScoreNotes
 
 _HOW_SCORES = "give scores with their ids: Scores(values, caption_ids, video_ids), or load_scores(path, corpus)"
 _HOW_CORPUS = "give a corpus: load_corpus(folder) reads one, make_corpus(clips, captions) makes one of two tables"
@@ -31,6 +31,8 @@ def check_scores(given: object, name: str = "scores") -> None:
     evenreel.errors.UsageError: scores is 'scores.npz'; give scores with their ids: Scores(values, caption_ids, \
 video_ids), or load_scores(path, corpus).
     """
+    from evenreel.types import ScoreNotes
+
     if not all(hasattr(given, part) for part in ("caption_ids", "video_ids", "block")):
         raise UsageError(f"{name} is {described(given)}; {_HOW_SCORES}.")
     about = getattr(given, "about", None)
@@ -49,6 +51,8 @@ def check_corpus(given: object, name: str = "corpus") -> None:
     Raises:
         UsageError: it is something else.
     """
+    from evenreel.types import Corpus
+
     check_kind(given, Corpus, name, _HOW_CORPUS)
 
 

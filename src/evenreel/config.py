@@ -35,6 +35,10 @@ class MediaLimits:
     max_damaged_share: float = 0.25
 
 
+IMAGE_LIMITS = MediaLimits(stall_timeout_s=10.0, memory_bytes=1536 * 2**20)
+"""What decoding one picture may cost; the largest that may be sent take about a second and 900 MiB."""
+
+
 @dataclass(frozen=True)
 class IndexSettings:
     """Settings of indexing a folder of videos as a library; without a model there is no vision.

@@ -29,6 +29,24 @@ atexit.register(lambda: place.write_text(json.dumps(sorted(sys.modules))))
 from evenreel.cli import main
 main()
 """
+HELP_OF_ALL = """
+import contextlib, io, json, sys
+import typer
+from evenreel.cli.app import app
+
+def paths(command, path=()):
+    yield path
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from paths(inner, (*path, name))
+
+heavy, found = set(sys.argv.pop(1).split(",")), {}
+for path in paths(typer.main.get_command(app)):
+    shown = io.StringIO()
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(shown):
+        app([*path, "--help"])
+    found[" ".join(path)] = ["Usage:" in shown.getvalue(), sorted(heavy & set(sys.modules))]
+print(json.dumps(found))
+"""
 RECIPE = """
 name: tests/small
 about: Written for a test.
@@ -98,6 +116,17 @@ NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
         PRODUCT | WORDS | {"evenreel.papers", "evenreel.audits", "evenreel.planted", "plotly.graph_objects"},
     ),
 }  # fmt: skip
+
+
+def test_no_help_imports_what_takes_time() -> None:
+    heavy = MODELS | TABLES | READERS | WORDS | {"numpy", "fastapi", "starlette", "uvicorn", "lightning"}
+    command = [sys.executable, "-c", HELP_OF_ALL, ",".join(heavy)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {"", "search", "corpus edit", "study titan/t1"} < found.keys()
+    assert [name for name, (shown, _) in found.items() if not shown] == []
+    assert next(((name, modules) for name, (_, modules) in found.items() if modules), None) is None
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage, reordered, sees_order, single_frame
+from evenreel.edits.frame_order import reordered, sees_order, single_frame
+from evenreel.edits.settings import FrameOrder, OneFrame, OrderStage
 from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher

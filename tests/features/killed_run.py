@@ -9,10 +9,10 @@ from pathlib import Path
 
 from evenreel.corpus import load_corpus
 from evenreel.corpus.prompts import GenerationRequest
-from evenreel.edits.common_form import EqualiseSettings
 from evenreel.edits.conditioning import Conditioning
 from evenreel.edits.equalise import equalise
 from evenreel.edits.generation import generate_counterparts
+from evenreel.edits.settings import EqualiseSettings
 from evenreel.features import FeatureSettings, compute_features
 from tests.features.pixel_encoder import PixelEncoder
 from tests.forked import context

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from evenreel.config import MediaLimits
+from evenreel.config import IMAGE_LIMITS, MediaLimits
 from evenreel.errors import UsageError
-from evenreel.library.search.image import IMAGE_LIMITS, read_image
+from evenreel.library.search.image import read_image
 from evenreel.media.image_file import MAX_SCANS, ImageReader, jpeg_scans
 
 HANGING = "tests.media.stub_targets:HangingImages"

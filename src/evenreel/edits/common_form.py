@@ -4,69 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 
 import polars as pl
 
-from evenreel.config import MediaLimits
 from evenreel.corpus.counterparts import groups_of
-from evenreel.errors import CorpusError, UsageError
+from evenreel.edits.settings import EqualiseSettings
+from evenreel.errors import CorpusError
 from evenreel.features.facts import ClipFacts
 from evenreel.features.progress import SetAside
-from evenreel.media.same_form import Fit, Form, inner_size
+from evenreel.media.same_form import Form, inner_size
 from evenreel.types import CAMERA, Corpus
 
 _RATES = 1001  # largest denominator of a rate: 30000/1001 and its kin
 _ROUNDING_S = 1e-3  # a length in a header is rounded to a unit of its time base
-
-
-@dataclass(frozen=True)
-class EqualiseSettings:
-    """Settings of the common form of clips; fields that are None follow from the corpus.
-
-    Attributes:
-        videos: folder in which the paths of the clips begin.
-        fps: frames a second; None for the lowest among the groups' medians.
-        height: height of the picture in pixels, even; None for the lowest among the groups' medians, made even.
-        width: width of the picture in pixels, even; None for what the height makes it in the shape of that group's
-            pictures.
-        duration_s: seconds of every clip, those that are shorter being set aside; None for those of the shortest of a
-            real clip and its mirrors.
-        fit: what is done with a picture of another shape: `pad` keeps it whole with black bars, `crop` fills the frame.
-        crf: constant rate factor of x264, 0 to 51; a higher one makes smaller files.
-        workers: processes; 0 means one for each core.
-        limits: limits of one clip.
-        retry: try clips again that were set aside before.
-    """
-
-    videos: Path = Path()
-    fps: float | None = None
-    height: int | None = None
-    width: int | None = None
-    duration_s: float | None = None
-    fit: Fit = "pad"
-    crf: int = 23
-    workers: int = 0
-    limits: MediaLimits = field(default_factory=MediaLimits)
-    retry: bool = False
-
-    def __post_init__(self) -> None:
-        if self.fps is not None and not 0 < self.fps <= 240:
-            raise UsageError(f"{self.fps:g} frames a second are asked for; give more than 0 and at most 240.")
-        if self.duration_s is not None and not 0 < self.duration_s < math.inf:
-            raise UsageError(f"A duration of {self.duration_s:g} s is asked for; give more than 0.")
-        for name, side in (("height", self.height), ("width", self.width)):
-            if side is not None and not (16 <= side <= self.limits.max_side_px and side % 2 == 0):
-                raise UsageError(
-                    f"A {name} of {side} is asked for; give an even number of 16 to {self.limits.max_side_px:,}, as "
-                    "H.264 with 4:2:0 needs."
-                )
-        if self.fit not in ("pad", "crop"):
-            raise UsageError(f"{self.fit!r} is no way to fit a picture; there are: pad, crop.")
-        if not 0 <= self.crf <= 51:
-            raise UsageError(f"A constant rate factor of {self.crf} is asked for; x264 has 0 to 51.")
 
 
 def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) -> Form:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import polars as pl
 
-from evenreel.config import MediaLimits, usable_cores
+from evenreel.config import usable_cores
 from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
-from evenreel.errors import CorpusError, MediaError, UsageError
+from evenreel.edits.settings import ClipEditSettings
+from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
 from evenreel.features.clips import CorpusClip, clip_aside, clips_of
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
@@ -57,28 +58,6 @@ class ClipEdit(Protocol):
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
         """Edit the frames (T, 3, H, W) of a clip, as many after as before; a MediaError sets the clip aside."""
-
-
-@dataclass(frozen=True)
-class ClipEditSettings:
-    """Settings of reading and writing edited clips.
-
-    Attributes:
-        videos: folder in which the paths of the clips begin.
-        fps: frames a second of the new clips; a video that has fewer keeps its own.
-        limits: limits of one clip.
-
-    Raises:
-        UsageError: the rate is not above 0.
-    """
-
-    videos: Path = Path()
-    fps: float = 4.0
-    limits: MediaLimits = field(default_factory=MediaLimits)
-
-    def __post_init__(self) -> None:
-        if not 0 < self.fps < float("inf"):
-            raise UsageError(f"{self.fps} frames a second are asked for; give a number above 0.")
 
 
 @dataclass

@@ -18,8 +18,9 @@ from typing import Any
 import polars as pl
 
 from evenreel.config import usable_cores
-from evenreel.edits.common_form import EqualiseSettings, common_form, form_notices, frame_counts
+from evenreel.edits.common_form import common_form, form_notices, frame_counts
 from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
+from evenreel.edits.settings import EqualiseSettings
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clip_run import ClipRun
 from evenreel.features.clips import CorpusClip, clip_aside, clips_of

@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
+from evenreel.edits.settings import FrameOrder, OneFrame, OrderStage
 from evenreel.errors import UsageError
 from evenreel.types import VideoFeatures
-
-FrameOrder = Literal["original", "random", "reversed"]
-OrderStage = Literal["sampled", "video"]
-OneFrame = Literal["middle", "first", "random"]
 
 SAME = 1e-5
 """Cosines that differ by less are the same, but for rounding."""

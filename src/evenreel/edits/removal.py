@@ -7,52 +7,17 @@ guess. A control paints over as many patches elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import asdict
+from typing import Any
 from zlib import crc32
 
 from evenreel.edits.masking import MaskSettings, paint_over, patches_of, shifted, without_motion
+from evenreel.edits.settings import RemovalSettings
 from evenreel.encoders.loading import LoadedEncoder
 from evenreel.errors import MediaError, UsageError
 from evenreel.language.tokens import Tagger
 from evenreel.language.wording import content_phrases
 from evenreel.types import Corpus, Pixels
-
-Removed = Literal["background", "entity", "motion"]
-REMOVED: tuple[Removed, ...] = get_args(Removed)
-
-
-@dataclass(frozen=True)
-class RemovalSettings:
-    """Settings of removing the background, a thing or the motion from clips.
-
-    Attributes:
-        removed: `background`, phrases of `places`; `entity`, things that the clip's captions name; or `motion`, which
-            leaves the middle frame. Of the first two, patches that fit the other better stay.
-        control: paint over as many patches elsewhere; of `motion`, take nothing out.
-        places: phrases for backgrounds.
-        share: largest share of a clip's patches that goes, above 0 and at most 1.
-        seed: seed of where the control paints.
-
-    Raises:
-        UsageError: a value is out of its range.
-    """
-
-    removed: Removed
-    control: bool = False
-    places: tuple[str, ...] = ()
-    share: float = 0.5
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.removed not in REMOVED:
-            raise UsageError(f"{self.removed!r} cannot be taken out of clips; there are: {', '.join(REMOVED)}.")
-        if self.removed == "background" and not self.places:
-            raise UsageError("Say in words what backgrounds are, such as 'grass field' or 'kitchen'.")
-        if self.removed == "motion" and self.places:
-            raise UsageError("Where motion goes, no patch is looked at; leave the phrases for places out.")
-        if not 0 < self.share <= 1:
-            raise UsageError(f"The share of patches to paint over is {self.share}; it is above 0 and at most 1.")
 
 
 class Removal:

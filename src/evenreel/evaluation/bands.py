@@ -16,10 +16,11 @@ from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, slices
 from evenreel.config import usable_cores
 from evenreel.evaluation.blocks import Items, Search
 from evenreel.evaluation.first_hit import Hits, every_hit, first_hits, hit_columns
-from evenreel.evaluation.metrics import Metric, mean_of
+from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.ordered import Tables, order_columns
 from evenreel.evaluation.places import best_items, find_places
 from evenreel.evaluation.settings import EvaluationSettings, Ties
+from evenreel.evaluation.weighted import mean_of
 from evenreel.progress import Progress
 
 

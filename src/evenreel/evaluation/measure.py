@@ -26,11 +26,11 @@ from evenreel.evaluation.blocks import (
 )
 from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.evaluation.intervals import figure_intervals
-from evenreel.evaluation.metrics import mean_of
 from evenreel.evaluation.notices import beyond_gallery, infinite_scores, too_few
 from evenreel.evaluation.ordered import Tables
 from evenreel.evaluation.results import DirectionResult, Evaluation
 from evenreel.evaluation.settings import Direction, EvaluationSettings
+from evenreel.evaluation.weighted import mean_of
 from evenreel.progress import Progress, part_of
 from evenreel.types import Corpus, ScoreBlocks
 

@@ -1,6 +1,7 @@
 """Metrics as values: `parse_metric("nDCG@10")` prints, hashes, compares, and computes one figure of many queries.
 
 Every share is in percent (0 to 100), nDCG, mAP and MRR as much as recall; ranks begin at 1.
+Settings name metrics, so this imports nothing that takes time until a figure is computed.
 """
 
 from __future__ import annotations
@@ -8,19 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evenreel.arguments import one_or_more
 from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FIRST_RANK = "rank"
 """The per-query column of the expected rank of the first relevant item."""
 
 Cutoff = int | Literal["R"] | None
-PerQuery = Mapping[str, NDArray[np.float64]]
+PerQuery: TypeAlias = "Mapping[str, NDArray[np.float64]]"
 
 _SUMMED = ("R@1", "R@5", "R@10")
 _PLAIN = {
@@ -93,19 +95,26 @@ class Metric:
         Returns:
             (B,) figures.
 
+        >>> import numpy as np
         >>> rank = {"rank": np.array([1.0, 2.0, 9.0])}
         >>> parse_metric("MedR").summary(rank, np.array([[1, 1, 1], [0, 1, 1]])).tolist()
         [2.0, 5.5]
         """
+        import numpy as np
+
+        from evenreel.evaluation.weighted import weighted_mean, weighted_median
+
         first = per_query[self.columns[0]]
         if weights is None:
             weights = np.ones((1, len(first)))
         if not self.is_of_means:
-            return _weighted_median(first, weights)
-        return self.of_means([_weighted_mean(per_query[column], weights) for column in self.columns])
+            return weighted_median(first, weights)
+        return self.of_means([weighted_mean(per_query[column], weights) for column in self.columns])
 
     def of_means(self, means: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Compute figures (B,) from the means (B,) of each of `columns`."""
+        import numpy as np
+
         figures = np.cbrt(np.prod(means, axis=0)) if self.name == "GeoR" else np.sum(means, axis=0)
         return np.asarray(figures, dtype=np.float64)
 
@@ -149,35 +158,3 @@ def parse_metrics(words: str | Metric | Sequence[str | Metric]) -> tuple[Metric,
 
 
 DEFAULT_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"])
-
-
-def mean_of(group: NDArray[np.int64], values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
-    """Compute the mean of known values by group, (m,) groups and values -> (groups,); NaN for a group without any."""
-    known = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        sums = np.bincount(group[known], values[known], minlength=groups)
-        return np.asarray(sums / np.bincount(group[known], minlength=groups), dtype=np.float64)
-
-
-def _weighted_mean(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
-    values, weights = _known(values, weights)
-    with np.errstate(invalid="ignore"):  # a sample without any known query has no mean
-        return np.asarray(weights @ values / weights.sum(axis=1), dtype=np.float64)
-
-
-def _weighted_median(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
-    """(n,) values, (B, n) counts -> (B,): the middle value, or the mean of the two in the middle."""
-    values, weights = _known(values, weights)
-    order = np.argsort(values)
-    ordered = np.append(values[order], np.nan)  # what a sample without any known query gets
-    reached = np.cumsum(weights[:, order], axis=1)
-    half = reached[:, -1:] / 2
-    upper = (reached <= half).sum(axis=1)
-    lower = np.where(upper < len(values), (reached < half).sum(axis=1), upper)
-    return np.asarray((ordered[lower] + ordered[upper]) / 2, dtype=np.float64)
-
-
-def _known(values: NDArray[np.float64], weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Leave out queries whose value is NaN; a copy only where there is one, which is rare."""
-    known = ~np.isnan(values)
-    return (values, weights) if known.all() else (values[known], weights[:, known])

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.evaluation.first_hit import Hits
-from evenreel.evaluation.metrics import FIRST_RANK, Metric, mean_of
+from evenreel.evaluation.metrics import FIRST_RANK, Metric
 from evenreel.evaluation.settings import Direction, Ties
+from evenreel.evaluation.weighted import mean_of
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from typing import TypeAlias
-
-from starlette.datastructures import Headers
-from starlette.types import Scope
+from typing import TYPE_CHECKING, TypeAlias
 
 from evenreel.errors import UsageError
 
-FORWARDED = "x-forwarded-for"
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+FORWARDED = b"x-forwarded-for"
 OWN_BITS = 64
 """Of an IPv6 address: whoever has one has all that begin with them."""
 
@@ -40,7 +40,7 @@ class Senders:
         trusted proxy's is believed, and nothing before it.
         """
         peer = str(scope["client"][0]) if scope.get("client") else ""
-        said = ",".join(Headers(scope=scope).getlist(FORWARDED)).split(",")
+        said = b",".join(value for name, value in scope["headers"] if name == FORWARDED).decode("latin-1").split(",")
         believed = address_of(peer)
         for one in reversed(said):
             if believed is None or not self._is_proxy(believed):

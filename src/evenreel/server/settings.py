@@ -8,9 +8,8 @@ import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evenreel.config import DEFAULT_PORT, RERANK_DEPTH, MediaLimits, usable_cores
+from evenreel.config import DEFAULT_PORT, IMAGE_LIMITS, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.errors import UsageError
-from evenreel.library.search.image import IMAGE_LIMITS
 from evenreel.server.senders import Senders
 
 MOST_RESULTS = 200

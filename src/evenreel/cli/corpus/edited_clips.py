@@ -22,7 +22,7 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from evenreel.corpus.distractors import OverlayName
     from evenreel.edits.edited_clips import ClipEdit, ClipEditReport
-    from evenreel.edits.removal import RemovalSettings, Removed
+    from evenreel.edits.settings import RemovalSettings, Removed
     from evenreel.language.taggers import TaggerName
 
 REMOVE_HELP = "background, entity (what the clip's captions name) or motion."
@@ -65,8 +65,9 @@ def edit_corpus(
     """Paint over one thing in every clip, or write on it; ids and captions stay. Exit status 3: some were set aside."""
     from evenreel.corpus import load_corpus, load_texts, save_texts, select
     from evenreel.corpus.annotation import copy_class_names
-    from evenreel.edits.edited_clips import ClipEditSettings, edit_clips
+    from evenreel.edits.edited_clips import edit_clips
     from evenreel.edits.overlay import Overlay, OverlaySettings, distractor_words
+    from evenreel.edits.settings import ClipEditSettings
 
     if (remove is None) == (edit is None):
         raise UsageError(
@@ -78,7 +79,8 @@ def edit_corpus(
         _check_removes_nothing(context)
         what = OverlaySettings(cast("OverlayName", edit), seed)
     else:
-        from evenreel.edits.removal import Removal, RemovalSettings, caption_entities
+        from evenreel.edits.removal import Removal, caption_entities
+        from evenreel.edits.settings import RemovalSettings
         from evenreel.encoders import load_encoder
         from evenreel.language import load_tagger
 

@@ -16,15 +16,17 @@ from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, sa
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.edits.common_form import EqualiseSettings
     from evenreel.edits.equalise import EqualiseReport
+    from evenreel.edits.settings import EqualiseSettings
 
 
 def equalise_corpus(
     folder: CorpusArgument,
     out: Annotated[Path, typer.Option(help="Folder of the new corpus and its clips.")],
     videos: VideosOption = None,
-    settings: EqualiseSettings = from_settings("evenreel.edits.common_form:EqualiseSettings", leave_out=("videos",)),
+    settings: EqualiseSettings = from_settings(
+        "evenreel.edits.settings:EqualiseSettings", leave_out=("videos",), fit=Annotated[str, typer.Option()]
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Give all clips one codec, rate, size and, within a pair, length. Exit status 3 if clips were set aside."""

@@ -13,7 +13,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, CorpusArgument, DeviceOption, JsonOption, SeenOption
+from evenreel.cli.options import CorpusArgument, DeviceOption, JsonOption, SeenOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.levels import SourceLevelling
 from evenreel.cli.score.probes import Probe
@@ -49,15 +49,7 @@ def score(
     seen: SeenOption = None,
     device: DeviceOption = "auto",
     options: WordOptions = from_settings(WordOptions, leave_out=("rule", "probe")),
-    change: Probe = from_settings(
-        Probe,
-        panel=PROBES,
-        order=Annotated[str, typer.Option("--frame-order")],
-        which=Annotated[str, typer.Option("--probe")],
-        stage=Annotated[str, typer.Option("--order-stage")],
-        frames=Annotated[int | None, typer.Option(min=1, max=MOST)],
-        one=Annotated[str | None, typer.Option("--single-frame")],
-    ),
+    change: Probe = from_settings(Probe, panel=PROBES),
     levels: SourceLevelling = from_settings(SourceLevelling),
     word_probe: WordProbe = from_settings(WordProbe, panel=PROBES),
     reading: CaptionReading = from_settings(CaptionReading, panel=PROBES),

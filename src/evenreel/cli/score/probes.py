@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from evenreel.cli.options import MOST
+from evenreel.edits.settings import FrameOrder, OneFrame, OrderStage
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 from evenreel.progress import Progress
+from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import CorpusFeatures, Pretrained
-    from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage
     from evenreel.matchers import Matcher
     from evenreel.types import Corpus, VideoFeatures
 
@@ -40,12 +42,12 @@ class Probe:
         seed: seed of what is random.
     """
 
-    order: FrameOrder = "original"
-    stage: OrderStage = "sampled"
-    frames: int | None = None
+    order: Annotated[FrameOrder, OptionForm("--frame-order")] = "original"
+    stage: Annotated[OrderStage, OptionForm("--order-stage")] = "sampled"
+    frames: Annotated[int | None, OptionForm(least=1, most=MOST)] = None
     rule: str | None = None
-    one: OneFrame | None = None
-    which: Which = "all"
+    one: Annotated[OneFrame | None, OptionForm("--single-frame")] = None
+    which: Annotated[Which, OptionForm("--probe")] = "all"
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.config import MediaLimits
+from evenreel.config import IMAGE_LIMITS, MediaLimits
 from evenreel.errors import MediaError, UsageError
 from evenreel.media.workers import Worker
 from evenreel.types import Pixels
 
 MAX_BYTES = 50 * 2**20
-IMAGE_LIMITS = MediaLimits(stall_timeout_s=10.0, memory_bytes=1536 * 2**20)
-"""What one picture may cost. The largest that may be sent take about a second and 900 MiB."""
 
 READER = "evenreel.media.image_file:ImageReader"
 

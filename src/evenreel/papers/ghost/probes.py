@@ -7,7 +7,8 @@ from functools import partial
 from typing import cast
 
 from evenreel.corpus.counterparts import counterparts
-from evenreel.edits.frame_order import FrameOrder, OneFrame, reordered, sees_order, single_frame
+from evenreel.edits.frame_order import reordered, sees_order, single_frame
+from evenreel.edits.settings import FrameOrder, OneFrame
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import ModelInputs
 from evenreel.papers.engine.material import Model, groups_in

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.debias.source.vector import EmbeddingTable, PVector
-from evenreel.edits.frame_order import FrameOrder
+from evenreel.edits.settings import FrameOrder
 from evenreel.papers.engine.findings import Findings, few_pairs
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.projection import draw_points, project, separation

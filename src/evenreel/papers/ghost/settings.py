@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from evenreel.edits.frame_order import OrderStage
+from evenreel.edits.settings import OrderStage
 from evenreel.errors import UsageError
 from evenreel.papers.engine.settings import GroupSettings, StudySettings
 from evenreel.settings_checks import OptionForm

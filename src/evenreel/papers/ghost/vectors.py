@@ -31,7 +31,8 @@ from evenreel.debias.source.vector import (
     shifted_scores,
     video_vectors,
 )
-from evenreel.edits.frame_order import FrameOrder, reordered
+from evenreel.edits.frame_order import reordered
+from evenreel.edits.settings import FrameOrder
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import (
     PREFERENCE,

@@ -1,0 +1,123 @@
+"""Settings of edits of clips; the command line reads them, so this imports nothing that takes time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from evenreel.config import MediaLimits
+from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenreel.media.same_form import Fit
+
+FrameOrder = Literal["original", "random", "reversed"]
+OrderStage = Literal["sampled", "video"]
+OneFrame = Literal["middle", "first", "random"]
+
+Removed = Literal["background", "entity", "motion"]
+REMOVED: tuple[Removed, ...] = get_args(Removed)
+
+
+@dataclass(frozen=True)
+class EqualiseSettings:
+    """Settings of the common form of clips; fields that are None follow from the corpus.
+
+    Attributes:
+        videos: folder in which the paths of the clips begin.
+        fps: frames a second; None for the lowest among the groups' medians.
+        height: height of the picture in pixels, even; None for the lowest among the groups' medians, made even.
+        width: width of the picture in pixels, even; None for what the height makes it in the shape of that group's
+            pictures.
+        duration_s: seconds of every clip, those that are shorter being set aside; None for those of the shortest of a
+            real clip and its mirrors.
+        fit: what is done with a picture of another shape: `pad` keeps it whole with black bars, `crop` fills the frame.
+        crf: constant rate factor of x264, 0 to 51; a higher one makes smaller files.
+        workers: processes; 0 means one for each core.
+        limits: limits of one clip.
+        retry: try clips again that were set aside before.
+    """
+
+    videos: Path = Path()
+    fps: float | None = None
+    height: int | None = None
+    width: int | None = None
+    duration_s: float | None = None
+    fit: Fit = "pad"
+    crf: int = 23
+    workers: int = 0
+    limits: MediaLimits = field(default_factory=MediaLimits)
+    retry: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fps is not None and not 0 < self.fps <= 240:
+            raise UsageError(f"{self.fps:g} frames a second are asked for; give more than 0 and at most 240.")
+        if self.duration_s is not None and not 0 < self.duration_s < math.inf:
+            raise UsageError(f"A duration of {self.duration_s:g} s is asked for; give more than 0.")
+        for name, side in (("height", self.height), ("width", self.width)):
+            if side is not None and not (16 <= side <= self.limits.max_side_px and side % 2 == 0):
+                raise UsageError(
+                    f"A {name} of {side} is asked for; give an even number of 16 to {self.limits.max_side_px:,}, as "
+                    "H.264 with 4:2:0 needs."
+                )
+        if self.fit not in ("pad", "crop"):
+            raise UsageError(f"{self.fit!r} is no way to fit a picture; there are: pad, crop.")
+        if not 0 <= self.crf <= 51:
+            raise UsageError(f"A constant rate factor of {self.crf} is asked for; x264 has 0 to 51.")
+
+
+@dataclass(frozen=True)
+class ClipEditSettings:
+    """Settings of reading and writing edited clips.
+
+    Attributes:
+        videos: folder in which the paths of the clips begin.
+        fps: frames a second of the new clips; a video that has fewer keeps its own.
+        limits: limits of one clip.
+
+    Raises:
+        UsageError: the rate is not above 0.
+    """
+
+    videos: Path = Path()
+    fps: float = 4.0
+    limits: MediaLimits = field(default_factory=MediaLimits)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fps < float("inf"):
+            raise UsageError(f"{self.fps} frames a second are asked for; give a number above 0.")
+
+
+@dataclass(frozen=True)
+class RemovalSettings:
+    """Settings of removing the background, a thing or the motion from clips.
+
+    Attributes:
+        removed: `background`, phrases of `places`; `entity`, things that the clip's captions name; or `motion`, which
+            leaves the middle frame. Of the first two, patches that fit the other better stay.
+        control: paint over as many patches elsewhere; of `motion`, take nothing out.
+        places: phrases for backgrounds.
+        share: largest share of a clip's patches that goes, above 0 and at most 1.
+        seed: seed of where the control paints.
+
+    Raises:
+        UsageError: a value is out of its range.
+    """
+
+    removed: Removed
+    control: bool = False
+    places: tuple[str, ...] = ()
+    share: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.removed not in REMOVED:
+            raise UsageError(f"{self.removed!r} cannot be taken out of clips; there are: {', '.join(REMOVED)}.")
+        if self.removed == "background" and not self.places:
+            raise UsageError("Say in words what backgrounds are, such as 'grass field' or 'kitchen'.")
+        if self.removed == "motion" and self.places:
+            raise UsageError("Where motion goes, no patch is looked at; leave the phrases for places out.")
+        if not 0 < self.share <= 1:
+            raise UsageError(f"The share of patches to paint over is {self.share}; it is above 0 and at most 1.")
