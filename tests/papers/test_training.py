@@ -20,7 +20,7 @@ from evenreel.evaluation import Interval
 from evenreel.papers import run_study, study_recipe
 from evenreel.papers.engine.fine_tuning import FineTuned, before_training, begun, each_trained
 from evenreel.papers.engine.seeds import over_seeds
-from evenreel.papers.ghost.measures import MAIN, Figures, mean_figures
+from evenreel.papers.ghost.measures import MAIN, Figures, SeededFigures
 from evenreel.papers.ghost.vectors import Trained, paired_clips, trained_models
 from evenreel.report.result.record import AuditResult
 from evenreel.types import Scores
@@ -65,7 +65,7 @@ def test_an_interval_stays_where_the_figure_can_be() -> None:
         Figures({key: Interval(value) for key, value in zip(keys, own, strict=True)})
         for own in ((99, 3, 390), (90, 1, 200))
     ]
-    means = mean_figures(runs, 0.95)
+    means = SeededFigures({"": runs}, 0.95).means[""]
     assert [(means[key].low, means[key].high) for key in keys] == [
         (pytest.approx(94.5 - 12.7062 * 4.5, abs=1e-3), 100),
         (1, pytest.approx(2 + 12.7062, abs=1e-3)),

@@ -26,14 +26,14 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
 from evenreel.matchers.shortlists import coarse_scorer, score_shortlists
-from evenreel.papers.engine.findings import Findings, few_clips, interval_cells, shown
+from evenreel.papers.engine.findings import Findings, effect_of, few_clips, shown
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import Model
 from evenreel.papers.engine.settings import DepthSettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.figures import Line, Panel, sweep
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell, interval_cells, interval_columns
 from evenreel.similarity.states import Encoded, take_rows
 from evenreel.similarity.tiles import MatcherScores
 from evenreel.types import Corpus, ScoreBlocks
@@ -99,12 +99,7 @@ def rerank_depth(material: RankingInputs, settings: DepthSettings, progress: Pro
     loss, groups = depths[usual].loss, models[0].part.corpus.captions["clip_id"].n_unique()
     return Findings(
         told(stage, depths, settings.margin),
-        Effect(
-            f"R@1 of re-ranking {usual:,} clips less that of scoring all {gallery:,}, points: {stage}",
-            loss.value,
-            loss.low,
-            loss.high,
-        ),
+        effect_of(loss, f"R@1 of re-ranking {usual:,} clips less that of scoring all {gallery:,}, points: {stage}"),
         tuple(_table(stage, depths) for stage, depths in found.items()),
         (AuditFigure("Recall over the length of the shortlist", partial(_drawn, found)),),
         (),
@@ -251,18 +246,13 @@ def _table(stage: Stage, depths: Depths) -> AuditTable:
         (
             _named(length, gallery),
             there.inside.value,
-            *(cell for metric in METRICS for cell in interval_cells(there.figures[str(metric)])),
-            *interval_cells(there.loss),
+            *interval_cells(*(there.figures[str(metric)] for metric in METRICS), there.loss),
             there.milliseconds,
         )
         for length, there in depths.items()
     ]
-    ends = ("low", "high")
-    columns = (
-        "clips re-ranked", "clip among them, %", *(word for metric in METRICS for word in (f"{metric}, %", *ends)),
-        "R@1 less that of all, points", *ends, "ms a query",
-    )  # fmt: skip
-    return AuditTable(f"{stage}", columns, tuple(rows))
+    figures = interval_columns(*(f"{metric}, %" for metric in METRICS), "R@1 less that of all, points")
+    return AuditTable(f"{stage}", ("clips re-ranked", "clip among them, %", *figures, "ms a query"), tuple(rows))
 
 
 def _named(length: int, gallery: int) -> Cell:

@@ -14,11 +14,12 @@ from math import isnan
 
 from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMeasures, measure_overlay
 from evenreel.audits.edits.perturbed import AS_IS
-from evenreel.audits.edits.tables import ends, standing_table
+from evenreel.audits.edits.tables import standing_table
 from evenreel.audits.edits.words import STANDING_METHOD, edited_notices, perturbed_notices
 from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
+from evenreel.evaluation.results import Interval
 from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Cell
+from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Cell, interval_cells, interval_columns
 from evenreel.report.result.words import interval_words
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -138,17 +139,16 @@ def _lead(measured: OverlayMeasures) -> str:
 
 def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -> AuditTable:
     controlled = measured.own.controlled
-    columns = ["edit"]
+    heads: list[str] = []
     for unit in UNITS.values():
-        columns += [f"{does}, {unit}", "low", "high"]
-        columns += [f"beyond the control, {unit}", "low", "high"] if controlled else []
+        heads += [f"{does}, {unit}", *([f"beyond the control, {unit}"] if controlled else [])]
     rows = []
     for edit in measured.pairs.edits:
         shift = measured.shifts[whose, edit]
-        row: list[Cell] = [edit]
+        figures: list[Interval] = []
         for unit in UNITS:
-            row += [*ends(getattr(shift, unit)), *(ends(shift.beyond[unit]) if controlled else ())]
-        rows.append(tuple(row))
+            figures += [getattr(shift, unit), *([shift.beyond[unit]] if controlled else [])]
+        rows.append((edit, *interval_cells(*figures)))
     gallery = f"in a gallery of {len(measured.pairs.clip_ids):,}"
     counted = f"{len(measured.pairs.own):,} pairs of a caption and a wrong clip, words of {measured.clips:,} clips"
     if whose == OWN:
@@ -156,21 +156,20 @@ def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -
     note = f"SD: standard deviations of the scores of the other clips. {counted}, {gallery}."
     if unknown := measured.unknown[whose]:
         note += f" {unknown:,} of them have no distance, so they count in none of the columns SD."
-    return AuditTable(title, tuple(columns), tuple(rows), note)
+    return AuditTable(title, ("edit", *interval_columns(*heads)), tuple(rows), note)
 
 
 def _first_table(measured: OverlayMeasures) -> AuditTable:
     """How often the wrong clip is first, as it is and under each edit."""
     controlled = measured.own.controlled
-    columns = ("edit", "first, %", "gained, points", "low", "high")
-    rows: list[tuple[Cell, ...]] = [("none", measured.first[AS_IS], None, None, None, *(None, None, None) * controlled)]
+    heads = ["gained, points", *(["beyond the control"] if controlled else [])]
+    rows: list[tuple[Cell, ...]] = [("none", measured.first[AS_IS], *interval_cells(*[None] * len(heads)))]
     for edit in measured.pairs.edits:
         shift = measured.shifts[WRONG, edit]
-        beyond = ends(shift.beyond["first"]) if controlled else ()
-        rows.append((edit, measured.first[edit], *ends(shift.first), *beyond))
-    more = ("beyond the control", "low", "high") if controlled else ()
+        figures = (shift.first, *([shift.beyond["first"]] if controlled else []))
+        rows.append((edit, measured.first[edit], *interval_cells(*figures)))
     return AuditTable(
-        "How often the wrong clip becomes the first", (*columns, *more), tuple(rows),
+        "How often the wrong clip becomes the first", ("edit", "first, %", *interval_columns(*heads)), tuple(rows),
         "Share of the pairs of a caption and a wrong clip in which it stands above all others, ties by their chance.",
     )  # fmt: skip
 

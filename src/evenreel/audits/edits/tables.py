@@ -8,19 +8,17 @@ from evenreel.audits.edits.measures import RECALLS, EditChange, PerturbedMeasure
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
-
-_ENDS = ("low", "high")
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell, interval_cells, interval_columns
 
 
 def movement_table(measured: PerturbedMeasures, title: str) -> AuditTable:
     """Tabulate how far clips move and fall under each edit, in the placing of the effect."""
     controlled, placing = measured.controlled, measured.main[1]
-    beyond = ("beyond the control", *_ENDS) if controlled else ()
+    figures = ("moves by, SD", *(["beyond the control"] if controlled else []), "falls by, SD")
     changes = [measured.changes[edit, placing] for edit in measured.perturbed.edits]
     return AuditTable(
         title,
-        ("edit", "moves by, SD", *_ENDS, *beyond, "falls by, SD", *_ENDS),
+        ("edit", *interval_columns(*figures)),
         tuple(_movement_row(one, controlled=controlled) for one in changes),
         f"SD: standard deviations of the scores of the other clips. {len(measured.perturbed.own):,} captions of "
         f"{measured.clips:,} clips, in a gallery of {len(measured.perturbed.clip_ids):,}.",
@@ -29,13 +27,14 @@ def movement_table(measured: PerturbedMeasures, title: str) -> AuditTable:
 
 def standing_table(measured: PerturbedMeasures) -> AuditTable:
     """Tabulate percentile and recall without an edit and under each edit."""
-    lost = tuple(f"{one} lost" for one in RECALLS[:1])
-    rows: list[tuple[Cell, ...]] = [("none", "nothing", *means(measured.standings[AS_IS, AS_IS]), None, None, None)]
+    rows: list[tuple[Cell, ...]] = [
+        ("none", "nothing", *means(measured.standings[AS_IS, AS_IS]), *interval_cells(None))
+    ]
     for key, change in measured.changes.items():
-        rows.append((*key, *means(measured.standings[key]), *ends(change.recalls[str(RECALLS[0])])))
+        rows.append((*key, *means(measured.standings[key]), *interval_cells(change.recalls[str(RECALLS[0])])))
     return AuditTable(
         "Where the clip of a caption stands",
-        ("edit", "edited", "percentile", *map(str, RECALLS), *lost, *_ENDS),
+        ("edit", "edited", "percentile", *map(str, RECALLS), *interval_columns(f"{RECALLS[0]} lost")),
         tuple(rows),
         "The percentile is the share of the other clips that it stands above. R@k in percent, what is lost in points.",
     )
@@ -58,11 +57,6 @@ def perturbed_figures(measured: PerturbedMeasures) -> tuple[AuditFigure, ...]:
     )
 
 
-def ends(figure: Interval) -> tuple[float, float | None, float | None]:
-    """Return a figure and the ends of its interval, as fields of a table."""
-    return figure.value, figure.low, figure.high
-
-
 def _movement_row(change: EditChange, *, controlled: bool) -> tuple[Cell, ...]:
-    beyond = ends(change.beyond) if controlled else ()
-    return (change.edit, *ends(change.moved), *beyond, *ends(change.fell))
+    figures = (change.moved, *([change.beyond] if controlled else []), change.fell)
+    return (change.edit, *interval_cells(*figures))

@@ -14,7 +14,7 @@ import numpy as np
 from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Standings
-from evenreel.audits.edits.tables import ends, movement_table, perturbed_figures, standing_table
+from evenreel.audits.edits.tables import movement_table, perturbed_figures, standing_table
 from evenreel.audits.edits.words import (
     DISTANCE_METHOD,
     EFFECT_METHOD,
@@ -27,7 +27,7 @@ from evenreel.audits.settings import NO_EDITS, AuditSettings, check_edited, chec
 from evenreel.audits.statistics.means import ratio_intervals, share_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
-from evenreel.report.result.record import AuditResult, AuditTable
+from evenreel.report.result.record import AuditResult, AuditTable, interval_cells, interval_columns
 from evenreel.report.result.words import figure_words
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -184,8 +184,8 @@ def _alone_table(alone: Mapping[str, tuple[Interval, Interval]], clips: int) -> 
     if alone:
         yield AuditTable(
             "What style alone finds",
-            ("edit", "percentile", "low", "high", "R@1", "low", "high"),
-            tuple((edit, *ends(percentile), *ends(recall)) for edit, (percentile, recall) in alone.items()),
+            ("edit", *interval_columns("percentile", "R@1")),
+            tuple((edit, *interval_cells(percentile, recall)) for edit, (percentile, recall) in alone.items()),
             f"By chance the percentile is {CHANCE:.0f} and R@1 {100 / clips:.2f}.",
         )
 
@@ -194,7 +194,7 @@ def _spread_table(spreads: Mapping[str, CaptionSpread]) -> Iterator[AuditTable]:
     if spreads:
         yield AuditTable(
             "How far the captions of a clip differ",
-            ("edit", "before, SD", "after, SD", "taken away, %", "low", "high"),
-            tuple((edit, one.before, one.after, *ends(one.taken)) for edit, one in spreads.items()),
+            ("edit", "before, SD", "after, SD", *interval_columns("taken away, %")),
+            tuple((edit, one.before, one.after, *interval_cells(one.taken)) for edit, one in spreads.items()),
             "Of the distance of their clip. What an edit of style takes away is what style adds to the spread.",
         )

@@ -6,18 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from evenreel.audits.edits.tables import ends
 from evenreel.audits.hubness.captions import CONFIDENCE, FEWEST, QueryWords
 from evenreel.audits.hubness.measures import LEAST, HubnessMeasures, Occurrence
 from evenreel.evaluation.concentration import gini, skewness
-from evenreel.report.result.record import AuditTable, Cell, Row
+from evenreel.report.result.record import AuditTable, Cell, Row, interval_cells, interval_columns
 from evenreel.report.words import percent
 
 LISTED = 20
 """Clips in the table of those that are shown the most."""
 
 _UNEVEN_COLUMNS = (
-    "among", "skewness", "low", "high", "chance", "Gini", "low", "high", "chance", "never, %", "chance, %",
+    "among", *interval_columns("skewness"), "chance", *interval_columns("Gini"), "chance", "never, %", "chance, %",
     "most",
 )  # fmt: skip
 
@@ -48,8 +47,8 @@ def _uneven_table(measured: HubnessMeasures) -> AuditTable:
 def _uneven_row(one: Occurrence) -> Row:
     most = float(one.counts.max() / one.expected) if one.expected else None
     return (
-        f"first {one.depth}", *ends(one.skewness), one.chance_skewness, *ends(one.gini), one.chance_gini, one.never,
-        one.chance_never, most,
+        f"first {one.depth}", *interval_cells(one.skewness), one.chance_skewness, *interval_cells(one.gini),
+        one.chance_gini, one.never, one.chance_never, most,
     )  # fmt: skip
 
 

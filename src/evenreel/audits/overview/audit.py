@@ -20,7 +20,7 @@ from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.corpus.summary import UNASSIGNED, ValueRange
 from evenreel.errors import FeaturesError
 from evenreel.evaluation.results import Interval
-from evenreel.report.result.record import AuditTable
+from evenreel.report.result.record import AuditTable, interval_cells, interval_columns
 from evenreel.report.result.words import cell
 from evenreel.report.words import percent
 from evenreel.types import CAMERA, Corpus, VideoFeatures
@@ -185,11 +185,13 @@ def overview_table(found: Overview) -> AuditTable:
 def similarity_table(found: Overview) -> AuditTable:
     """Tabulate how similar the mirrors of each group are to their real clips, by split."""
     rows = tuple(
-        (one.group, one.split, one.pairs, *_ends(one.similarity)) for one in found.groups if one.similarity is not None
+        (one.group, one.split, one.pairs, *interval_cells(one.similarity))
+        for one in found.groups
+        if one.similarity is not None
     )
     return AuditTable(
         "Similarity to the real clips",
-        ("group", "split", "pairs", "mean cosine", "low", "high"),
+        ("group", "split", "pairs", *interval_columns("mean cosine")),
         rows,
         "Of the mean frame vectors of a real clip and its mirror; 1 is the same direction. Low and high are the ends "
         f"of the {percent(found.confidence)} interval.",
@@ -199,10 +201,12 @@ def similarity_table(found: Overview) -> AuditTable:
 
 def consistency_table(found: Overview) -> AuditTable:
     """Tabulate how much the similarity of a group differs between splits."""
-    rows = tuple((group, splits, *_ends(one)) for group, by in found.consistency.items() for splits, one in by.items())
+    rows = tuple(
+        (group, splits, *interval_cells(one)) for group, by in found.consistency.items() for splits, one in by.items()
+    )
     return AuditTable(
         "Similarity in one split less that in another",
-        ("group", "splits", "difference", "low", "high"),
+        ("group", "splits", *interval_columns("difference")),
         rows,
         "Near 0: mirrors were made alike in both splits. Low and high are the ends of the "
         f"{percent(found.confidence)} interval.",
@@ -320,10 +324,6 @@ def _spread(values: pl.Series) -> ValueRange | None:
 def _counts(values: pl.Series) -> dict[str, int]:
     counted = values.alias("name").value_counts().sort("count", "name", descending=[True, False])
     return dict(counted.iter_rows())
-
-
-def _ends(figure: Interval | None) -> tuple[float | None, float | None, float | None]:
-    return (None, None, None) if figure is None else (figure.value, figure.low, figure.high)
 
 
 def _notices(facts: ClipFacts, pairs: pl.DataFrame) -> Iterator[str]:

@@ -19,7 +19,16 @@ from evenreel.errors import CorpusError
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import holm
 from evenreel.report.result.figures import effect_intervals
-from evenreel.report.result.record import ENOUGH, AuditFigure, AuditResult, AuditTable, Cell, Effect
+from evenreel.report.result.record import (
+    ENOUGH,
+    AuditFigure,
+    AuditResult,
+    AuditTable,
+    Cell,
+    Effect,
+    interval_cells,
+    interval_columns,
+)
 from evenreel.report.result.words import DASH, figure_words
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -138,15 +147,14 @@ def _listed(names: Sequence[str]) -> str:
 def _alike_table(measured: Sequence[ConfoundMeasures]) -> AuditTable:
     rows: list[tuple[Cell, ...]] = []
     for one in measured:
-        rate = one.win_rate
-        rows.append((one.group, EVERY_PAIR, DASH, DASH, one.pairs, None, None, rate.value, rate.low, rate.high))
+        rows.append((one.group, EVERY_PAIR, DASH, DASH, one.pairs, None, None, *interval_cells(one.win_rate)))
         rows += [_alike_row(one.group, name, alike) for name, alike in one.properties.items()]
         if one.together is not None and len(one.properties) > 1:
             rows.append(_alike_row(one.group, ALL_OF_THEM, one.together))
     alike = "; ".join(f"{one.name}: {one.alike}" for one in PROPERTIES)
     return AuditTable(
         "Win rate of real clips among pairs that are alike",
-        ("group", "property", "real", "generated", "pairs", "alike", "alike, %", "win rate, %", "low", "high"),
+        ("group", "property", "real", "generated", "pairs", "alike", "alike, %", *interval_columns("win rate, %")),
         tuple(rows),
         f"Medians, or the most frequent name. Alike is {alike}. A win rate of 50 is no preference.",
         digits=1,
@@ -156,10 +164,8 @@ def _alike_table(measured: Sequence[ConfoundMeasures]) -> AuditTable:
 def _alike_row(group: str, name: str, one: AlikePairs) -> tuple[Cell, ...]:
     rate = one.win_rate or Interval(math.nan)
     share = 100 * one.alike / one.known if one.known else None
-    return (
-        group, name, one.real or DASH, one.generated or DASH, one.known, one.alike, share, rate.value, rate.low,
-        rate.high,
-    )  # fmt: skip
+    pairs = (one.real or DASH, one.generated or DASH, one.known, one.alike, share)
+    return (group, name, *pairs, *interval_cells(rate))
 
 
 def _association_table(measured: Sequence[ConfoundMeasures]) -> AuditTable:

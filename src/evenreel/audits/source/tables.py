@@ -8,7 +8,7 @@ from evenreel.audits.source.paired import SourceMeasures
 from evenreel.audits.source.unpaired import Exposure, Preference
 from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.evaluation.results import Interval
-from evenreel.report.result.record import AuditTable, Row
+from evenreel.report.result.record import AuditTable, Row, interval_cells, interval_columns
 
 _METRICS = (*map(str, DELTA_METRICS), MIX_R)
 _NAMES = {
@@ -26,7 +26,7 @@ def paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
     yield from map(_group_table, measured)
     yield AuditTable(
         "How often the real clip stands above its mirror",
-        ("group", "compared", "captions", "real above, %", "low", "high"),
+        ("group", "compared", "captions", *interval_columns("real above, %")),
         tuple(row for one in measured for row in _win_rows(one)),
         "50 % is no preference; less favours generated clips.",
     )
@@ -50,8 +50,11 @@ def preference_table(preferences: Mapping[str, Preference]) -> AuditTable:
     """Tabulate real against generated clips where neither answers the caption."""
     return AuditTable(
         "Real against generated clips, neither known to answer the caption",
-        ("group", "real", "generated", "captions", "real above, %", "low", "high"),
-        tuple((group, one.real, one.generated, one.captions, *_ends(one.share)) for group, one in preferences.items()),
+        ("group", "real", "generated", "captions", *interval_columns("real above, %")),
+        tuple(
+            (group, one.real, one.generated, one.captions, *interval_cells(one.share))
+            for group, one in preferences.items()
+        ),
         "50 % is no preference; less favours generated clips.",
     )
 
@@ -60,9 +63,9 @@ def exposure_table(exposure: Exposure) -> AuditTable:
     """Tabulate the share of each source among the first places."""
     return AuditTable(
         "Generated clips among the first",
-        ("first clips", "generated, %", "low", "high", "in the gallery, %", "ratio"),
+        ("first clips", *interval_columns("generated, %"), "in the gallery, %", "ratio"),
         tuple(
-            (depth, *_ends(share), exposure.gallery, share.value / exposure.gallery)
+            (depth, *interval_cells(share), exposure.gallery, share.value / exposure.gallery)
             for depth, share in exposure.shown.items()
         ),
         f"Means over {exposure.captions:,} captions. Without a preference the ratio is 1 if generated clips answer as "
@@ -91,10 +94,10 @@ def _with_ends(name: str, deltas: Mapping[str, Interval]) -> list[Row]:
 
 
 def _win_rows(one: SourceMeasures) -> Iterator[Row]:
-    yield one.group, "each caption", one.captions, *_ends(one.win_rate)
+    yield one.group, "each caption", one.captions, *interval_cells(one.win_rate)
     even = one.even_win_rate or Interval(float("nan"))
-    yield one.group, "at equal standing alone", one.even_captions, *_ends(even)
-    yield one.group, "any caption with any (AUC)", one.captions, *_ends(one.auc)
+    yield one.group, "at equal standing alone", one.even_captions, *interval_cells(even)
+    yield one.group, "any caption with any (AUC)", one.captions, *interval_cells(one.auc)
 
 
 def _video_rows(one: SourceMeasures) -> Iterator[Row]:
@@ -106,7 +109,3 @@ def _video_rows(one: SourceMeasures) -> Iterator[Row]:
 
 def _row(name: str, figures: Mapping[str, Interval]) -> Row:
     return (name, *(figures[word].value if word in figures else None for word in _METRICS))
-
-
-def _ends(figure: Interval) -> tuple[float, float | None, float | None]:
-    return figure.value, figure.low, figure.high

@@ -25,7 +25,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
 from evenreel.papers.bima.variants import BIMA as WHOLE
 from evenreel.papers.bima.variants import only_bima
-from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
+from evenreel.papers.engine.findings import Findings, effect_of, figure_table, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.projection import Separation, draw_points, project, separation
@@ -35,7 +35,7 @@ from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, trainin
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.figures import vector_map
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell, interval_cells, interval_columns
 from evenreel.types import TextFeatures
 
 if TYPE_CHECKING:
@@ -242,8 +242,8 @@ def _named(column: str, side: str) -> str:
 
 
 def _apart_table(figures: Mapping[str, Interval]) -> AuditTable:
-    rows = tuple((name, *interval_cells(one)) for name, one in list(figures.items())[:4])
-    return AuditTable("Whether content and bias lie apart", ("figure", "mean", "low", "high"), rows)
+    apart = dict(list(figures.items())[:4])
+    return figure_table("Whether content and bias lie apart", [], [((), apart)], "mean")
 
 
 def _group_tables(figures: Mapping[str, Interval], first: TextParts) -> tuple[AuditTable, ...]:
@@ -253,7 +253,7 @@ def _group_tables(figures: Mapping[str, Interval], first: TextParts) -> tuple[Au
         for column in first.groups
         for side in (CONTENT, BIAS)
     )
-    columns = ("column of the captions", "told from", "right, %", "low", "high", "chance, %")
+    columns = ("column of the captions", "told from", *interval_columns("right, %"), "chance, %")
     return (AuditTable("What each part says of the captions", columns, rows),) if rows else ()
 
 

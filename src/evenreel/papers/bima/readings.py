@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evenreel.checkpoint.architecture import module
+from evenreel.evaluation import Interval
 from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.papers.bima.measures import ENDS, MAIN, RECALLS, T2V
 from evenreel.papers.bima.variants import ALPHAS, only_bima
-from evenreel.papers.engine.findings import Findings, effect_of, figure_rows, shown
+from evenreel.papers.engine.findings import Findings, effect_of, figure_table, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.recalls import recall_figures
@@ -116,10 +117,10 @@ def _named(alpha: float, what: str) -> str:
 
 
 def _table(runs: SeededRuns[str, str], chance: Mapping[str, float], settings: TrainingSettings) -> AuditTable:
-    cells = figure_rows(((name,), runs.means(name)) for name in runs.rows)
-    cells += tuple(("chance", metric, value, None, None) for metric, value in chance.items())
+    rows = [((name,), runs.means(name)) for name in runs.rows]
+    rows.append((("chance",), {metric: Interval(value) for metric, value in chance.items()}))
     note = f"Intervals by Student's t over {settings.seeds} seeds, so of what training leaves to chance."
-    return AuditTable("What is found by what", ("captions are", "figure", "mean", "low", "high"), cells, note)
+    return figure_table("What is found by what", ["captions are"], rows, "mean", note)
 
 
 def _sweep(runs: SeededRuns[str, str]) -> go.Figure:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, TypeVar
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation import Interval
 from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, Effect
+from evenreel.report.result.record import (
+    ENOUGH,
+    AuditFigure,
+    AuditTable,
+    Cell,
+    Effect,
+    interval_cells,
+    interval_columns,
+)
 from evenreel.types import Corpus
 
 if TYPE_CHECKING:
@@ -28,7 +36,13 @@ class Findings:
     """What a study found: the fields of `evenreel.report.result.record.AuditResult` that its function fills in.
 
     Attributes:
-        few: the sentence of `few_pairs`, which then comes first; empty where there are enough.
+        sentence: what was found, in words.
+        effect: the figure that the study is about.
+        tables: tables in reading order.
+        figures: figures in reading order.
+        notices: what readers must know of the data.
+        method: paragraphs on how everything was computed.
+        few: that there are too few pairs or clips to conclude, which comes first; empty where there are enough.
     """
 
     sentence: str
@@ -121,18 +135,26 @@ def may_be_chance(change: Interval) -> bool:
     return change.low is not None and change.high is not None and change.low <= 0 <= change.high
 
 
-def interval_cells(figure: Interval) -> tuple[Cell, Cell, Cell]:
-    """Return a figure and the ends of its interval as three cells of a table."""
-    return figure.value, figure.low, figure.high
+FigureRows = Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]]
+"""Cells that say whose figures they are, and the figures by their names."""
 
 
-def figure_rows(rows: Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]]) -> tuple[tuple[Cell, ...], ...]:
-    """Make a row of a table for each figure with its interval, behind the cells that say whose figures they are.
+def figure_table(title: str, labels: Sequence[str], rows: FigureRows, value: str, note: str = "") -> AuditTable:
+    """Make a table with a row for each figure and its interval.
 
-    >>> figure_rows([(("tcd", "baseline"), {"R@1": Interval(2.0, 1.0, 3.0)})])
-    (('tcd', 'baseline', 'R@1', 2.0, 1.0, 3.0),)
+    Args:
+        title: title of the table.
+        labels: heads of the cells that say whose figures they are.
+        rows: these cells, and the figures by their names.
+        value: head of the figures' values, such as `mean` or `change`.
+        note: explanation for its readers.
+
+    >>> figure_table("Changes", ["row", "less"], [(("tcd", "baseline"), {"R@1": Interval(2.0, 1.0, 3.0)})], "change")
+    AuditTable(title='Changes', columns=('row', 'less', 'figure', 'change', 'low', 'high'), \
+rows=(('tcd', 'baseline', 'R@1', 2.0, 1.0, 3.0),), note='', digits=2)
     """
-    return tuple((*own, name, *interval_cells(figure)) for own, figures in rows for name, figure in figures.items())
+    cells = ((*own, name, *interval_cells(figure)) for own, figures in rows for name, figure in figures.items())
+    return AuditTable(title, (*labels, "figure", *interval_columns(value)), tuple(cells), note)
 
 
 def change_bars(changes: Mapping[str, Mapping[str, Interval]], metric: str) -> go.Figure:

@@ -49,11 +49,15 @@ def each_run(rows: Collection[str], settings: TrainingSettings, progress: Progre
 def each_seed(rows: Collection[str], seeds: range, progress: Progress) -> Iterator[tuple[str, int, Progress]]:
     """Yield every row with every seed, all rows of one seed after each other, and the progress of each.
 
-    >>> [(row, seed) for row, seed, _ in each_seed(["a", "b"], range(2), print)]
+    When the next one is asked for, the one before is done.
+
+    >>> [(row, seed) for row, seed, _ in each_seed(["a", "b"], range(2), lambda share: None)]
     [('a', 0), ('b', 0), ('a', 1), ('b', 1)]
     """
     for number, (seed, row) in enumerate(product(seeds, rows)):
-        yield row, seed, part_of(progress, number, len(seeds) * len(rows))
+        share = part_of(progress, number, len(seeds) * len(rows))
+        yield row, seed, share
+        share(1.0)
 
 
 def run_name(row: str) -> str:

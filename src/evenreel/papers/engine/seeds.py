@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -12,8 +12,21 @@ from evenreel.evaluation import Interval
 
 Row = TypeVar("Row", bound=Hashable)
 Figure = TypeVar("Figure", bound=Hashable)
+Found = TypeVar("Found")
 PERCENT = (0.0, 100.0)
 """The ends of a share."""
+
+
+def by_row(measured: Iterable[tuple[Row, Found]]) -> dict[Row, list[Found]]:
+    """Gather what was measured of the rows of a table, seed after seed, by row; rows in the order they first come.
+
+    >>> by_row([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    found: dict[Row, list[Found]] = {}
+    for row, one in measured:
+        found.setdefault(row, []).append(one)
+    return found
 
 
 def over_seeds(values: Sequence[float], confidence: float, ends: tuple[float, float] = (-np.inf, np.inf)) -> Interval:
@@ -65,3 +78,7 @@ class SeededRuns(Generic[Row, Figure]):
         pairs = list(zip(self.rows[before], self.rows[after], strict=True))
         figures = self.rows[before][0]
         return {one: over_seeds([new[one] - old[one] for old, new in pairs], self.confidence) for one in figures}
+
+    def changes_beside(self, before: Row) -> dict[Row, dict[Figure, Interval]]:
+        """Return how each figure of every other row differs from that of one row with the same seed."""
+        return {row: self.changes(before, row) for row in self.rows if row != before}

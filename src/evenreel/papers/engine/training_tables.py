@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -11,9 +11,17 @@ import numpy as np
 
 from evenreel.checkpoint.architecture import Encodings
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import Findings, beside, change_bars, effect_of, figure_rows, furthest
+from evenreel.papers.engine.findings import (
+    FigureRows,
+    Findings,
+    beside,
+    change_bars,
+    effect_of,
+    figure_table,
+    furthest,
+)
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import Figure, Row, SeededRuns
+from evenreel.papers.engine.seeds import Figure, Row, SeededRuns, by_row
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_seeds, training_told
 from evenreel.papers.engine.variants import Variants
@@ -126,13 +134,14 @@ def measured_trainings(
         UsageError: clips cannot be divided, or a folder holds another run.
         TrainingError: a loss is not a number any more.
     """
-    rows: dict[Row, list[Mapping[Figure, float]]] = {}
     notices: dict[str, None] = {}
-    for one in each_outcome(variants, material, settings, progress):
-        for row, figures in measure(one).items():
-            rows.setdefault(row, []).append(figures)
-        notices |= dict.fromkeys(one.notices)
-    return SeededRuns(rows, settings.audit.confidence, ends, tuple(notices))
+
+    def each_measured() -> Iterator[tuple[Row, Mapping[Figure, float]]]:
+        for one in each_outcome(variants, material, settings, progress):
+            notices.update(dict.fromkeys(one.notices))
+            yield from measure(one).items()
+
+    return SeededRuns(by_row(each_measured()), settings.audit.confidence, ends, tuple(notices))
 
 
 def compared_trainings(
@@ -204,29 +213,30 @@ def _means(found: ComparedTrainings, metrics: tuple[str, ...]) -> AuditTable:
     return AuditTable("What each training gives", columns, rows, note)
 
 
-def changes_table(
-    rows: Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]], columns: Sequence[str], settings: TrainingSettings
-) -> AuditTable:
+def changes_table(rows: FigureRows, labels: Sequence[str], settings: TrainingSettings) -> AuditTable:
     """Make a row for each figure that changes from one training to another.
 
     Args:
         rows: cells that say whose changes they are, and the changes by figure.
-        columns: heads of these cells.
+        labels: heads of these cells.
         settings: how many seeds there were.
     """
-    note = paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
-    columns = (*columns, "figure", "change", "low", "high")
-    return AuditTable("What each changes, seed by seed", columns, figure_rows(rows), note)
+    return figure_table("What each changes, seed by seed", labels, rows, "change", _seeds_note(settings))
 
 
-def means_table(
-    rows: Iterable[tuple[Sequence[Cell], Mapping[str, Interval]]], columns: Sequence[str], settings: TrainingSettings
-) -> AuditTable:
-    """Make a row for each figure of each training, with its interval; takes what `changes_table` takes."""
-    note = paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
-    return AuditTable(
-        "Every figure with its interval", (*columns, "figure", "mean", "low", "high"), figure_rows(rows), note
-    )
+def means_table(rows: FigureRows, labels: Sequence[str], settings: TrainingSettings) -> AuditTable:
+    """Make a row for each figure of each training, with its interval.
+
+    Args:
+        rows: cells that say whose figures they are, and their means over seeds by figure.
+        labels: heads of these cells.
+        settings: how many seeds there were.
+    """
+    return figure_table("Every figure with its interval", labels, rows, "mean", _seeds_note(settings))
+
+
+def _seeds_note(settings: TrainingSettings) -> str:
+    return paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
 
 
 def _told(found: ComparedTrainings, name: str, change: Interval, main: str) -> str:

@@ -21,7 +21,7 @@ from evenreel.corpus import select
 from evenreel.corpus.actions import Actions, action_names, actions_of
 from evenreel.debias.trimming import trim_class
 from evenreel.errors import UsageError
-from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
+from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.training_tables import measured_trainings
@@ -31,7 +31,7 @@ from evenreel.papers.engine.words import paragraph
 from evenreel.papers.frame_length.settings import ClassTrainingSettings
 from evenreel.papers.frame_length.variants import plain
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditTable
+from evenreel.report.result.record import AuditTable, interval_cells, interval_columns
 from evenreel.types import Corpus
 
 Pair = tuple[int, int]
@@ -207,10 +207,9 @@ def _table(runs: SeededRuns[str, str], chosen: OneClass) -> AuditTable:
             runs.mean(name, TRAIN).value,
             chosen.test_mean,
             round(runs.mean(name, COUNT).value),
-            *interval_cells(runs.mean(name, RANK)),
-            *interval_cells(runs.mean(name, FIRST)),
+            *interval_cells(runs.mean(name, RANK), runs.mean(name, FIRST)),
         )
         for name in runs.rows
     )
-    columns = ("training", TRAIN, "in test", COUNT, RANK, "low", "high", FIRST, "low", "high")
+    columns = ("training", TRAIN, "in test", COUNT, *interval_columns(RANK, FIRST))
     return AuditTable(f"{chosen.name}, lengths in {chosen.unit}", columns, rows)

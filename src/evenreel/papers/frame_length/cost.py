@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
+from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
@@ -18,7 +18,7 @@ from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.frame_length.variants import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
 from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
-from evenreel.report.result.record import AuditTable, Cell
+from evenreel.report.result.record import AuditTable, Cell, interval_cells, interval_columns
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
 from evenreel.training.specs import learned_from
 from evenreel.training.timing import Times, measured_times
@@ -90,12 +90,14 @@ def _time_table(times: Sequence[Times], confidence: float) -> AuditTable:
         (
             name,
             learned,
-            *interval_cells(over_seeds([seconds(one) for one in times], confidence, (0.0, float("inf")))),
-            *interval_cells(_beside(times, seconds, confidence)),
+            *interval_cells(
+                over_seeds([seconds(one) for one in times], confidence, (0.0, float("inf"))),
+                _beside(times, seconds, confidence),
+            ),
         )
         for (name, seconds), learned in zip(rows.items(), captions, strict=True)
     )
-    columns = ("training", "captions", "seconds an epoch", "low", "high", "% beside one training", "low", "high")
+    columns = ("training", "captions", *interval_columns("seconds an epoch", "% beside one training"))
     return AuditTable("What an epoch takes", columns, cells)
 
 

@@ -14,6 +14,7 @@ from evenreel.audits.length.tail import TailClasses, read_tail_classes
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs
+from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.training_tables import measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.variants import BASELINE, Variant
@@ -21,13 +22,14 @@ from evenreel.papers.engine.words import paragraph
 from evenreel.papers.frame_length.settings import SampleSettings
 from evenreel.papers.frame_length.variants import RMV_ALL, RMV_RAND, plain, trimmed
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditTable
+from evenreel.report.result.record import AuditTable, Cell
 
 MOST = 60
 """Captions that are drawn of those that are suspected."""
 
 
 _SHARE = "Captions ranked better less those ranked worse"
+_COUNTED = ("suspected", "drawn", "better", "worse", "same", "ranks gained", "ranks lost")
 
 
 class Moved(NamedTuple):
@@ -56,6 +58,12 @@ class Moved(NamedTuple):
         """Return the share of captions ranked better less that of captions ranked worse, in percent."""
         return 100 * (self.better - self.worse) / self.drawn
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """Return the figures by the heads of their columns, and the share last."""
+        own = (self.suspected, self.drawn, self.better, self.worse, self.same, self.gained, self.lost)
+        return {**dict(zip(_COUNTED, own, strict=True)), _SHARE: self.share}
+
 
 def samples(material: LearningInputs, settings: SampleSettings, progress: Progress) -> Findings:
     """Rank suspected captions before and after RmvAll, and after RmvRand (section B).
@@ -71,7 +79,6 @@ def samples(material: LearningInputs, settings: SampleSettings, progress: Progre
         RMV_ALL: Variant(trimmed(recipe, "all"), BASELINE),
         RMV_RAND: Variant(trimmed(recipe, "random"), BASELINE),
     }
-    moved: dict[str, list[Moved]] = {RMV_ALL: [], RMV_RAND: []}
     suspected: dict[int, tuple[LengthMeasures, NDArray[np.int64]]] = {}
 
     def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
@@ -81,26 +88,25 @@ def samples(material: LearningInputs, settings: SampleSettings, progress: Progre
             suspected[one.seed] = found, drawn(found, one.seed)
             return {}
         before, rows = suspected[one.seed]
-        moved[one.row].append(compared(before, found, rows))
-        return {one.row: {_SHARE: moved[one.row][-1].share}}
+        return {one.row: compared(before, found, rows).figures}
 
     runs = measured_trainings(kinds, material, settings, progress, measure, {})
     added = runs.changes(RMV_RAND, RMV_ALL)[_SHARE]
     return Findings(
-        " ".join(f"After {name}: {_told(own[0])}" for name, own in moved.items())
+        " ".join(f"After {name}: {_told(own[0])}" for name, own in runs.rows.items())
         + f" {_SHARE}, RmvAll less RmvRand: {shown(added)} points.",
         effect_of(added, f"{_SHARE}, in %: RmvAll less RmvRand"),
-        (_table(moved),),
+        (_table(runs),),
         (),
         (*few_seeds(settings), *runs.notices),
         (paragraph("length", "Suspected captions"), training_told(recipe, material)),
     )
 
 
-def _told(moved: Moved) -> str:
+def _told(moved: Mapping[str, float]) -> str:
     return (
-        f"of {moved.drawn} suspected captions {moved.better} are ranked better and {moved.worse} worse, by "
-        f"{moved.gained:,.0f} and {moved.lost:,.0f} ranks in all."
+        f"of {moved['drawn']} suspected captions {moved['better']} are ranked better and {moved['worse']} worse, by "
+        f"{moved['ranks gained']:,.0f} and {moved['ranks lost']:,.0f} ranks in all."
     )
 
 
@@ -138,11 +144,10 @@ def _measured(outcome: TrainingOutcome, settings: SampleSettings, tail: TailClas
     return measure_length(outcome.scores(), outcome.test.corpus, audit, train=outcome.learned, tail=tail)
 
 
-def _table(moved: Mapping[str, list[Moved]]) -> AuditTable:
-    rows = tuple(
-        (name, seed, one.suspected, one.drawn, one.better, one.worse, one.same, one.gained, one.lost)
-        for name, own in moved.items()
+def _table(runs: SeededRuns[str, str]) -> AuditTable:
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, seed, *(one[head] for head in _COUNTED))
+        for name, own in runs.rows.items()
         for seed, one in enumerate(own)
     )
-    columns = ("training", "seed", "suspected", "drawn", "better", "worse", "same", "ranks gained", "ranks lost")
-    return AuditTable("Suspected captions, ranked again", columns, rows)
+    return AuditTable("Suspected captions, ranked again", ("training", "seed", *_COUNTED), rows)

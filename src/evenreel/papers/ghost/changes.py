@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from evenreel.audits.source.paired import measure_source
 from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import PREFERENCE, interval_cells
+from evenreel.papers.engine.findings import PREFERENCE
 from evenreel.papers.engine.inputs import ModelInputs
 from evenreel.papers.engine.material import Model, groups_in
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.ghost.measures import MAIN, Figures, figures_of, group_bars, group_tables
 from evenreel.progress import Progress, part_of
-from evenreel.report.result.record import AuditTable
+from evenreel.report.result.record import AuditTable, interval_cells, interval_columns
 from evenreel.types import ScoreBlocks
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def compare_variants(
 def changes_table(found: VariantFigures, what: str) -> AuditTable:
     """Make a row for each variant: the preference and its change, with intervals; `what` heads the variants."""
     rows = [
-        (*key, *interval_cells(figures[MAIN]), *interval_cells(found.changes.get(key, Interval(0.0))))
+        (*key, *interval_cells(figures[MAIN], found.changes.get(key, Interval(0.0))))
         for key, figures in found.figures.items()
     ]
-    columns = ("generated clips", "model", what, PREFERENCE, "low", "high", "change", "low", "high")
+    columns = ("generated clips", "model", what, *interval_columns(PREFERENCE, "change"))
     return AuditTable("The preference and how it changes", columns, tuple(rows))
 
 

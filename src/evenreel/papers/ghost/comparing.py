@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, product
 
 from evenreel.papers.engine.fine_tuning import FineTuned, before_training, begins_ready, each_trained
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import groups_in
+from evenreel.papers.engine.seeds import by_row
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.ghost.measures import Figures, Key, mean_figures, measured
+from evenreel.papers.ghost.measures import Figures, SeededFigures, measured
 from evenreel.progress import Progress
 from evenreel.training.recipe.recipe import Recipe
 
@@ -18,7 +20,7 @@ BEFORE = "before training"
 
 def compared(
     kinds: Mapping[str, Recipe], material: LearningInputs, settings: TrainingSettings, progress: Progress
-) -> dict[tuple[str, str], list[Figures]]:
+) -> SeededFigures[tuple[str, str]]:
     """Train each kind with each seed and measure it.
 
     Args:
@@ -35,20 +37,13 @@ def compared(
     audit, groups = replace(settings.audit, resamples=0), list(groups_in(test.corpus))
     ready = begins_ready(settings.recipe, material)
     names = [BEFORE, *kinds] if ready else list(kinds)
-    found: dict[tuple[str, str], list[Figures]] = {(group, name): [] for group in groups for name in names}
 
-    def measure(name: str, one: FineTuned) -> None:
-        scores = one.test.scores(one.matcher)
-        for group in groups:
-            found[group, name].append(measured(scores, one.test.corpus, group, audit))
+    def each_measured() -> Iterator[tuple[tuple[str, str], Figures]]:
+        before = [(BEFORE, 0, FineTuned(before_training(settings.recipe, material), test))] if ready else []
+        for name, _, one in chain(before, each_trained(kinds, material, settings, progress)):
+            scores = one.test.scores(one.matcher)
+            for group in groups:
+                yield (group, name), measured(scores, one.test.corpus, group, audit)
 
-    if ready:
-        measure(BEFORE, FineTuned(before_training(settings.recipe, material), test))
-    for kind, _, trained in each_trained(kinds, material, settings, progress):
-        measure(kind, trained)
-    return found
-
-
-def kind_means(found: Mapping[Key, Sequence[Figures]], confidence: float) -> dict[Key, Figures]:
-    """Return the mean of each figure over seeds, with its interval, of each row."""
-    return {row: mean_figures(runs, confidence) for row, runs in found.items()}
+    found = by_row(each_measured())
+    return SeededFigures({key: found[key] for key in product(groups, names)}, settings.audit.confidence)

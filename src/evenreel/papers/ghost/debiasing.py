@@ -14,14 +14,13 @@ from evenreel.papers.engine.findings import (
     effect_of,
     few_pairs,
     furthest,
-    interval_cells,
     shown,
     verdict,
 )
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import GroupSettings
 from evenreel.papers.engine.words import paragraph, paragraphs
-from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means
+from evenreel.papers.ghost.comparing import BEFORE, compared
 from evenreel.papers.ghost.measures import (
     MAIN,
     Figures,
@@ -29,10 +28,9 @@ from evenreel.papers.ghost.measures import (
     group_tables,
     notices_of,
     preference_table,
-    seeded,
 )
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure, AuditTable
+from evenreel.report.result.record import AuditFigure, AuditTable, interval_cells, interval_columns
 from evenreel.training.recipe.recipe import Recipe
 
 PLAIN = "plain"
@@ -47,9 +45,8 @@ def debiased_training(material: LearningInputs, settings: GroupSettings, progres
         name: replace(plain, debias=preset) for name, preset in PRESETS.items()
     }
     found = compared(kinds, material, settings, progress)
-    runs = seeded(found, settings.audit.confidence)
-    means = kind_means(found, settings.audit.confidence)
-    groups = list(dict.fromkeys(group for group, _ in found))
+    runs, means = found.runs, found.means
+    groups = list(dict.fromkeys(group for group, _ in means))
     changes = {(group, name): runs.changes((group, PLAIN), (group, name))[MAIN] for group in groups for name in PRESETS}
     lead = furthest(changes)
     note = paragraph("ghost", "Intervals over seeds", seeds=settings.seeds)
@@ -82,5 +79,5 @@ def _kinds_told(means: Mapping[tuple[str, str], Figures]) -> Iterator[str]:
 
 def _changes_table(changes: Mapping[tuple[str, str], Interval]) -> AuditTable:
     rows = tuple((*key, *interval_cells(change)) for key, change in changes.items())
-    columns = ("generated clips", "training", "change", "low", "high")
+    columns = ("generated clips", "training", *interval_columns("change"))
     return AuditTable(f"Change of {PREFERENCE} from {PLAIN} fine-tuning, seed by seed", columns, rows)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.evaluation import Interval
 from evenreel.evaluation.first_hit import hit_chance
-from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, furthest, interval_cells, shown
+from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
@@ -25,7 +25,7 @@ from evenreel.papers.engine.settings import SeededSettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
 from evenreel.report.result.figures import Line, Panel, share_sweep
-from evenreel.report.result.record import AuditFigure, AuditTable
+from evenreel.report.result.record import AuditFigure, AuditTable, interval_cells, interval_columns
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -151,12 +151,12 @@ def _excess(sweep: Sweep) -> Interval:
 
 def _table(key: tuple[str, str], sweep: Sweep) -> AuditTable:
     names = (FIRST, OF_REAL, OF_GENERATED)
-    columns = [column for name in names for column in (name, "low", "high")]
-    rows = [
-        (round(100 * share), *(cell for name in names for cell in interval_cells(found.get(name, Interval(np.nan)))))
+    rows = tuple(
+        (round(100 * share), *interval_cells(*(found.get(name, Interval(np.nan)) for name in names)))
         for share, found in sweep.items()
-    ]
-    return AuditTable(f"{key[1]}: galleries with clips of {key[0]}", ("share of the gallery, %", *columns), tuple(rows))
+    )
+    columns = ("share of the gallery, %", *interval_columns(*names))
+    return AuditTable(f"{key[1]}: galleries with clips of {key[0]}", columns, rows)
 
 
 def _drawn(sweeps: Mapping[tuple[str, str], Sweep]) -> go.Figure:

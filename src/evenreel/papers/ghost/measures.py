@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -12,11 +13,11 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import SourceMeasures, measure_source
 from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import PREFERENCE, UNIT, interval_cells
+from evenreel.papers.engine.findings import PREFERENCE, UNIT
 from evenreel.papers.engine.seeds import PERCENT, SeededRuns
 from evenreel.papers.engine.words import paragraph
 from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import AuditTable
+from evenreel.report.result.record import AuditTable, interval_cells, interval_columns
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
@@ -82,15 +83,28 @@ def figures_of(measures: SourceMeasures) -> Figures:
     return Figures({**found, WIN_RATE: measures.win_rate}, measures.notices)
 
 
-def seeded(found: Mapping[Key, Sequence[Figures]], confidence: float) -> SeededRuns[Key, tuple[str, str]]:
-    """Return the figures of rows that were measured once with each seed."""
-    ends = {key: _ends(*key) for runs in found.values() for key in runs[0].values}
-    return SeededRuns({row: [one.numbers for one in runs] for row, runs in found.items()}, confidence, ends)
+@dataclass(frozen=True, eq=False)
+class SeededFigures(Generic[Key]):
+    """Source measures of the rows of a table, each row measured once with each seed.
 
+    Attributes:
+        rows: measures of each row, one a seed.
+        confidence: confidence of the intervals over seeds.
+    """
 
-def mean_figures(runs: Sequence[Figures], confidence: float) -> Figures:
-    """Return each figure's mean over runs with other seeds, with its interval."""
-    return Figures(seeded({"": runs}, confidence).means(""), notices_of(runs))
+    rows: Mapping[Key, Sequence[Figures]]
+    confidence: float
+
+    @cached_property
+    def runs(self) -> SeededRuns[Key, tuple[str, str]]:
+        """Return the figures without the intervals of one ranking, for means and changes over seeds."""
+        ends = {key: _ends(*key) for runs in self.rows.values() for key in runs[0].values}
+        return SeededRuns({row: [one.numbers for one in own] for row, own in self.rows.items()}, self.confidence, ends)
+
+    @cached_property
+    def means(self) -> dict[Key, Figures]:
+        """Return the mean of each figure of each row over its seeds, with its interval."""
+        return {row: Figures(self.runs.means(row), notices_of(own)) for row, own in self.rows.items()}
 
 
 def _ends(row: str, metric: str) -> tuple[float, float]:
@@ -134,9 +148,9 @@ def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = 
         WIN_RATE: "real above its mirror, %",
         ("real", "R@1"): "REAL R@1",
     }
-    columns = [column for name in shown.values() for column in (name, "low", "high")]
-    cells = [(*label, *(cell for key in shown for cell in interval_cells(figures[key]))) for label, figures in rows]
-    return AuditTable(title, (*labels, *columns), tuple(cells), note or paragraph("ghost", "Intervals of one ranking"))
+    cells = tuple((*label, *interval_cells(*(figures[key] for key in shown))) for label, figures in rows)
+    columns = (*labels, *interval_columns(*shown.values()))
+    return AuditTable(title, columns, cells, note or paragraph("ghost", "Intervals of one ranking"))
 
 
 def group_tables(

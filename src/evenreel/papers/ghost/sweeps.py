@@ -11,8 +11,8 @@ from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.words import paragraph, paragraphs
-from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means
-from evenreel.papers.ghost.measures import MAIN, Figures, group_tables, notices_of, preference_table, seeded
+from evenreel.papers.ghost.comparing import BEFORE, compared
+from evenreel.papers.ghost.measures import MAIN, Figures, group_tables, notices_of, preference_table
 from evenreel.papers.ghost.settings import ShareSettings
 from evenreel.progress import Progress
 from evenreel.report.result.figures import Line, Panel, share_sweep
@@ -40,10 +40,10 @@ def training_share(material: LearningInputs, settings: ShareSettings, progress: 
     found = compared(
         {name_of(share): mixed(settings, share) for share in settings.shares}, material, settings, progress
     )
-    runs, means = seeded(found, settings.audit.confidence), kind_means(found, settings.audit.confidence)
+    means = found.means
     least, most = name_of(settings.shares[0]), name_of(settings.shares[-1])
-    groups = list(dict.fromkeys(group for group, _ in found))
-    changes = {group: runs.changes((group, least), (group, most))[MAIN] for group in groups}
+    groups = list(dict.fromkeys(group for group, _ in means))
+    changes = {group: found.runs.changes((group, least), (group, most))[MAIN] for group in groups}
     lead = furthest(changes)
     first, last = (means[lead, kind][MAIN].value for kind in (least, most))
     note = paragraph("ghost", "Intervals over seeds", seeds=settings.seeds)

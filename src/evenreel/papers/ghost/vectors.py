@@ -39,28 +39,27 @@ from evenreel.papers.engine.findings import (
     Findings,
     effect_of,
     few_pairs,
-    interval_cells,
     shown,
 )
 from evenreel.papers.engine.fine_tuning import FineTuned, before_training, each_trained
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, one_group
+from evenreel.papers.engine.seeds import SeededRuns, by_row
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.ghost.changes import AS_IT_IS
-from evenreel.papers.ghost.comparing import kind_means
 from evenreel.papers.ghost.measures import (
     MAIN,
     METRICS,
     Figures,
+    SeededFigures,
     measured,
     notices_of,
     paper_table,
-    seeded,
 )
 from evenreel.papers.ghost.settings import VectorSettings
 from evenreel.progress import Progress
 from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import AuditFigure, AuditTable, Row
+from evenreel.report.result.record import AuditFigure, AuditTable, Row, interval_cells, interval_columns
 from evenreel.types import ScoreBlocks, VideoFeatures
 
 ORIGINAL, DEBIASED, CONTROL = "original", "debiased", "control"
@@ -167,18 +166,19 @@ def _study(
 ) -> Findings:
     paired, confidence = paired_clips(material, settings), settings.audit.confidence
     alone = replace(settings.audit, resamples=0)
-    runs: dict[str, list[Figures]] = {}
-    likeness: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    runs: list[tuple[str, Figures]] = []
+    likeness: list[tuple[tuple[str, str, str], dict[str, float]]] = []
     notices: dict[str, None] = {}
     for models in trained_models(material, settings, progress):
         sets = {order: encoded(models, paired, order, settings) for order in orders}
-        for name, scores in _variants(models, paired, sets):
-            runs.setdefault(name, []).append(measured(scores, paired.part.corpus, paired.group, alone))
-        for key, found in _likenesses(paired, sets):
-            likeness.setdefault(key, []).append(found)
+        runs += [
+            (name, measured(scores, paired.part.corpus, paired.group, alone))
+            for name, scores in _variants(models, paired, sets)
+        ]
+        likeness += _likenesses(paired, sets)
         notices |= dict.fromkeys(_unmoved(models, paired, sets))
-    means, rows = kind_means(runs, confidence), seeded(runs, confidence)
-    changes = {name: rows.changes(AS_IT_IS, name) for name in runs if name != AS_IT_IS}
+    found = SeededFigures(by_row(runs), confidence)
+    means, changes = found.means, found.runs.changes_beside(AS_IT_IS)
     name = f"{NAMES[orders[0]]}: paper"
     bars = {  # of dot products alone, which the paper has
         row: {metric: figures["normalized", metric] for metric in (*METRICS, MIX_R)}
@@ -192,7 +192,7 @@ def _study(
         effect_of(changes[name][MAIN], f"Change of {PREFERENCE} on {paired.group}: {name}"),
         (
             _changes_table(means, changes, settings.seeds),
-            _likeness_table(likeness),
+            _likeness_table(SeededRuns(by_row(likeness), confidence)),
             paper_table(f"Real clips and {paired.group}", ("real clips",), [((one,), means[one]) for one in means]),
         ),
         (
@@ -253,10 +253,9 @@ def _unmoved(models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[
 def _changes_table(
     means: Mapping[str, Figures], changes: Mapping[str, Mapping[tuple[str, str], Interval]], seeds: int
 ) -> AuditTable:
-    rows = [(AS_IT_IS, *interval_cells(means[AS_IT_IS][MAIN]), None, None, None)] + [
-        (name, *interval_cells(means[name][MAIN]), *interval_cells(change[MAIN])) for name, change in changes.items()
-    ]
-    columns = ("real clips", PREFERENCE, "low", "high", "change", "low", "high")
+    rows = [(AS_IT_IS, *interval_cells(means[AS_IT_IS][MAIN], None))]
+    rows += [(name, *interval_cells(means[name][MAIN], change[MAIN])) for name, change in changes.items()]
+    columns = ("real clips", *interval_columns(PREFERENCE, "change"))
     return AuditTable(
         "The preference with real clips moved",
         columns,
@@ -265,10 +264,9 @@ def _changes_table(
     )
 
 
-def _likeness_table(likeness: Mapping[tuple[str, str, str], Sequence[Mapping[str, float]]]) -> AuditTable:
-    rows: tuple[Row, ...] = tuple(
-        (*key, *(float(np.mean([one[name] for one in found])) for name in found[0])) for key, found in likeness.items()
-    )
-    columns = ("vector", "model", "clips", *next(iter(likeness.values()))[0])
+def _likeness_table(likeness: SeededRuns[tuple[str, str, str], str]) -> AuditTable:
+    means = {key: likeness.means(key) for key in likeness.rows}
+    rows: tuple[Row, ...] = tuple((*key, *(one.value for one in own.values())) for key, own in means.items())
+    columns = ("vector", "model", "clips", *next(iter(means.values())))
     note = paragraph("ghost", "Likeness of moves")
     return AuditTable("How alike the moves of single clips are", columns, rows, note, digits=3)

@@ -14,11 +14,11 @@ import torch
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders.devices import usable_device
 from evenreel.matchers.scoring import encode_texts, encode_videos
-from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
+from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, texts_of, videos_of
 from evenreel.papers.engine.runs import each_seed
-from evenreel.papers.engine.seeds import SeededRuns, over_seeds
+from evenreel.papers.engine.seeds import SeededRuns, by_row, over_seeds
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import batch_shape, few_seeds, learning_of, splits_of
 from evenreel.papers.engine.variants import changed
@@ -26,7 +26,7 @@ from evenreel.papers.engine.words import paragraph
 from evenreel.papers.tcd.tokens import pairs_of_tokens, token_counts
 from evenreel.papers.tcd.variants import BASES, TCD, WINDOWS, tcd_of, with_windows
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditTable, Cell
+from evenreel.report.result.record import AuditTable, Cell, interval_cells, interval_columns
 from evenreel.similarity.states import move
 from evenreel.similarity.tiles import evaluating
 from evenreel.training.cost import Cost, Shape, recipe_cost
@@ -61,10 +61,8 @@ def reading_costs(material: LearningInputs, settings: TrainingSettings, progress
     }
     costs = {name: recipe_cost(one, shape, learned_from(learning)).whole for name, one in kinds.items()}
     costs[ONE_BY_ONE] = recipe_cost(_long(recipe, shape), replace(shape, windows=WORDS), learned_from(learning)).whole
-    times: dict[str, list[dict[str, float]]] = {name: [] for name in kinds}
-    for name, _, share in each_seed(kinds, range(settings.seeds), progress):
-        times[name].append(_timed(kinds[name], learning, test))
-        share(1.0)
+    runs = each_seed(kinds, range(settings.seeds), progress)
+    times = by_row((name, _timed(kinds[name], learning, test)) for name, _, _ in runs)
     confidence = settings.audit.confidence
     change = over_seeds(_slower(times), confidence)
     times_more = costs[ONE_BY_ONE].pair_multiply_adds / costs[TCD].pair_multiply_adds
@@ -154,8 +152,5 @@ def _of_a_batch(cost: Cost, shape: Shape) -> int:
 
 
 def _time_table(times: SeededRuns[str, str]) -> AuditTable:
-    rows = tuple(
-        (name, *(cell for figure in (_STEP, _PAIR) for cell in interval_cells(times.mean(name, figure))))
-        for name in times.rows
-    )
-    return AuditTable("What it takes here", ("matcher", _STEP, "low", "high", _PAIR, "low", "high"), rows)
+    rows = tuple((name, *interval_cells(*(times.mean(name, one) for one in (_STEP, _PAIR)))) for name in times.rows)
+    return AuditTable("What it takes here", ("matcher", *interval_columns(_STEP, _PAIR)), rows)

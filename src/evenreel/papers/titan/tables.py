@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,13 +19,13 @@ from evenreel.papers.engine.findings import (
     change_bars,
     effect_of,
     few_clips,
-    figure_rows,
+    figure_table,
     furthest,
     may_be_chance,
 )
 from evenreel.papers.engine.inputs import StreamInputs
 from evenreel.papers.engine.runs import each_seed
-from evenreel.papers.engine.seeds import SeededRuns
+from evenreel.papers.engine.seeds import SeededRuns, by_row
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.titan.rows import SOURCE, Row, Rows, RowsOf, name_of_whole
 from evenreel.papers.titan.settings import StreamSettings
@@ -42,7 +42,7 @@ _DIAGNOSED = {
     "first clips changed, %": ("changed", 100), "rank before": ("rank_before", 1), "rank after": ("rank_after", 1),
 }  # fmt: skip
 """Columns of the table of labels: a field of `Diagnosis` each, and what it is multiplied by."""
-CHANGED = ("model", "row", "less", "figure", "change", "low", "high")
+OVER_CAPTIONS = "Intervals over captions."
 FEW_ROWS = 3
 """Rows that all have a sentence; of more, those have one that differ for sure."""
 
@@ -102,7 +102,7 @@ class ComparedStreams:
 
     def seed_changes(self) -> dict[str, dict[str, Interval]]:
         """Return how the metrics of each row differ from those of `against`, with intervals over seeds."""
-        return {row: self.runs.changes(self.against, row) for row in self.outcomes if row != self.against}
+        return self.runs.changes_beside(self.against)
 
     def _hits(self, row: str) -> NDArray[np.float64]:
         """(3, Q) hits of each caption at each depth, in percent, their mean over seeds."""
@@ -136,7 +136,7 @@ def compared_streams(
         effect_of(first[lead][MAIN], f"Change of {MAIN}: {lead} less {found[0].against}"),
         (
             _means(found),
-            _changes(changes, found),
+            _changes_table("What each changes", [changes[one.target.name] for one in found], found, OVER_CAPTIONS),
             *(() if settings.seeds == 1 else (_over_seeds(found, settings),)),
             _diagnoses(found),
             *(sweep_tables([one.target for one in found], settings.adapt) if comparison.sweeps else ()),
@@ -186,11 +186,11 @@ def _compared(
         raise UsageError(f"{target.name} cannot learn at test time: {next(iter(reasons))}")
     if against not in able:
         against = SOURCE
-    outcomes: dict[str, list[StreamOutcome]] = {name: [] for name in able}
     seeds = range(settings.adapt.seed, settings.adapt.seed + settings.seeds)
-    for name, seed, share in each_seed(able, seeds, progress):
-        outcomes[name].append(answered(target, able[name], seed, share, settings=settings.adapt))
-        share(1.0)
+    outcomes = by_row(
+        (name, answered(target, able[name], seed, share, settings=settings.adapt))
+        for name, seed, share in each_seed(able, seeds, progress)
+    )
     figures = {
         name: [{metric: one.figure(metric) for metric in METRICS} for one in own] for name, own in outcomes.items()
     }
@@ -231,25 +231,21 @@ def _means(found: Sequence[ComparedStreams]) -> AuditTable:
     return AuditTable("What each finds", ("model", "row", *METRICS), rows, "Recall in percent; means over seeds.")
 
 
-def _changes(
-    changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], found: Sequence[ComparedStreams]
-) -> AuditTable:
-    rows = _change_rows((one, changes[one.target.name]) for one in found)
-    return AuditTable("What each changes", CHANGED, rows, "Intervals over captions.")
-
-
 def _over_seeds(found: Sequence[ComparedStreams], settings: StreamSettings) -> AuditTable:
-    rows = _change_rows((one, one.seed_changes()) for one in found)
     note = f"Student's t over {settings.seeds} seeds, so of the order of the queries and not of which they are."
-    return AuditTable("What each changes, seed by seed", CHANGED, rows, note)
+    return _changes_table("What each changes, seed by seed", [one.seed_changes() for one in found], found, note)
 
 
-def _change_rows(
-    changes: Iterable[tuple[ComparedStreams, Mapping[str, Mapping[str, Interval]]]],
-) -> tuple[tuple[Cell, ...], ...]:
-    return figure_rows(
-        ((one.target.name, row, one.against), figures) for one, own in changes for row, figures in own.items()
+def _changes_table(
+    title: str, changes: Sequence[Mapping[str, Mapping[str, Interval]]], found: Sequence[ComparedStreams], note: str
+) -> AuditTable:
+    """Changes of each row, model by model."""
+    rows = (
+        ((one.target.name, row, one.against), figures)
+        for one, own in zip(found, changes, strict=True)
+        for row, figures in own.items()
     )
+    return figure_table(title, ["model", "row", "less"], rows, "change", note)
 
 
 def _diagnoses(found: Sequence[ComparedStreams]) -> AuditTable:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from evenreel.evaluation.results import Interval
+
 
 Cell = str | int | float | None
 """One field of a table: None is shown as a dash."""
@@ -19,6 +21,26 @@ Row = tuple[Cell, ...]
 
 ENOUGH = 30
 """Fewer clips of a kind, or pairs, than this are too few to conclude anything about a ranking."""
+
+
+def interval_columns(*names: str) -> tuple[str, ...]:
+    """Head the cells of figures with intervals: for each figure its name, `low` and `high`.
+
+    >>> interval_columns("R@1, %")
+    ('R@1, %', 'low', 'high')
+    """
+    return tuple(head for name in names for head in (name, "low", "high"))
+
+
+def interval_cells(*figures: Interval | None) -> tuple[float | None, ...]:
+    """Return three cells of a table for each figure: its value and the ends of its interval; None is no figure.
+
+    >>> from evenreel.evaluation.results import Interval
+    >>> interval_cells(Interval(2.0, 1.0, 3.0), None)
+    (2.0, 1.0, 3.0, None, None, None)
+    """
+    ends = ((None, None, None) if one is None else (one.value, one.low, one.high) for one in figures)
+    return tuple(cell for cells in ends for cell in cells)
 
 
 @dataclass(frozen=True)
