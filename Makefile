@@ -23,7 +23,7 @@ format: .venv/installed
 # What running needs, and nothing that only developers use.
 .venv/runnable: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[measure]"
 	touch $@
 
 # The same with the tools of tests and checks.

@@ -14,13 +14,13 @@ import numpy as np
 
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import LibraryError
+from evenreel.extras import needed_extra
 from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.planted import Entity, Scene, SignBoard, sample_scene, write_scene
 
 if TYPE_CHECKING:
     from evenreel.features.progress import StagedProgress
     from evenreel.library import Library
-    from evenreel.report import AuditResult
 
 VIDEO_COUNT = 60
 GENERATORS = ("generator_a", "generator_b")
@@ -146,7 +146,7 @@ def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = 
     """Run `evenreel demo`: render, index with the built-in encoder, search, audit, say how to go on.
 
     Args:
-        folder: gets `videos`, `library` and `report.html`.
+        folder: gets `videos`, `library` and, where the extra `measure` is installed, `report.html`.
         progress: receives the progress of rendering and indexing.
         count: number of videos.
 
@@ -177,11 +177,11 @@ def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = 
     out.print(f"Indexed {report.indexed} of them ({report.frames} frames; {known}) into {library}", markup=False)
     with open_library(library) as opened:
         results = [opened.search(query.text, k=3) for query in DEMO_QUERIES]
-        found = _audit(opened, count, folder / "report.html")
+        audited = _audit(opened, count, folder / "report.html")
     for query, result in zip(DEMO_QUERIES, results, strict=True):
         out.print(_describe(query, result))
     out.print("\n[bold]Does this search favour a source?[/]  [dim]an audit[/]")
-    out.print(f"   {found.sentence}\n   With figures: {folder / 'report.html'}", markup=False)
+    out.print(audited, markup=False)
     out.print(_ways_on(library), markup=False)
     return results
 
@@ -195,17 +195,22 @@ def audit_sentences(count: int = VIDEO_COUNT) -> list[str]:
     return list(dict.fromkeys([*asked, *shown]))
 
 
-def _audit(library: Library, count: int, report: Path) -> AuditResult:
-    """Which sources the search of the library favours, with a page of figures."""
-    from evenreel.audits import audit_source
-    from evenreel.provenance import provenance_of
-    from evenreel.report import write_page
-    from evenreel.report.result.page import audit_page
+def _audit(library: Library, count: int, report: Path) -> str:
+    """Write a page on the sources that the search favours, and return its sentence, or the extra that it needs."""
+    try:
+        from evenreel.audits import audit_source
+        from evenreel.provenance import provenance_of
+        from evenreel.report import write_page
+        from evenreel.report.result.page import audit_page
 
-    corpus, scores = library.audit_inputs(audit_sentences(count))
-    found = audit_source(scores, corpus)
-    write_page(audit_page([found]), report, provenance_of({"library": library.path}))
-    return found
+        corpus, scores = library.audit_inputs(audit_sentences(count))
+        found = audit_source(scores, corpus)
+        write_page(audit_page([found]), report, provenance_of({"library": library.path}))
+    except ModuleNotFoundError as error:
+        if (sentence := needed_extra(error, "It")) is None:
+            raise
+        return f"   {sentence}"
+    return f"   {found.sentence}\n   With figures: {report}"
 
 
 def _describe(query: DemoQuery, result: SearchResult) -> str:

@@ -9,7 +9,8 @@ _OF_TORCH = (
     *("torch", "transformers", "lightning", "torchmetrics", "tensorboardX", "onnx", "jsonargparse"),
     *("sentencepiece", "threadpoolctl"),
 )
-EXTRAS = {**dict.fromkeys(_OF_TORCH, TORCH), "sklearn": "calibrate"}
+_OF_MEASURE = ("plotly", "polars", "scipy")
+EXTRAS = {**dict.fromkeys(_OF_TORCH, TORCH), **dict.fromkeys(_OF_MEASURE, "measure"), "sklearn": "calibrate"}
 """Extra of evenreel by the package that it brings."""
 
 

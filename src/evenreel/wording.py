@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
@@ -37,3 +38,24 @@ def count(number: int, noun: str) -> str:
     ('1 file', '1,234 files')
     """
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def other_separator(names: Sequence[str]) -> str:
+    r"""Name the likely separator of a table read as one column, by the names of its columns, and say what to do.
+
+    Returns:
+        The end of a sentence; nothing where there are several columns, or one that holds none of the usual separators.
+
+    >>> other_separator(["clip_id;text"])
+    'its values seem to be separated by semicolons; save it with commas'
+    >>> other_separator(["clip_id\ttext"]), other_separator(["clip_id", "text"])
+    ('its values seem to be separated by tabs; name it .tsv', '')
+    """
+    ways = {
+        ";": "semicolons; save it with commas",
+        "\t": "tabs; name it .tsv",
+        "|": "vertical bars; save it with commas",
+        ",": "commas; name it .csv",
+    }
+    found = [way for sign, way in ways.items() if len(names) == 1 and sign in names[0]]
+    return f"its values seem to be separated by {found[0]}" if found else ""

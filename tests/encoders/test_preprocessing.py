@@ -186,7 +186,7 @@ def test_settings_that_cannot_be_followed_are_refused(given_settings: dict[str, 
 
 
 @given(st.tuples(st.integers(1, 90), st.integers(1, 90)), st.sampled_from([2, 3]), st.booleans())
-def test_without_torch_the_values_are_the_same_bit_for_bit(side: tuple[int, int], resample: int, cut: bool) -> None:
+def test_without_extras_the_values_are_the_same_bit_for_bit(side: tuple[int, int], resample: int, cut: bool) -> None:
     how = read_preprocessing(
         {"size": {"shortest_edge": 24}, "crop_size": 24, "resample": resample}
         if cut

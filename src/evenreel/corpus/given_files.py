@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from evenreel.corpus.imported import Notice
 from evenreel.errors import CorpusError
 from evenreel.files import VIDEO_SUFFIXES
+from evenreel.wording import other_separator
 
 T = TypeVar("T")
 
@@ -230,27 +231,6 @@ def _header(path: Path, row: list[str], columns: Sequence[str]) -> list[str]:
     if len(set(names)) < len(names):
         raise CorpusError(f"{path} has two columns of one name: {', '.join(names)}.")
     return names
-
-
-def other_separator(names: Sequence[str]) -> str:
-    r"""Name the likely separator of a table read as one column, by the names of its columns, and say what to do.
-
-    Returns:
-        The end of a sentence; nothing where there are several columns, or one that holds none of the usual separators.
-
-    >>> other_separator(["clip_id;text"])
-    'its values seem to be separated by semicolons; save it with commas'
-    >>> other_separator(["clip_id\ttext"]), other_separator(["clip_id", "text"])
-    ('its values seem to be separated by tabs; name it .tsv', '')
-    """
-    ways = {
-        ";": "semicolons; save it with commas",
-        "\t": "tabs; name it .tsv",
-        "|": "vertical bars; save it with commas",
-        ",": "commas; name it .csv",
-    }
-    found = [way for sign, way in ways.items() if len(names) == 1 and sign in names[0]]
-    return f"its values seem to be separated by {found[0]}" if found else ""
 
 
 def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, dict[str, str]]:

@@ -10,15 +10,18 @@ randomisation in retrieval); Phipson and Smyth 2010 (why p counts the observed a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from evenreel.arrays import Column
 from evenreel.errors import UsageError
 from evenreel.evaluation.metrics import Metric, PerQuery
 from evenreel.evaluation.settings import EvaluationSettings
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _CHUNK_BYTES = 32 * 2**20
 _ROUNDING, _DECIMALS = 1e-9, 9
@@ -57,6 +60,8 @@ class Columns:
 
     def _distinct(self, name: str) -> tuple[Column, sparse.csr_array]:
         """(U,) distinct values, and how many times each group has each: (G, U)."""
+        from scipy import sparse
+
         if name not in self._values:
             member, every = self._known(name)
             values, which = np.unique(every, return_inverse=True)

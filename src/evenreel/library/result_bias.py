@@ -16,6 +16,7 @@ hold.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -287,9 +288,9 @@ def _edges(divided_s: NDArray[np.float64], lengths_s: NDArray[np.float64]) -> li
 
 
 def _log_choose(total: int, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-    from scipy.special import gammaln
-
-    logarithm: NDArray[np.float64] = gammaln(total + 1) - gammaln(chosen + 1) - gammaln(total - chosen + 1)
+    """Return the logarithms of how many ways there are to choose so many, (n,), of a total."""
+    log_factorial = np.vectorize(lambda count: math.lgamma(count + 1), otypes=[np.float64])
+    logarithm: NDArray[np.float64] = math.lgamma(total + 1) - log_factorial(chosen) - log_factorial(total - chosen)
     return logarithm
 
 

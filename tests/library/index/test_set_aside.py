@@ -250,11 +250,12 @@ BROKEN_TABLES = {
     "twice": (b"path,caption\nclip_00.mp4,a\nclip_00.mp4,b\n", "Row 2 .* a second time"),
     "no path": (b"path,caption\n,a\n", "Row 1 .* has no path"),
     "no rows": (b"path,caption\n", "no rows"),
-    "empty": (b"", "empty CSV"),
+    "empty": (b"", "is empty; its first line"),
     "torn": (b'path,caption\n"unclosed,a\nb,c,d,e\n', "cannot be read"),
-    "Latin-1": ("path,caption\nclip_00.mp4,caf\u00e9\n".encode("latin-1"), "invalid utf-8"),
+    "Latin-1": ("path,caption\nclip_00.mp4,caf\u00e9\n".encode("latin-1"), "no UTF-8 text"),
     "a picture": (bytes(range(256)) * 16, "cannot be read"),
-    "too long a number": (b"path,n\nclip_00.mp4,%s\n" % (b"9" * 400), "could not parse"),
+    "too many values": (b"path,n\nclip_00.mp4,1,2\n", "row 1 has 3 values for 2 columns"),
+    "one name": (b"path,n,n\nclip_00.mp4,1,2\n", "two of its columns are named 'n'"),
 }
 
 

@@ -17,10 +17,12 @@ from typing import Any
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError, UsageError
+from evenreel.extras import needed_extra
 from evenreel.features.progress import SetAside
+from evenreel.library.index.text_tables import read_json_lines, read_separated
 from evenreel.media.workers import Message, Worker
 from evenreel.types import Metadata
-from evenreel.wording import printable
+from evenreel.wording import other_separator, printable
 
 log = logging.getLogger("evenreel")
 
@@ -127,7 +129,7 @@ def read_table(table: Path) -> dict[str, Metadata]:
             twice.
     """
     rows = _rows(table)
-    column = next((name for name in PATH_COLUMNS if name in rows[0]), None)
+    column = next((name for name in PATH_COLUMNS if any(name in row for row in rows)), None)
     if column is None:
         raise NoPathsError(
             f"The metadata table {table} has no column with the videos' paths; name it one of: "
@@ -136,7 +138,7 @@ def read_table(table: Path) -> dict[str, Metadata]:
     folder = os.path.abspath(table.parent)
     known: dict[str, Metadata] = {}
     for number, row in enumerate(rows, start=1):
-        name = row[column]
+        name = row.get(column)
         if not name:
             raise UsageError(
                 f"Row {number} of the metadata table {table} has no {column}; give it one or drop the row."
@@ -149,24 +151,32 @@ def read_table(table: Path) -> dict[str, Metadata]:
 
 
 def _rows(table: Path) -> list[dict[str, object]]:
-    import polars as pl
+    if table.suffix == ".parquet":
+        rows = _parquet_rows(table)
+    elif table.suffix in {".jsonl", ".ndjson"}:
+        rows = read_json_lines(table)
+    else:
+        separator = "\t" if table.suffix == ".tsv" else ","
+        _check_separator(table, separator)
+        rows = read_separated(table, separator)
+    if not rows:
+        raise UsageError(f"The metadata table {table} has no rows.")
+    return rows
 
-    from evenreel.parquet_files import read_table
 
+def _parquet_rows(table: Path) -> list[dict[str, object]]:
     try:
-        if table.suffix == ".parquet":
-            frame = read_table(table)
-        elif table.suffix in {".jsonl", ".ndjson"}:
-            frame = pl.read_ndjson(table)
-        else:
-            separator = "\t" if table.suffix == ".tsv" else ","
-            _check_separator(table, separator)
-            frame = pl.read_csv(table, separator=separator, infer_schema_length=None)
+        import polars as pl
+
+        from evenreel.parquet_files import read_table
+    except ModuleNotFoundError as error:
+        if (sentence := needed_extra(error, f"The metadata table {table}")) is None:
+            raise
+        raise UsageError(sentence) from error
+    try:
+        return read_table(table).to_dicts()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UsageError(f"The metadata table {table} cannot be read: {str(error).splitlines()[0]}.") from error
-    if frame.is_empty():
-        raise UsageError(f"The metadata table {table} has no rows.")
-    return frame.to_dicts()
 
 
 def _check_separator(table: Path, separator: str) -> None:
@@ -175,8 +185,6 @@ def _check_separator(table: Path, separator: str) -> None:
     Raises:
         UsageError: its first line is one column, with another separator in it.
     """
-    from evenreel.corpus.given_files import other_separator
-
     with table.open(encoding="utf-8-sig", errors="replace") as file:
         names = file.readline(10_000).strip().split(separator)
     if other := other_separator(names):

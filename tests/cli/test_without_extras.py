@@ -1,9 +1,10 @@
-"""What works where torch is not installed, and the sentence of what does not."""
+"""What works without the extras `torch` and `measure`, and the sentence of what does not."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,13 +22,15 @@ from tests.encoders.onnx_files import onnx_copy
 from tests.library.videos import write_folder
 from tests.tiny_checkpoints import tiny_clip
 
+MEASURE = ("polars", "scipy", "plotly")
+TORCH = ("torch", "transformers", "lightning", "pytorch_lightning", "torchmetrics", "tensorboardX", "sentencepiece")
+TORCH += ("sklearn", "jsonargparse", "onnx", "threadpoolctl")
+
 REFUSAL = """
-import sys
-MISSING = ("torch", "transformers", "lightning", "pytorch_lightning", "torchmetrics", "tensorboardX", "sentencepiece",
-           "sklearn", "jsonargparse", "onnx", "threadpoolctl")
+import os, sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in MISSING:
+        if name.partition(".")[0] in os.environ.get("MISSING", "").split(","):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
 """
@@ -35,7 +38,7 @@ sys.meta_path.insert(0, Missing())
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with videos, their library, and a module that makes the packages of the extra torch unimportable."""
+    """A folder with videos, their library, and a module that makes the packages of all extras unimportable."""
     place = tmp_path_factory.mktemp("core")
     (place / "site").mkdir()
     (place / "site" / "sitecustomize.py").write_text(REFUSAL)
@@ -45,15 +48,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def environment(place: Path) -> dict[str, str]:
+def environment(place: Path, missing: tuple[str, ...] = TORCH + MEASURE) -> dict[str, str]:
     """The variables of this process, with the refusal before all else."""
     paths = (str(place / "site"), os.environ.get("PYTHONPATH", ""))
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        "MISSING": ",".join(missing),
+    }
 
 
-def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenreel", *words]
-    return subprocess.run(command, cwd=place, env=environment(place), capture_output=True, text=True, check=False)
+def run(place: Path, *words: str, missing: tuple[str, ...] = TORCH + MEASURE) -> subprocess.CompletedProcess[str]:
+    command, env = [sys.executable, "-m", "evenreel", *words], environment(place, missing)
+    return subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, check=False)
 
 
 def test_the_refusal_holds(place: Path) -> None:
@@ -72,14 +79,49 @@ def test_the_refusal_holds(place: Path) -> None:
         ["info", "-l", "library"],
         ["verify", "-l", "library"],
         ["repair", "-l", "library"],
-        ["audit", "hubness", "-l", "library", "--queries", "queries.txt"],
+        ["models"],
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_commands_of_the_product_need_no_torch(place: Path, words: list[str]) -> None:
-    (place / "queries.txt").write_text("a tram\na red ball\n")
+def test_commands_of_the_product_need_no_extra(place: Path, words: list[str]) -> None:
     done = run(place, *words)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_audit_needs_measure_and_no_torch(place: Path) -> None:
+    (place / "queries.txt").write_text("a tram\na red ball\n")
+    audit = ("audit", "hubness", "-l", "library", "--queries", "queries.txt")
+    done = run(place, *audit, missing=TORCH)
+    assert done.returncode == 0, done.stderr
+    refused = run(place, *audit)
+    assert refused.returncode == 1
+    assert re.fullmatch(
+        r"evenreel: This command needs \w+, which is not installed: pip install 'evenreel\[measure\]'\.\n",
+        refused.stderr,
+    )
+
+
+def test_metadata_as_text_need_no_extra_and_parquet_says_which(place: Path) -> None:
+    shutil.copytree(place / "videos", place / "told")
+    name = "clip_00.mp4"
+    (place / "told" / "metadata.csv").write_text(f"path,year\n{name},2024\n")
+    (place / "told" / "manifest.parquet").write_bytes(b"PAR1")
+    done = run(place, "index", "told", "-l", "of-told", "--no-ocr", "--model", "builtin", "--json")
+    assert done.returncode == 3, done.stderr
+    (aside,) = (one for one in json.loads(done.stdout)["set_aside"] if one["path"].endswith("manifest.parquet"))
+    assert aside["sentence"].endswith("needs polars, which is not installed: pip install 'evenreel[measure]'.")
+    found = run(place, "search", "a tram", "-l", "of-told", "--all", "--where", "year > 2023", "--json")
+    assert found.returncode == 0, found.stderr
+    assert [Path(hit["path"]).name for hit in json.loads(found.stdout)["hits"]] == [name]
+
+
+def test_the_demo_says_what_its_audit_needs(place: Path) -> None:
+    code = "from pathlib import Path; from evenreel.demo import run_demo; run_demo(Path('demo'), count=8)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=place, env=environment(place), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "1. clip_" in done.stdout
+    assert "pip install 'evenreel[measure]'." in done.stdout
 
 
 def test_a_search_finds_by_what_is_seen(place: Path) -> None:
