@@ -78,7 +78,9 @@ def test_the_readme_shows_the_two_commands() -> None:
     assert "make test" in readme
 
 
-@pytest.mark.parametrize(("target", "installed"), [("demo", '-e ".[measure]"'), ("test", '-e ".[dev]"'), ("lint", '-e ".[dev]"')])
+@pytest.mark.parametrize(
+    ("target", "installed"), [("demo", '-e ".[measure]"'), ("test", '-e ".[dev]"'), ("lint", '-e ".[dev]"')]
+)
 def test_a_demo_installs_no_tools_of_developers_and_everything_the_tested_versions(target: str, installed: str) -> None:
     command = ["make", "--dry-run", "--what-if=pyproject.toml", target]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
