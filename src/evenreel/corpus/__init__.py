@@ -1,4 +1,4 @@
-"""Corpora: clips and captions, checked; kept in a folder; read from the files of the benchmarks."""
+"""Corpora: tables of clips and captions, checked, kept in a folder, and read from the files of benchmarks."""
 
 import lazy_loader
 

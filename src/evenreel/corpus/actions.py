@@ -1,4 +1,4 @@
-"""Actions of clips and their lengths: the classes <verb, noun> that lengths are compared by.
+"""Actions of clips and their lengths: the classes (verb, noun) that the length audit compares clips by.
 
 (The paper on frame-length bias, sections 3 and A.)
 """
@@ -36,13 +36,13 @@ class ActionLengths(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Actions:
-    """The N actions of a corpus's clips; a clip of several actions has a row for each.
+    """The N actions of all clips of a corpus; a clip of several actions has a row for each.
 
     Attributes:
-        clips: (N,) rows of the corpus's clips, ascending.
-        classes: (N,) number of the pair of a verb and a noun, from 0.
-        lengths: (N,) in `unit`; NaN where the length of the clip is not known.
-        pairs: (verb class, noun class) by class number.
+        clips: (N,) row of each action's clip in the corpus's table of clips, ascending.
+        classes: (N,) class of each action, an index into `pairs`.
+        lengths: (N,) length of each action in `unit`; NaN where the length of its clip is not known.
+        pairs: (verb class, noun class) of each class.
         unit: `frames` or `seconds`, of the lengths.
     """
 
@@ -53,16 +53,21 @@ class Actions:
     unit: Unit
 
     def of(self, clips: NDArray[np.bool_]) -> ActionLengths:
-        """Return classes and lengths of the actions of the clips that a mask (V,) selects."""
+        """Select the actions of some clips.
+
+        Args:
+            clips: (V,) boolean, true for the clips to take, in the order of the corpus.
+        """
         kept = clips[self.clips]
         return ActionLengths(self.classes[kept], self.lengths[kept])
 
 
 def clip_lengths(corpus: Corpus) -> tuple[NDArray[np.float64], Unit]:
-    """Return the length of every clip (V,), in frames if all clips have those, else in seconds; NaN where not known.
+    """Return the length of every clip (V,) and its unit: frames if all clips have a frame count, else seconds.
 
-    Frame counts at another rate than the official annotation's (`fps` and a column `annotated_fps`, of
-    EPIC-KITCHENS-100) are brought back to that, so that the lengths of all splits can be compared.
+    A length that is not known is NaN. Frame counts at another rate than the official annotation's (columns `fps` and
+    `annotated_fps`, of EPIC-KITCHENS-100) are converted to that rate, so that the lengths of all splits can be
+    compared.
     """
     clips = corpus.clips
     if clips.height and clips["frame_count"].null_count() == 0:
@@ -77,7 +82,7 @@ def clip_lengths(corpus: Corpus) -> tuple[NDArray[np.float64], Unit]:
 
 
 def actions_of(corpus: Corpus) -> Actions:
-    """Return the actions of the clips of a corpus; classes have the same numbers in all its splits.
+    """Return the actions of the clips of a corpus; a class has the same number in every split.
 
     A clip of one verb is one action, on its first noun (in EPIC-KITCHENS-100 the one that it is annotated with). In a
     clip of several verbs each takes an equal part of the length, and goes with every noun. A clip without a verb class
@@ -104,9 +109,9 @@ def actions_of(corpus: Corpus) -> Actions:
 
 
 def action_names(corpus: Corpus, actions: Actions) -> Mapping[int, str]:
-    """Name each class as its captions do: by the text that most of its clips have, the first of equally frequent ones.
+    """Return a name for each class of actions: the caption text that most of its clips have, the first of equals.
 
-    A class none of whose clips has a caption is called by its numbers.
+    A class without captions is named by its verb and noun numbers.
     """
     texts: dict[str, list[str]] = defaultdict(list)
     for clip_id, text in corpus.captions.select("clip_id", "text").iter_rows():

@@ -1,4 +1,4 @@
-"""Classes that were found in the words of a corpus, put into its tables; their names beside it in `classes.parquet`."""
+"""Verb and noun classes found in the words of captions: put into a corpus's tables, named in `classes.parquet`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def with_classes(
     """Return a copy of a corpus with other verb and noun classes.
 
     Args:
-        corpus: that the copy is made of.
-        captions: verb and noun classes of each caption, in the order of its table.
-        clips: verb and noun classes by clip id; a clip that is not named has none.
+        corpus: the corpus to copy.
+        captions: verb classes and noun classes of each caption, in the order of the table of captions.
+        clips: (verb classes, noun classes) by clip id; a clip that is missing here gets none.
     """
     none: tuple[Sequence[int], Sequence[int]] = ([], [])
     of_clips = [clips.get(clip, none) for clip in corpus.clips["clip_id"]]
@@ -42,7 +42,7 @@ def with_classes(
 
 
 def drop_class_names(folder: Path) -> None:
-    """Remove the names of an earlier corpus's classes, which number others than those of the one there now.
+    """Delete `classes.parquet`, the names of verb and noun classes, from a corpus folder if it is there.
 
     Raises:
         CorpusError: the folder cannot be written.
@@ -54,9 +54,9 @@ def drop_class_names(folder: Path) -> None:
 
 
 def copy_class_names(origin: Path, folder: Path) -> None:
-    """Copy the names of verb and noun classes from one corpus folder to another.
+    """Copy the names of verb and noun classes (`classes.parquet`) from one corpus folder to another.
 
-    Remove those there if the first has none.
+    Where `origin` has none, those in `folder` are deleted.
 
     Raises:
         CorpusError: the folder cannot be written.
@@ -71,7 +71,13 @@ def copy_class_names(origin: Path, folder: Path) -> None:
 
 
 def save_class_names(folder: Path, verbs: Sequence[str], nouns: Sequence[str], tagger: str) -> None:
-    """Write the name of each class number and the tagger: columns `kind`, `number`, `name`, `tagger`.
+    """Write `classes.parquet`: the name of each verb and noun class and the tagger that found it.
+
+    Args:
+        folder: folder of the corpus.
+        verbs: names of the verb classes, by class number.
+        nouns: names of the noun classes, by class number.
+        tagger: name of the part-of-speech tagger.
 
     Raises:
         CorpusError: the folder cannot be written.

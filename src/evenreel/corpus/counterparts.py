@@ -1,7 +1,7 @@
-"""Real clips and the generated ones that mirror them: which go together, and corpora that hold a share of each.
+"""Real clips and the generated clips made after them (mirrors): their pairs, and corpora with a share of mirrors.
 
-A generated clip names the real one that it was made after in `pair_id`, its generator in `source`, and, in a column
-`setting` of its own where there is one, what the generator was given. It answers the captions of its real clip.
+A generated clip names the real one that it was made after in `pair_id`, its generator in `source`, and, in an
+optional column `setting`, what the generator was given. It answers the captions of its real clip.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ _NAMELESS = "generated"
 
 
 def is_generated() -> pl.Expr:
-    """Return the polars condition for generated clips: not from the camera, or of no source but with a `pair_id`."""
+    """Return a polars condition, true for generated clips: not from a camera, or with a `pair_id` and no source."""
     return _source() != CAMERA
 
 
 def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
-    """Return the pairs of a real clip and its mirror, in the order of the corpus's clips; of one group if it is named.
+    """Return the pairs of a real clip and its mirror (the clip generated after it), in the order of the corpus's clips.
+
+    Args:
+        corpus: real and generated clips.
+        group: take mirrors of this group alone; None: of all.
 
     Returns:
         `clip_id`, the real clip; `generated_id`, its mirror; `group`, the generator and its setting. A real clip has as
@@ -46,12 +50,12 @@ def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
 
 
 def sources_of(corpus: Corpus) -> dict[str, str]:
-    """Return the source of each clip by its id: `camera`, or a generator."""
+    """Return the source of each clip, `camera` or the name of a generator, by clip id."""
     return dict(corpus.clips.select("clip_id", _source().alias("source")).iter_rows())
 
 
 def groups_of(corpus: Corpus) -> dict[str, str]:
-    """Return the group (generator, and setting where one is noted) by the id of each generated clip."""
+    """Return the group of each generated clip (its generator, and the setting where one is noted) by clip id."""
     generated = corpus.clips.filter(is_generated())
     return dict(generated.select("clip_id", _group(corpus.clips)).iter_rows())
 
@@ -66,20 +70,21 @@ def with_generated(
 ) -> Corpus:
     """Replace a share of a corpus's real clips by their mirrors, and remove all other mirrors.
 
-    A mirror takes the captions of its real clip, so that the number of clips and of captions stays the same (Generative
-    Ghost, section 3.3). Clips that have no counterpart stay as they are; captions of a mirror's own are dropped. The
-    clips replaced at one share are also replaced at a larger one, with the same seed.
+    A mirror is the clip generated after a real one. It takes the captions of its real clip, so that the number of clips
+    and of captions stays the same (Generative Ghost, section 3.3). Clips that have no mirror stay as they are; captions
+    of a mirror's own are dropped. The clips replaced at one share are also replaced at a larger one, with the same
+    seed.
 
     Args:
-        corpus: with counterparts, unless the share is 0.
+        corpus: real clips and their mirrors; mirrors are needed unless the share is 0.
         share: 0 to 1, of all real clips, with and without a mirror.
-        seed: draws which clips are replaced.
+        seed: seed of the draw of the clips that are replaced.
         group: replace by generated clips of this group; None: of the only one that there is.
         split: change this split alone, and leave all others as they are, with their mirrors; None: the whole corpus.
 
     Raises:
-        CorpusError: the share is none, too few clips have a mirror, several groups have and none is named, or there is
-            no such group or split.
+        CorpusError: the share is not from 0 to 1, too few clips have a mirror, mirrors are of several groups and none
+            is named, or there is no such group or split.
     """
     if not 0 <= share <= 1:
         raise CorpusError(f"The share of generated clips is {share}; it must be between 0 and 1.")
@@ -98,9 +103,12 @@ def with_generated(
 
 
 def only_paired(corpus: Corpus, group: str | None = None, *, split: str | None = None) -> Corpus:
-    """Keep the real clips that have a mirror of one group, and these mirrors.
+    """Keep only the real clips that have a generated mirror of one group, and these mirrors.
 
-    With a split, leave out clips of that alone.
+    Args:
+        corpus: real clips and their mirrors.
+        group: of the mirrors; None: the only one that there is.
+        split: leave out clips of this split alone; None: of the whole corpus.
 
     Raises:
         CorpusError: no clip has a mirror, several groups have some and none is named, or there is no such group or

@@ -1,4 +1,4 @@
-"""Assignment of distractors: each clip shows words of another one, and each lends about as often."""
+"""Assignment of distractors: which clip's on-screen words each clip is to show, each clip's used about as often."""
 
 from __future__ import annotations
 
@@ -25,9 +25,18 @@ Fits = Callable[[str, str], bool]
 def assign_distractors(
     carriers: Sequence[str], distractors: Sequence[str], fits: Fits, random: np.random.Generator
 ) -> dict[str, str]:
-    """Assign each clip (carrier) another one (distractor) whose on-screen words it is to show, drawn at random.
+    """Assign each clip (carrier) another clip (distractor) whose on-screen words it is to show, drawn at random.
 
-    Where `fits(carrier, distractor)` allows every pair, all lend equally often, give or take one.
+    Where `fits` allows every pair, each distractor is used equally often, give or take one.
+
+    Args:
+        carriers: clip ids.
+        distractors: clip ids.
+        fits: `fits(carrier, distractor)` is true where the carrier may show the distractor's words.
+        random: generator of the draws.
+
+    Returns:
+        The distractor by carrier.
 
     Raises:
         CorpusError: a carrier fits no distractor.

@@ -1,4 +1,4 @@
-"""Captions and words that two domains of a corpus have in common."""
+"""Counts of the captions and words that the source and the target domain of a corpus have in common."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 @dataclass(frozen=True)
 class DomainCounts:
-    """Counts of two domains, and of what they have in common.
+    """Counts of a source and a target domain, and of what they have in common.
 
     Attributes:
-        source, target: clips and captions of each.
+        source, target: numbers of clips and captions of each domain.
         shared_captions: captions of the target that the source has too, but for case and spaces.
-        source_words, target_words, shared_words: different words, in small letters.
-        known_percent: share of the target's different words that the source has too; None without captions.
-        known_in_text_percent: the same share with each word counted as often as it occurs.
+        source_words, target_words, shared_words: numbers of different words, in small letters.
+        known_percent: percent of the target's different words that the source has too; None without captions.
+        known_in_text_percent: the same percentage with each word counted as often as it occurs.
     """
 
     source: SplitCounts
@@ -38,12 +38,12 @@ class DomainCounts:
     known_in_text_percent: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts as plain data."""
+        """Return the counts as a dictionary that JSON can hold."""
         return asdict(self)
 
 
 def domain_counts(corpus: Corpus) -> DomainCounts:
-    """Count the captions and words that source and target have in common.
+    """Count the captions and words that the source and target domain of a corpus have in common.
 
     >>> from evenreel.corpus import make_corpus
     >>> clips = pl.DataFrame({"clip_id": ["a", "b"], "domain": ["source", "target"]})

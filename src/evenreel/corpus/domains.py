@@ -1,4 +1,4 @@
-"""Two corpora as one: a source to train on, and a target to adapt to and test on.
+"""Two corpora joined to one: a source domain to train on, and a target domain to adapt to and test on.
 
 Clips of the source keep their splits, those of the target are the split `test`: a recipe trains on the source alone,
 and `--split test` is the target. Paths stay as they are, so that the features of each corpus are found in its own
@@ -45,16 +45,16 @@ _CLASS_COLUMNS = ("verb_classes", "noun_classes")
 
 @dataclass(frozen=True, eq=False)
 class DomainSide:
-    """The source or the target of a pair of domains: a corpus and which of its splits to take.
+    """One of the two corpora of a pair of domains, the source or the target, and which of its splits to take.
 
     Attributes:
         domain: `source` or `target`.
-        corpus: with all its splits.
-        splits: the splits to take: the name in the pair by the name in this corpus.
-        videos: folder to write before the paths of clips; None leaves the paths as they are.
-        texts: table of words on screen.
-        class_names: names of its verb and noun classes; None where they are not known.
-        folder: that it was loaded from.
+        corpus: the corpus with all its splits.
+        splits: splits to take, as {name in this corpus: name in the pair}.
+        videos: folder to prepend to the clips' paths; None leaves the paths as they are.
+        texts: table of words on screen; None without any.
+        class_names: table of the names of its verb and noun classes; None where they are not known.
+        folder: folder that the corpus was loaded from.
     """
 
     domain: str
@@ -68,13 +68,13 @@ class DomainSide:
 
 @dataclass(frozen=True, eq=False)
 class DomainPair:
-    """A source and a target joined to one corpus.
+    """A source and a target corpus joined to one.
 
     Attributes:
         corpus: clips of the source, then those of the target.
-        notices: what was renamed, left out, or should be known.
-        texts: table of words on screen; None where neither has any.
-        classes_of: folder of the corpus whose class names hold here; None for no names.
+        notices: sentences on what was renamed or left out.
+        texts: table of words on screen; None where neither corpus has one.
+        classes_of: folder of the corpus whose names of verb and noun classes hold for the pair; None for no names.
     """
 
     corpus: Corpus
@@ -84,12 +84,12 @@ class DomainPair:
 
 
 def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = None) -> DomainSide:
-    """Load the corpus to train on.
+    """Load a corpus as the source of a pair of domains, the one to train on.
 
     Args:
-        folder: where the corpus is.
-        splits: those that are taken; without any, `train`, and `val` where there is one. `test` is `source_test` here.
-        videos: folder to write before the paths of clips.
+        folder: folder of the corpus.
+        splits: splits to take; without any, `train`, and `val` where there is one. `test` becomes `source_test`.
+        videos: folder to prepend to the clips' paths.
 
     Raises:
         CorpusError: the corpus cannot be read.
@@ -104,16 +104,16 @@ def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = 
 def load_target(
     folder: Path, split: str = TEST, validation: str | None = None, videos: Path | None = None
 ) -> DomainSide:
-    """Load the corpus to adapt to and test on.
+    """Load a corpus as the target of a pair of domains, the one to adapt to and test on.
 
     Args:
-        folder: where the corpus is.
-        split: what becomes the test split.
-        validation: what becomes `target_val`; None for nothing.
-        videos: folder to write before the paths of clips.
+        folder: folder of the corpus.
+        split: split that becomes `test`.
+        validation: split that becomes `target_val`; None for none.
+        videos: folder to prepend to the clips' paths.
 
     Raises:
-        CorpusError: the corpus cannot be read, or both are one split.
+        CorpusError: the corpus cannot be read, or `split` and `validation` are the same.
     """
     if split == validation:
         raise CorpusError(f"The split {split!r} of the target cannot be tested on and chosen by; name two splits.")
@@ -122,13 +122,14 @@ def load_target(
 
 
 def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
-    """Join a source and a target to one corpus.
+    """Join a source and a target corpus to one.
 
-    A clip or caption of the source whose id the target has too becomes `source/ID`. The former column `domain` becomes
-    `subdomain`. Classes are kept where they are known to mean the same in both.
+    A clip or caption of the source whose id the target has too is renamed to `source/ID`. A column `domain` that a
+    corpus had before becomes `subdomain`. Verb and noun classes are kept only where they mean the same in both.
 
     Raises:
-        CorpusError: a split is not there or is taken for both, or columns of one name cannot be in one table.
+        CorpusError: a split is missing or is taken for both sides, or columns of one name have types that cannot be
+            joined.
     """
     _refuse_overlap(source, target)
     notices = [notice for side in (source, target) for notice in _unsplit(side)]
@@ -146,7 +147,7 @@ def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
 
 
 def save_pair(pair: DomainPair, out: Path) -> None:
-    """Write the joined corpus with its words on screen and the names of its classes.
+    """Write a joined corpus to a folder, with its words on screen and the names of its classes.
 
     Raises:
         CorpusError: the folder cannot be written.
@@ -160,7 +161,11 @@ def save_pair(pair: DomainPair, out: Path) -> None:
 
 
 def beside_published(name: str, corpus: Corpus) -> Iterator[Notice]:
-    """Iterate over notices on how a corpus differs in its clips from the published pair of domains of that name.
+    """Iterate over notices of splits whose number of clips differs from a published pair of domains.
+
+    Args:
+        name: name of the pair, such as `video2gif` (MSR-VTT to TGIF).
+        corpus: the joined corpus.
 
     Raises:
         CorpusError: no pair is known by the name.

@@ -20,10 +20,10 @@ _CLIPS_DIGEST = "evenreel.clips_sha256"
 
 
 def save_corpus(corpus: Corpus, folder: str | Path) -> None:
-    """Write `clips.parquet` and `captions.parquet`, each whole or not at all.
+    """Write a corpus to a folder, `clips.parquet` and `captions.parquet`, each whole or not at all.
 
-    The captions carry the digest of their clips. Where a crash puts the new clips in their place and not the new
-    captions, `load_corpus` finds these under the name that they were written with.
+    The captions carry the digest of their clips. If a crash replaces only the clips, `load_corpus` still finds the
+    captions that go with them.
 
     Raises:
         CorpusError: the folder cannot be written.
@@ -47,11 +47,11 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> None:
 
 
 def load_corpus(folder: str | Path) -> Corpus:
-    """Read and check the tables of clips and captions of a folder.
+    """Load a corpus from a folder: read its tables of clips and captions, and check them.
 
     Raises:
-        CorpusError: there is no corpus in the folder, it cannot be read, or it breaks a rule.
-        UsageError: the folder is no path.
+        CorpusError: there is no corpus in the folder, it cannot be read, or it breaks a rule of `make_corpus`.
+        UsageError: `folder` is no path.
     """
     folder = as_path(folder, "folder")
     for name in (CLIPS, CAPTIONS):

@@ -1,6 +1,6 @@
-"""The files a user gives to a benchmark's reader: found by official names, read with file and row in every complaint.
+"""Files that a user gives to the reader of a benchmark: found by their official names, and parsed with checks.
 
-Pickles are never opened, since opening one can run code.
+Every error names the file and the row. Pickles are never opened, since opening one can run code.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KINDS = {
 
 
 class ReleaseFiles:
-    """Files and folders from the user, searched by the names that files have in the official release."""
+    """Files and folders given by the user, searched by the names that files have in a benchmark's official release."""
 
     def __init__(self, benchmark: str, paths: Sequence[Path]) -> None:
         """List the files of all folders.
@@ -58,26 +58,28 @@ class ReleaseFiles:
         self._beside: dict[Path, str] = {}
 
     def all(self, *patterns: str, folder: str | None = None) -> list[Path]:
-        """Return every file whose name fits a pattern, in upper or lower case.
+        """Return every file whose name fits one of some patterns (`*.json`), ignoring case.
 
-        Only of folders of a name, if one is given.
+        Args:
+            patterns: file name patterns as of `fnmatch`.
+            folder: take only files that lie directly in a folder of this name.
         """
         found = [f for f in self._fitting(patterns) if folder in (None, f.absolute().parent.name)]
         self._read.update(found)
         return found
 
     def not_needed(self, beside: str, *patterns: str) -> None:
-        """Note that the files whose name fits are superfluous beside another one; `unread` reports it."""
+        """Mark the files whose names fit some patterns as superfluous beside the file `beside`; `unread` reports it."""
         self._beside |= dict.fromkeys(self._fitting(patterns), beside)
 
     def _fitting(self, patterns: Sequence[str]) -> list[Path]:
         return [f for f in self.files if any(fnmatch(f.name.lower(), p.lower()) for p in patterns)]
 
     def one(self, *patterns: str) -> Path | None:
-        """Return the file whose name fits one of some patterns, or None.
+        """Return the only file whose name fits one of some patterns; None where there is none.
 
         Raises:
-            CorpusError: several fit.
+            CorpusError: several files fit.
         """
         found = self.all(*patterns)
         if len(found) > 1:
@@ -85,10 +87,10 @@ class ReleaseFiles:
         return found[0] if found else None
 
     def need(self, *patterns: str) -> Path:
-        """Return the one file whose name fits one of some patterns.
+        """Return the only file whose name fits one of some patterns.
 
         Raises:
-            CorpusError: none or several fit.
+            CorpusError: no file or several files fit.
         """
         found = self.one(*patterns)
         if found is None:
@@ -96,7 +98,7 @@ class ReleaseFiles:
         return found
 
     def ambiguous(self, what: str, found: Sequence[Path]) -> str:
-        """Return a sentence for several files where one is needed."""
+        """Return the error message for several files (`found`) where only one of the kind `what` is expected."""
         listed = ", ".join(map(str, found[:4]))
         return (
             f"{self.benchmark} has one {what}, but {len(found)} files could be it ({listed}); give the one that is "
@@ -104,7 +106,7 @@ class ReleaseFiles:
         )
 
     def lacks(self, what: str) -> str:
-        """Return a sentence for a file that is missing."""
+        """Return the error message for a missing file, with the places that were searched."""
         places = ", ".join(map(str, self.paths)) or "nothing"
         sentence = f"{self.benchmark} needs {what}, which is not in what was given ({places})."
         if pickles := [file.name for file in self.files if file.suffix.lower() in _PICKLES]:
@@ -112,7 +114,7 @@ class ReleaseFiles:
         return sentence
 
     def unread(self) -> list[Notice]:
-        """Return a notice for each file that was named by its own path and not used."""
+        """Return a notice for each file that the user named by its path and that was not read."""
         asked = [path for path in self.paths if path.is_file() and path not in self._read]
         return [Notice(self._why_unread(path), left_out=path not in self._beside) for path in asked]
 
@@ -131,7 +133,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def read_text(path: Path) -> str:
-    """Read the text of a file.
+    """Read a text file in UTF-8.
 
     Raises:
         CorpusError: it cannot be read, or is not UTF-8.
@@ -154,10 +156,14 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """Parse a JSON value.
+    """Parse a JSON text.
+
+    Args:
+        text: one JSON value.
+        where: place of the text (file, line), which begins an error message.
 
     Raises:
-        CorpusError: it is not JSON, or a text in it has half of a character.
+        CorpusError: it is not JSON, or a string in it holds a lone surrogate (half of a character).
     """
     try:
         value = json.loads(text)
@@ -174,7 +180,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a text file, without empty ones and spaces around.
+    """Read the lines of a text file, stripped of spaces around them, without empty ones.
 
     Raises:
         CorpusError: it cannot be read.
@@ -183,7 +189,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Iterate over the objects of a file with one a line, each with its place for a message.
+    """Iterate over the objects of a JSON Lines file, each with its place (file, line) for error messages.
 
     Raises:
         CorpusError: the file cannot be read, or a line is no JSON object.
@@ -197,13 +203,13 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def csv_rows(
     path: Path, columns: Sequence[str], *, header: bool = True, separator: str = ","
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Iterate over the rows of a table as text, each with its place for a message.
+    """Iterate over the rows of a csv file as {column: text}, each with its place (file, row) for error messages.
 
     Args:
-        path: the table.
-        columns: those that must be there; without a header, the names of all.
-        header: the first line names the columns.
-        separator: between two values.
+        path: the csv file.
+        columns: columns that must be there; without a header, the names of all columns.
+        header: whether the first line names the columns.
+        separator: sign between two values.
 
     Raises:
         CorpusError: the file cannot be read, lacks a column, or a row has more or fewer values than columns.
@@ -240,7 +246,7 @@ def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, 
 
 
 def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
-    """Iterate over the rows of a file with tabs between values and no quoting, each with its place for a message.
+    """Iterate over the rows of a tab-separated file, without quoting, each with its place (file, row) for messages.
 
     Raises:
         CorpusError: the file cannot be read, or a row has not `count` values.
@@ -256,10 +262,16 @@ def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
 
 
 def field(record: object, name: str, kind: type[T], where: str) -> T:
-    """Return a field of a JSON object, checked to be of a type.
+    """Return a required field of a JSON object, checked to be of a type.
+
+    Args:
+        record: the JSON object.
+        name: name of the field.
+        kind: type that its value must have.
+        where: place of the object (file, row), which begins an error message.
 
     Raises:
-        CorpusError: the record is no object, lacks the field, or it has another type.
+        CorpusError: the record is no object, lacks the field, or the field has another type.
     """
     if not isinstance(record, dict):
         raise CorpusError(f"{where} is {brief(record)}; it must be an object with the field {name}.")
@@ -271,8 +283,14 @@ def field(record: object, name: str, kind: type[T], where: str) -> T:
 def optional(record: object, name: str, kind: type[T], where: str) -> T | None:
     """Return a field of a JSON object, checked to be of a type; None where it is missing or null.
 
+    Args:
+        record: the JSON object.
+        name: name of the field.
+        kind: type that its value must have.
+        where: place of the object (file, row), which begins an error message.
+
     Raises:
-        CorpusError: it is there with another type.
+        CorpusError: the field is there with another type.
     """
     if isinstance(record, dict) and record.get(name) is None:
         return None
@@ -280,10 +298,10 @@ def optional(record: object, name: str, kind: type[T], where: str) -> T | None:
 
 
 def typed(value: object, kind: type[T], where: str) -> T:
-    """Return a JSON value, checked to be of a type; a whole number is a float too.
+    """Check that a JSON value is of a type, and return it; a whole number passes as a float.
 
     Raises:
-        CorpusError: it has another type.
+        CorpusError: it has another type; the message begins with `where`, the place of the value.
     """
     if isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
         raise CorpusError(f"{where} is {brief(value)}; it must be a number below {_LIMIT:,}.")
@@ -295,19 +313,19 @@ def typed(value: object, kind: type[T], where: str) -> T:
 
 
 def texts(value: object, where: str) -> list[str]:
-    """Return a JSON value, checked to be a list of texts.
+    """Check that a JSON value is a list of strings, and return it.
 
     Raises:
-        CorpusError: it is something else.
+        CorpusError: it is something else; the message begins with `where`, the place of the value.
     """
     return [typed(one, str, f"{where} entry {n},") for n, one in enumerate(typed(value, list, where), start=1)]
 
 
 def pair(value: object, kind: type[T], where: str) -> tuple[T, T]:
-    """Return a JSON value, checked to be a list of two values of a type.
+    """Check that a JSON value is a list of two values of a type, and return both.
 
     Raises:
-        CorpusError: it is something else.
+        CorpusError: it is something else; the message begins with `where`, the place of the value.
     """
     ends = [typed(one, kind, where) for one in typed(value, list, where)]
     if len(ends) != 2:
@@ -316,10 +334,10 @@ def pair(value: object, kind: type[T], where: str) -> tuple[T, T]:
 
 
 def number(text: str, where: str) -> float:
-    """Parse a number in a cell of a table.
+    """Parse the text of a table's cell as a number.
 
     Raises:
-        CorpusError: the cell holds something else.
+        CorpusError: it is no number; the message begins with `where`, the place of the cell.
     """
     try:
         return float(text)
@@ -328,10 +346,10 @@ def number(text: str, where: str) -> float:
 
 
 def whole(text: str, where: str) -> int:
-    """Parse a whole number in a cell of a table.
+    """Parse the text of a table's cell as a whole number.
 
     Raises:
-        CorpusError: the cell holds something else.
+        CorpusError: it is no whole number; the message begins with `where`, the place of the cell.
     """
     try:
         return typed(int(text), int, where)
@@ -340,7 +358,7 @@ def whole(text: str, where: str) -> int:
 
 
 def stem(name: str) -> str:
-    """Return a video's file name without its folders and extension; a dot inside the name stays.
+    """Return a video's file name without folders and video suffix; a dot inside the name stays.
 
     >>> stem("all_videos/clip.MP4"), stem("1012_Unbreakable_00.05.16.065-00.05.21.941")
     ('clip', '1012_Unbreakable_00.05.16.065-00.05.21.941')
@@ -350,6 +368,6 @@ def stem(name: str) -> str:
 
 
 def brief(value: object) -> str:
-    """Return a value as text for a message, cut where it is long."""
+    """Return a value as text for an error message, shortened where it is long."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -1,4 +1,4 @@
-"""Result of a reader of official files, and the draft that it fills while it reads."""
+"""The result of reading a benchmark's official files, and the draft of a corpus that is filled while they are read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Columns = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Notice:
-    """One sentence on what a reader found.
+    """One sentence for the user on what was found while a corpus was read or changed.
 
     Attributes:
-        sentence: what, how many, where, and why.
+        sentence: says what, how many, where, and why.
         left_out: whether the corpus lacks something that the official release has.
-        split: that the notice is about; None for all.
+        split: the split that the notice is about; None for all.
     """
 
     sentence: str
@@ -34,12 +34,12 @@ class Notice:
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """A corpus made of a benchmark's files.
+    """A corpus made from a benchmark's files, with notices about them.
 
     Attributes:
         corpus: clips and captions, checked.
         notices: what is missing, what was left out and why, what was put in another form.
-        texts: words on screen where the benchmark has them; see `evenreel.corpus.on_screen`.
+        texts: table of words on screen where the benchmark has them; see `evenreel.corpus.on_screen`.
     """
 
     corpus: Corpus
@@ -49,10 +49,10 @@ class Imported:
 
 @dataclass
 class Draft:
-    """Rows of a corpus while its files are read; `finish` checks them and notes what is left out.
+    """A corpus while its files are read: rows of clips and captions, and notices; `finish` checks them.
 
     Attributes:
-        benchmark: name that begins a message.
+        benchmark: name that begins an error message.
     """
 
     benchmark: str
@@ -63,10 +63,15 @@ class Draft:
     _numbered: Counter[str] = field(default_factory=Counter)
 
     def clip(self, clip_id: str, columns: Columns, where: str) -> None:
-        """Add a row for a clip.
+        """Add a clip to the draft of a corpus.
+
+        Args:
+            clip_id: id of the clip.
+            columns: its other columns, by name.
+            where: place (file, row) for an error message.
 
         Raises:
-            CorpusError: it is there already, as when a video is in two splits.
+            CorpusError: the clip is there already, as when a video is in two splits.
         """
         if clip_id in self.clips:
             raise CorpusError(
@@ -77,23 +82,39 @@ class Draft:
         self._named[clip_id] = where
 
     def caption(self, clip_id: str, text: str, columns: Columns | None = None) -> None:
-        """Add a row for a caption; without a `caption_id` among its columns its id is `CLIP#0`, `CLIP#1` and so on."""
+        """Add a caption of a clip to the draft of a corpus.
+
+        Args:
+            clip_id: id of the clip.
+            text: the caption.
+            columns: its other columns, by name; without a `caption_id` its id is `CLIP#0`, `CLIP#1` and so on.
+        """
         number = self._numbered[clip_id]
         self._numbered[clip_id] += 1
         row = {"caption_id": f"{clip_id}#{number}", "clip_id": clip_id, "text": text.strip()}
         self.captions.append(row | dict(columns or {}))
 
     def note(self, sentence: str, *, left_out: bool = False, split: str | None = None) -> None:
-        """Add a notice about the files."""
+        """Add a notice about the files that are read, a sentence for the user."""
         self.notices.append(Notice(sentence, left_out, split))
 
     def leave_out(self, what: str, names: Sequence[str], split: str | None = None) -> None:
-        """Add a notice of left-out things: their number, `what` they are, and a few of their names."""
+        """Add a notice that something was left out, with the number and the first few names.
+
+        Args:
+            what: says what they are and why they are left out, in words that follow the number.
+            names: ids of what was left out; without any, no notice is added.
+            split: the split that the notice is about.
+        """
         if names:
             self.note(f"{len(names):,} {what} ({some(names)}).", left_out=True, split=split)
 
     def expect(self, official: Mapping[str, int]) -> None:
-        """Add a notice for each split whose number of clips is not the official one."""
+        """Add a notice for each split whose number of clips is not the official one.
+
+        Args:
+            official: numbers of clips by split.
+        """
         there = Counter(row.get("split") for row in self.clips.values())
         for split, count in official.items():
             if not there[split]:
@@ -103,7 +124,7 @@ class Draft:
                 self.note(short, left_out=True, split=split)
 
     def finish(self, texts: pl.DataFrame | None = None, *, all_captioned: bool = True) -> Imported:
-        """Make the corpus of the rows.
+        """Check the rows of the draft and return the corpus that they make, with all notices.
 
         Args:
             texts: table of words on screen.
@@ -138,7 +159,7 @@ class Draft:
 
 
 def repeated(corpus: Corpus) -> list[Notice]:
-    """Return a notice for each split in which a clip has the same caption twice."""
+    """Return a notice for each split in which a clip has the same caption more than once."""
     again = corpus.captions.filter(~pl.struct("clip_id", "text").is_first_distinct())
     counts = again.join(corpus.clips.select("clip_id", "split"), on="clip_id").group_by("split").len().sort("split")
     return [
@@ -152,9 +173,11 @@ def _of(split: str | None) -> str:
 
 
 def table(rows: Sequence[Columns], standard: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Make a table of rows with differing columns.
+    """Make a table from rows whose columns may differ; missing values are null.
 
-    Standard columns keep their type also where all values are missing.
+    Args:
+        rows: values by column name.
+        standard: type of each standard column, which it keeps also where all its values are missing.
     """
     names = list(dict.fromkeys([*standard, *(name for row in rows for name in row)]))
     return pl.DataFrame(
@@ -163,7 +186,7 @@ def table(rows: Sequence[Columns], standard: Mapping[str, pl.DataType]) -> pl.Da
 
 
 def some(names: Sequence[str], limit: int = 3) -> str:
-    """Return the first few names for a message, and `...` where there are more.
+    """Join the first `limit` names for a message, with `...` where there are more.
 
     >>> some(["a", "b"]), some(["a", "b", "c", "d"])
     ('a, b', 'a, b, c, ...')

@@ -1,6 +1,7 @@
 """Words on screen that a benchmark ships, kept beside a corpus as `texts.parquet`.
 
-A row is one sign: read once and followed over frames (TextVR), or read in a single frame (M4-ViteVQA).
+A row is one sign (words at one place on screen): read once and followed over frames (TextVR), or read in a single
+frame (M4-ViteVQA).
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ with the sign, as the benchmark counts them. `box` is x0, y0, x1, y1 in pixels, 
 
 
 def make_texts(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Make the table of on-screen words of rows, with its standard columns and types."""
+    """Make a table of words on screen from rows, with the standard columns and types."""
     return table(rows, TEXT_COLUMNS).select(*TEXT_COLUMNS)
 
 
 def save_texts(texts: pl.DataFrame | None, folder: str | Path) -> None:
-    """Write the table of on-screen words beside a corpus; None removes that of an earlier corpus.
+    """Write the table of words on screen to a corpus folder; None deletes the table of an earlier corpus.
 
     Raises:
         CorpusError: the folder cannot be written.
@@ -57,7 +58,7 @@ def save_texts(texts: pl.DataFrame | None, folder: str | Path) -> None:
 
 
 def load_texts(folder: str | Path) -> pl.DataFrame | None:
-    """Load the table of on-screen words beside a corpus; None where it has none.
+    """Load the table of words on screen from a corpus folder; None where it has none.
 
     Raises:
         CorpusError: the table cannot be read or lacks a column.
@@ -72,7 +73,7 @@ def load_texts(folder: str | Path) -> pl.DataFrame | None:
 
 
 def bounds(points: Sequence[float]) -> list[float]:
-    """Return the upright box [left, top, right, bottom] around corners x, y, x, y, ...
+    """Return the upright box [left, top, right, bottom] around a polygon given as x, y, x, y, ..., in the same unit.
 
     >>> bounds([3, 1, 9, 2, 8, 5, 2, 4])
     [2.0, 1.0, 9.0, 5.0]

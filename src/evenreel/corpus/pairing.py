@@ -1,4 +1,4 @@
-"""Generated videos found in a folder or a csv, and put into a corpus beside the real clips that they mirror."""
+"""Generated videos: found in a folder or listed in a csv, and added to a corpus beside the real clips they mirror."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Generator:
-    """A generator of clips and what it was given.
+    """A video generator and the kind of input it was given.
 
     Attributes:
         source: the generator's name.
-        setting: its kind of input, `text` for example; None where that is not noted.
+        setting: its kind of input, such as `text`; None where that is not noted.
     """
 
     source: str
@@ -50,7 +50,7 @@ class Generator:
 
     @property
     def group(self) -> str:
-        """Name of the group that its clips form, of generator and setting."""
+        """Name of the group that the generator's clips form: its name, and the setting where one is noted."""
         return group_name(self.source, self.setting)
 
 
@@ -59,10 +59,10 @@ class GeneratedClip:
     """A generated video that mirrors a real clip.
 
     Attributes:
-        clip_id: of the real clip.
-        path: of the generated video, absolute or as the corpus writes paths.
-        generator: that made it.
-        generated_id: clip id that it gets; None for `CLIP@SOURCE-SETTING`.
+        clip_id: id of the real clip.
+        path: path of the generated video, absolute or as the corpus writes paths.
+        generator: the generator that made it.
+        generated_id: clip id of the generated video in a corpus; None for `CLIP@SOURCE-SETTING`.
     """
 
     clip_id: str
@@ -72,7 +72,7 @@ class GeneratedClip:
 
     @property
     def own_id(self) -> str:
-        """Clip id that the generated video gets in a corpus."""
+        """Clip id of the generated video in a corpus: `generated_id`, or `CLIP@SOURCE-SETTING` where that is None."""
         return (
             self.generated_id
             or f"{self.clip_id}@{'-'.join(filter(None, (self.generator.source, self.generator.setting)))}"
@@ -81,12 +81,12 @@ class GeneratedClip:
 
 @dataclass(frozen=True)
 class FoundVideos:
-    """Generated videos that were found for a corpus.
+    """Generated videos that were found for the real clips of a corpus.
 
     Attributes:
         clips: videos that mirror a clip of the corpus.
-        strangers: videos of a folder, or rows of a table, that fit no real clip.
-        missing: videos that a table names and that are not there.
+        strangers: names of videos in the folder, or of rows of the csv, that fit no real clip.
+        missing: paths that the csv names and that do not exist.
     """
 
     clips: tuple[GeneratedClip, ...]
@@ -95,10 +95,10 @@ class FoundVideos:
 
 
 def pair_clips(corpus: Corpus, generated: Sequence[GeneratedClip]) -> Corpus:
-    """Add generated clips to a corpus, after those that it has.
+    """Add generated clips to a corpus, after its own clips.
 
-    A generated clip has the split, domain and classes of its real clip, whose captions it answers; it has no caption of
-    its own, and what its header would say is left empty. Real clips of no source have the source `camera`.
+    A generated clip gets the split, domain and classes of its real clip and answers that clip's captions; it has no
+    caption, length or frame rate of its own. Real clips without a source get the source `camera`.
 
     Args:
         corpus: may hold generated clips already, of other groups.
@@ -200,7 +200,7 @@ def find_generated(corpus: Corpus, place: Path, videos: Path, generator: Generat
 
 
 def path_from(videos: Path, file: Path) -> str:
-    """Return a video's path as a corpus writes it: from the folder of videos on, or absolute if it lies elsewhere."""
+    """Return a video's path as a corpus writes it: from the folder `videos` on, or absolute if it lies elsewhere."""
     file, videos = (Path(os.path.abspath(path)) for path in (file, videos))
     return file.relative_to(videos).as_posix() if file.is_relative_to(videos) else str(file)
 

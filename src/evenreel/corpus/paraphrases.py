@@ -1,4 +1,4 @@
-"""Paraphrases of captions by the user, from a table with a row for each caption."""
+"""The user's own paraphrases of captions, read from a table with a row for each caption."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_paraphrases(path: Path, corpus: Corpus) -> dict[str, str]:
 
     Args:
         path: csv, tsv, jsonl, json or parquet with the columns `caption_id` and `paraphrase`.
-        corpus: with the captions.
+        corpus: corpus of the captions.
 
     Raises:
         CorpusError: the table cannot be read, lacks a column or a value, or names a caption twice or one that is not in

@@ -1,4 +1,4 @@
-"""Requests to video generators: the captions of a clip as one text, and its keyframe or first half."""
+"""Inputs for video generators: the captions of a clip joined to one prompt, and its keyframe or first half."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _COLUMNS = ("clip_id", "setting", "prompt", "keyframe", "first_half")
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """Input of a video generator for the counterpart of a real clip.
+    """What a video generator is given in order to make the counterpart of a real clip.
 
     Attributes:
-        clip_id: of the real clip.
-        setting: `text`, `image` or `video`.
-        prompt: its captions as one text.
-        keyframe: PNG of the real clip, for the setting `image`.
+        clip_id: id of the real clip.
+        setting: `text`, `image` or `video`, the kind of input.
+        prompt: captions of the real clip as one text.
+        keyframe: PNG of a frame of the real clip, for the setting `image`.
         first_half: mp4 of the real clip's first half, for the setting `video`.
-        target: mp4 to write the video to; None where the generator runs elsewhere.
+        target: mp4 file to write the video to; None where the generator runs elsewhere.
     """
 
     clip_id: str
@@ -52,7 +52,11 @@ class GenerationRequest:
 
 
 def setting_of(word: str) -> Setting:
-    """Return a word as a setting of generators; `UsageError` where it is none."""
+    """Check that a word is a setting of video generators (`text`, `image`, `video`), and return it.
+
+    Raises:
+        UsageError: it is none.
+    """
     for setting in SETTINGS:
         if setting == word:
             return setting
@@ -62,10 +66,9 @@ def setting_of(word: str) -> Setting:
 def join_captions(captions: Sequence[str], most: int | None = None) -> str:
     """Join the captions of a clip to one text, a sentence each: the first `most` distinct ones, None for all.
 
-    Captions that differ only in case, spaces or the last full stop are the same.
-
-    Stands in for the language model that writes one comprehensive description (Generative Ghost, section 2.2): it adds
-    and drops nothing, and where captions contradict each other, so does it.
+    Captions that differ only in case, spaces or the last full stop are the same. This stands in for the language model
+    that writes one comprehensive description (Generative Ghost, section 2.2): nothing is added or dropped, and captions
+    that contradict each other are all kept.
 
     >>> join_captions(["a man  sings .", "A man sings", "is it a stage?"])
     'A man sings. Is it a stage?'
@@ -87,13 +90,13 @@ def _sentence(caption: str) -> str:
 
 
 def captions_of_real(corpus: Corpus) -> dict[str, list[str]]:
-    """Return the captions by the id of each real clip, in the corpus's order; an empty list where a clip has none."""
+    """Return the captions of each real clip by clip id, in the corpus's order; an empty list for a clip without any."""
     captions = dict(corpus.captions.group_by("clip_id").agg("text").iter_rows())
     return {clip_id: captions.get(clip_id, []) for clip_id in corpus.clips.filter(~is_generated())["clip_id"]}
 
 
 def file_name(clip_id: str) -> str:
-    """Turn a clip's id into a file name: signs other than letters, digits and `_.-~@` are percent-encoded.
+    """Turn a clip's id into a file name: characters other than letters, digits and `_.-~@` are percent-encoded.
 
     >>> file_name("video7010"), file_name("Games/a b")
     ('video7010', 'Games%2Fa%20b')
@@ -105,9 +108,10 @@ def file_name(clip_id: str) -> str:
 
 
 def write_prompts(path: Path, requests: Sequence[GenerationRequest]) -> None:
-    """Write requests as a csv with `clip_id, setting, prompt, keyframe, first_half`; paths begin in its folder.
+    """Write requests to video generators as a csv: `clip_id, setting, prompt, keyframe, first_half`.
 
-    A text that a spreadsheet would take for a formula is written behind an apostrophe, see `evenreel.corpus.cells`.
+    Paths are relative to the folder of the csv. A text that a spreadsheet would run as a formula is escaped by an
+    apostrophe, see `evenreel.corpus.cells`.
 
     Raises:
         CorpusError: the file cannot be written.

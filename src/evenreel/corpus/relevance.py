@@ -1,4 +1,4 @@
-"""Relevance of videos to captions: a caption's own clip, clips with an equal caption, or degrees from classes."""
+"""Relevance of clips to captions: a caption's own clip, all clips with an equal caption, or degrees from classes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _Sets = Sequence[Sequence[int]]
 
 
 class Relevance(Protocol):
-    """Degrees of relevance, 0 to 1, of Q captions and V videos, read a block at a time."""
+    """Degrees of relevance from 0 to 1 of V videos to Q captions, a matrix (Q, V) that is read a block at a time."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of captions and videos, (Q, V)."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """Return the relevance of some rows and columns; both slices have a start and a stop."""
+        """Return the relevance (rows, columns) of some captions and videos; both slices have a start and a stop."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class RelevantPairs:
         return int(rows), int(columns)
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """Return the relevance of some rows and columns; both slices have a start and a stop."""
+        """Return the relevance (rows, columns) of some captions and videos; both slices have a start and a stop."""
         return np.asarray(self.matrix[captions][:, videos].toarray(), dtype=np.float64)
 
 
@@ -80,11 +80,11 @@ class ClassRelevance:
         return int(self.caption_verbs.shape[0]), int(self.video_verbs.shape[0])
 
     def block(self, captions: Rows, videos: Rows) -> NDArray[np.float64]:
-        """Return the relevance of some rows and columns, given by slices or by numbers in any order."""
+        """Return the relevance (rows, columns) of some captions and videos, given by slices or indices in any order."""
         return np.asarray(self.above_zero(captions, videos).toarray(), dtype=np.float64)
 
     def above_zero(self, captions: Rows, videos: Rows) -> sparse.csr_array:
-        """Return a block of degrees as a sparse array that stores only those above 0, mostly a small part."""
+        """Return the relevance (rows, columns) of some captions and videos as a sparse array of the degrees above 0."""
         verbs = _agreement(self.caption_verbs[captions], self.video_verbs[videos], self.verbs)
         total = verbs + _agreement(self.caption_nouns[captions], self.video_nouns[videos], "iou")
         degrees = sparse.csr_array(total / 2)
@@ -93,7 +93,12 @@ class ClassRelevance:
 
 
 def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
-    """Make the relevance of each caption to its own clip, and to those that its column `other_clips` lists.
+    """Return the relevance (Q, V) that is 1 for a caption's own clip and for those in its column `other_clips`, else 0.
+
+    Args:
+        corpus: corpus of the captions and clips.
+        caption_ids: Q captions.
+        video_ids: V clips.
 
     Raises:
         CorpusError: an id is not in the corpus.
@@ -110,9 +115,14 @@ def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str
 
 
 def same_text(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
-    """Make the relevance of captions to every clip with a caption of the same text (MSR-VTT 1k-A: 995 of 1,000 differ).
+    """Return the relevance (Q, V) that is 1 for every clip with a caption of the same text, else 0.
 
-    Texts are the same letter by letter, but for spaces around them.
+    Texts are compared letter by letter, without spaces around them (995 of the 1,000 captions of MSR-VTT 1k-A differ).
+
+    Args:
+        corpus: corpus of the captions and clips.
+        caption_ids: Q captions.
+        video_ids: V clips.
 
     Raises:
         CorpusError: an id is not in the corpus.
@@ -134,19 +144,19 @@ def class_relevance(
     verbs: VerbForm = "equal",
     unknown: Literal["refuse", "empty"] = "refuse",
 ) -> ClassRelevance:
-    """Compute degrees of relevance from the verb and noun classes of captions and clips; see `ClassRelevance`.
+    """Compute degrees of relevance (Q, V) from the verb and noun classes of captions and clips; see `ClassRelevance`.
 
     Args:
-        corpus: with the classes.
+        corpus: corpus that has the classes.
         caption_ids: Q captions.
         video_ids: V clips.
-        verbs: `iou` or `equal`, how verbs are compared.
-        unknown: `empty`: ids that are not in the corpus have no classes, instead of being refused; for tables of which
-            the corpus is a part.
+        verbs: `iou` or `equal`, how verb classes are compared.
+        unknown: for ids that are not in the corpus: `refuse` raises an error, `empty` treats them as without classes,
+            for tables of which the corpus is a part.
 
     Raises:
         CorpusError: an id is not in the corpus, or no caption or no clip has classes.
-        UsageError: there is no such form of the verbs' half.
+        UsageError: `verbs` is neither `iou` nor `equal`.
     """
     check_corpus(corpus)
     if verbs not in get_args(VerbForm):
@@ -170,7 +180,7 @@ def _both_sets(first: _Sets, second: _Sets) -> tuple[sparse.csr_array, sparse.cs
 
 
 def sparse_sets(sets: _Sets, count: int) -> sparse.csr_array:
-    """Turn N sets of numbers below `count` into a sparse array (N, count), 1 where a set has the number.
+    """Turn N sets of whole numbers below `count` into a sparse array (N, count), 1 where a set has the number.
 
     >>> sparse_sets([[0, 2], [], [2, 2]], 3).toarray().tolist()
     [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]

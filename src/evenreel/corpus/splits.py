@@ -1,4 +1,4 @@
-"""Parts of a corpus: by split or any condition, and new splits that keep a video in one part."""
+"""Parts of a corpus: selected by split or condition, or drawn at random as new splits that keep a video in one part."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MARKS = (("clip ", "clip_id"), ("clip ", "pair_id"), ("path ", "path"))
 
 
 def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = None) -> Corpus:
-    """Select the clips of a split, or for which a condition holds, with their captions.
+    """Select the clips of a split, or those for which a condition holds, with their captions.
 
     Args:
-        corpus: is not changed.
+        corpus: corpus to select from; it is not changed.
         split: value of the column `split`.
         where: condition on the columns of `clips`, such as `pl.col("source") == "camera"`.
 
@@ -53,22 +53,21 @@ def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = 
 
 
 def splits_of(corpus: Corpus, clip_ids: Sequence[str]) -> list[str]:
-    """Return the names of the splits of some clips, sorted; clips without one are passed over."""
+    """Return the names of the splits that some clips are in, sorted; clips without a split are ignored."""
     named = pl.col("clip_id").is_in(pl.Series(clip_ids, dtype=pl.String).implode())
     return corpus.clips.filter(named)["split"].drop_nulls().unique().sort().to_list()
 
 
 def split_corpus(corpus: Corpus, shares: Mapping[str, float], seed: int) -> Corpus:
-    """Deal the clips to splits at random.
+    """Assign the clips of a corpus to new splits at random.
 
-    Clips of one video (equal `path`) stay together, and so do a real clip and those generated after it (`pair_id`): a
-    model that was trained on one of them has seen the others.
+    Clips of one video (equal `path`) stay together, and so do a real clip and those generated after it (`pair_id`), as
+    a model that was trained on one of them has seen the others.
 
     Args:
-        corpus: is copied; splits that it has are replaced.
-        shares: share of the videos, or groups of them, of each split, which sum to 1, for example `{"train": 0.8,
-            "test": 0.2}`.
-        seed: draws the order.
+        corpus: corpus to copy; splits that it has are replaced.
+        shares: share of the videos by split, which sum to 1, such as `{"train": 0.8, "test": 0.2}`.
+        seed: seed of the random order.
 
     Raises:
         CorpusError: the shares are not above 0, or do not sum to 1.

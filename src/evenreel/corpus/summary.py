@@ -1,4 +1,4 @@
-"""Counts and lengths of a corpus."""
+"""Summary of a corpus: numbers of clips and captions, and the range of lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNASSIGNED = "(none)"
 
 @dataclass(frozen=True)
 class ValueRange:
-    """Least, median and greatest of the known values, and how many are known."""
+    """Least, median and greatest of a clip property's known values, and for how many clips it is known."""
 
     least: float
     median: float
@@ -35,17 +35,17 @@ class SplitCounts:
 
 @dataclass(frozen=True)
 class CorpusSummary:
-    """Counts and lengths of a corpus.
+    """Numbers of clips and captions of a corpus, and the range of lengths.
 
     Attributes:
-        clips, captions: rows of the two tables.
-        splits, sources, domains: rows by split, clips by source and by domain; `(none)` where a clip has none.
-        captions_a_clip: over all clips, those without one included.
+        clips, captions: numbers of clips and captions.
+        splits, sources, domains: numbers by split, source and domain; `(none)` for clips without one.
+        captions_a_clip: captions of a clip, over all clips, those without one included.
         length_s: lengths of clips in seconds: `end_s - start_s`, else a column `duration_s`, else `frame_count / fps`.
         frame_count: lengths of clips in frames.
-        verb_classes, noun_classes: how many different ones clips and captions have.
-        own_columns: names of columns beside the standard ones, by table.
-        texts: signs on screen, None where the corpus has no table of them.
+        verb_classes, noun_classes: numbers of different classes of clips and captions.
+        own_columns: names of columns other than the standard ones, by table.
+        texts: number of signs on screen; None where the corpus has no table of them.
     """
 
     clips: int
@@ -62,12 +62,17 @@ class CorpusSummary:
     texts: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the summary as plain data, as `--json` prints it."""
+        """Return the summary as a dictionary that JSON can hold, as `--json` prints it."""
         return asdict(self)
 
 
 def summarise(corpus: Corpus, texts: pl.DataFrame | None = None) -> CorpusSummary:
-    """Count what a corpus holds, with its table of words on screen if there is one."""
+    """Summarise a corpus: count clips, captions and classes, and find the range of lengths.
+
+    Args:
+        corpus: the corpus.
+        texts: its table of words on screen, if there is one.
+    """
     check_corpus(corpus)
     clips, captions = corpus.clips, corpus.captions
     return CorpusSummary(
@@ -96,7 +101,10 @@ def split_counts(corpus: Corpus) -> dict[str, SplitCounts]:
 
 
 def lengths_s(clips: pl.DataFrame) -> pl.Series:
-    """Return the length of each clip in seconds, null where it is not known: `end_s - start_s`, else other columns."""
+    """Return the length of each clip in seconds (V,), null where it is not known.
+
+    It is `end_s - start_s`, else the column `duration_s`, else `frame_count / fps`.
+    """
     said = pl.col("duration_s").cast(pl.Float64, strict=False) if "duration_s" in clips.columns else pl.lit(None)
     by_frames = pl.col("frame_count") / pl.col("fps")
     return clips.select(pl.coalesce(pl.col("end_s") - pl.col("start_s"), said, by_frames).alias("length_s")).to_series()

@@ -1,4 +1,4 @@
-"""The two tables of a corpus: their columns, and the rules that every corpus keeps."""
+"""The two tables of a corpus, clips and captions: their columns, and the rules that they must keep."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SHOWN = 20
 
 
 def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
-    """Check two tables and make a corpus of them.
+    """Make a corpus from a table of clips and a table of captions, and check both.
 
     Standard columns that are missing are added, empty; columns of the caller's own are kept after them.
 
@@ -78,7 +78,7 @@ def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
 
 
 def violations(clips: pl.DataFrame, captions: pl.DataFrame) -> Iterator[str]:
-    """Iterate over a sentence for each broken rule of a corpus's tables, with table, row (from 1) and column."""
+    """Iterate over the rules that a corpus's tables break: a sentence each, with table, row (from 1) and column."""
     if clips.height == 0:
         yield "The table clips has no row; a corpus needs at least one clip."
     for table, name, required in ((clips, "clips", ("clip_id",)), (captions, "captions", tuple(captions.columns[:3]))):

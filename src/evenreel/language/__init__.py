@@ -1,4 +1,4 @@
-"""Words of captions: tags, lemmas, entities and activities, and the classes that relevance is made of."""
+"""Words of captions: part-of-speech tags, lemmas, entities and activities, and verb and noun classes for relevance."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""BM25 of captions and the words on clips' screens, which needs no model.
+"""BM25 scores of captions with the words on clips' screens, a text search that needs no model.
 
 Robertson and Zaragoza 2009 (The Probabilistic Relevance Framework: BM25 and Beyond), equation 3.15. A clip is a
 document of the words of its signs:
@@ -46,14 +46,14 @@ B = 0.75
 
 @dataclass(frozen=True, eq=False)
 class Bm25Scores:
-    """BM25 scores of Q captions and V clips, computed from their words when read; implements `ScoreBlocks`.
+    """BM25 scores of Q captions and V clips, computed from n terms when a block is read; implements `ScoreBlocks`.
 
     Attributes:
         caption_ids: Q ids of captions.
         video_ids: V ids of clips.
-        asked: (Q, n) with a 1 where a caption has a term.
-        weights: (n, V) weight that a term adds to the score of a clip, 0 where the clip does not show it.
-        about: what the scores use.
+        asked: (Q, n) sparse, 1 where a caption has a term.
+        weights: (n, V) sparse, what a term adds to the score of a clip, 0 where the clip does not show it.
+        about: notes on what the scores use.
     """
 
     caption_ids: Sequence[str]
@@ -63,14 +63,14 @@ class Bm25Scores:
     about: ScoreNotes = _USING_COUNTS
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
-        """Compute scores of some captions and clips, float32 (q, v), see `evenreel.types.ScoreBlocks.block`."""
+        """Compute the scores (q, v), float32, of some captions and clips; both slices have a start and a stop."""
         whole = videos.stop - videos.start == len(self.video_ids)
         weights = self.weights if whole else self.weights[:, videos]
         return np.asarray((self.asked[captions] @ weights).toarray(), np.float32)
 
     @property
     def silent(self) -> int:
-        """Number of captions that share no term with any clip: they score 0 with all, which leaves their order open."""
+        """Number of captions that share no term with any clip: all their scores are 0, so their ranking is void."""
         shown = np.diff(self.weights.indptr) > 0
         return int((self.asked @ shown.astype(np.float64) == 0).sum())
 
@@ -83,9 +83,9 @@ def bm25_scores(
     Args:
         captions: the text of each caption, by its id.
         clips: the texts of the signs of each clip, a track each, by its id; empty where nothing is written.
-        by: what is counted; words of a script without spaces are found by trigrams alone.
-        k1: from when on a word that is shown again adds little, at least 0.
-        b: how much a clip with many words is held back, 0 to 1.
+        by: terms to count, words or trigrams; words of a script without spaces are found by trigrams alone.
+        k1: how soon a word that is repeated adds little more (term frequency saturation), at least 0.
+        b: how much scores of clips with many words are reduced (length normalisation), 0 to 1.
 
     Raises:
         UsageError: a setting is out of its range, or the signs of a clip are one text instead of a list.
@@ -112,7 +112,7 @@ def bm25_scores(
 
 
 def trigrams(word: str) -> list[str]:
-    """Return all runs of three characters of a word between two spaces.
+    """Return the character trigrams of a word, with a space before and after it.
 
     >>> trigrams("bus")
     [' bu', 'bus', 'us ']

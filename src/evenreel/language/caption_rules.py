@@ -95,7 +95,7 @@ def fix_tags(words: Sequence[str], tags: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def closed_words() -> frozenset[str]:
-    """Return the words that are no noun, verb, adjective or adverb of their own, whatever a dictionary lists."""
+    """Return the closed-class words (articles, prepositions, pronouns), never taken for nouns or verbs of their own."""
     return frozenset(packaged_lines("closed_words.txt"))
 
 

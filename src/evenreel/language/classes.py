@@ -1,4 +1,4 @@
-"""Verb and noun classes of captions without annotation: lemmas, grouped by synonyms, numbered.
+"""Verb and noun classes of captions that have no annotated ones: lemmas, grouped by synonyms and numbered.
 
 `evenreel.corpus.class_relevance` computes degrees of relevance from them. `docs/language.md` compares them with the
 classes that people gave to EPIC-KITCHENS-100.
@@ -18,14 +18,14 @@ from evenreel.language.tokens import Tagged, Tagger
 
 @dataclass(frozen=True)
 class ClassRules:
-    """Rules by which words become classes.
+    """Rules by which words of captions become verb and noun classes.
 
     Attributes:
         synonyms: groups of words that are one class.
         stop_verbs, stop_nouns: words that make no class.
         amounts: nouns that make no class before `of`.
         min_captions: least number of captions of a class; rarer classes are dropped.
-        heads_only: only the last noun of a noun phrase counts: `tomato sauce` is a sauce.
+        heads_only: whether only the last noun of a noun phrase counts: `tomato sauce` is a sauce.
     """
 
     synonyms: Synonyms = field(default_factory=caption_synonyms)
@@ -53,7 +53,7 @@ class VerbNounClasses:
 
 @dataclass(frozen=True)
 class ClipClasses:
-    """Verb and noun classes of V clips, numbered as those of the captions.
+    """Verb and noun classes of V clips, with the class numbers of their captions.
 
     Attributes:
         clip_ids: V ids of clips.
@@ -68,7 +68,7 @@ class ClipClasses:
 def classes_of(tagged: Sequence[Tagged], rules: ClassRules | None = None) -> VerbNounClasses:
     """Find the verb and noun classes of tagged captions.
 
-    A number means the same class only within one call: number all captions of a corpus together.
+    Class numbers are only comparable within one call, so pass all captions of a corpus together.
 
     Raises:
         UsageError: `min_captions` is less than 1.
@@ -145,10 +145,10 @@ def annotate(
 
 
 def verb_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
-    """Return the names of a caption's verb classes, in its order.
+    """Return the names of a caption's verb classes, in the order of its words.
 
-    A verb goes with its particle where the synonyms know the two as one (`turn on`), also when the object stands
-    between them; else the verb alone counts.
+    A verb and its particle are one class where the synonyms list the two as one (`turn on`), also when the object
+    stands between them; else the verb alone is the class.
     """
     found = []
     for place, token in enumerate(tokens):
@@ -160,7 +160,7 @@ def verb_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
 
 
 def noun_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
-    """Return the names of a caption's noun classes, in its order."""
+    """Return the names of a caption's noun classes, in the order of its words."""
     known = rules.synonyms.nouns
     if rules.heads_only:
         entities = [one for one in phrases(tokens) if one.kind == "entity"]

@@ -13,7 +13,7 @@ _SHORTENED = re.compile(r"\w+n['’ʼ]t\b|['’ʼ](?:s|d|m|ll|re|ve)\b", re.IGNO
 
 
 def fold(text: str) -> str:
-    """Return a text without case, width and Latin, Greek or Cyrillic accents.
+    """Return a text in lower case, normal width and without Latin, Greek or Cyrillic accents, for comparing.
 
     Example:
         >>> fold("Ｃａｆé ΆΣ")
@@ -26,7 +26,7 @@ def fold(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the folded words of a text, in order.
+    """Return the words of a text, in order, folded: in lower case and without accents.
 
     Example:
         >>> words("JAPAN - Netherlands_2:0")

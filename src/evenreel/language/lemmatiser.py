@@ -1,4 +1,4 @@
-"""Base forms of English words, and the parts of speech that a dictionary knows a word as.
+"""Lemmas (base forms) of English words, and the parts of speech that a dictionary lists a word as.
 
 The tables are those of LemmInflect (drawn from the NIH's SPECIALIST lexicon); its model for unknown words is a
 pickle and stays unread: the regular endings are taken off instead.
@@ -50,7 +50,7 @@ def lemma_of(word: str, part: Part | None) -> str:
 
 @cache
 def dictionary(word: str) -> dict[Part, tuple[str, ...]]:
-    """Return the lemmas of a word by part of speech, from the dictionary; empty for an unknown word.
+    """Return the lemmas of a word by part of speech, as the dictionary lists them; empty for an unknown word.
 
     >>> dictionary("cuts")
     {'noun': ('cut',), 'verb': ('cut',)}
@@ -62,7 +62,12 @@ def dictionary(word: str) -> dict[Part, tuple[str, ...]]:
 
 
 def are_forms(one: str, other: str, *parts: Part) -> bool:
-    """Return whether two words may be forms of one word, as any of some parts of speech (all where none is given).
+    """Return whether two words may be forms of the same word.
+
+    Args:
+        one: a word.
+        other: another word.
+        parts: parts of speech to look the words up as; none: all.
 
     >>> are_forms("pools", "pool"), are_forms("swimming", "swims"), are_forms("swimming", "swims", "noun")
     (True, True, False)
@@ -73,7 +78,7 @@ def are_forms(one: str, other: str, *parts: Part) -> bool:
 
 
 def is_noun_of_doing(word: str) -> bool:
-    """Check that a word which looks like a form of a verb is a noun of its own.
+    """Return whether a word that ends in `-ing` is listed as a noun of its own in the dictionary.
 
     >>> is_noun_of_doing("evening"), is_noun_of_doing("dancing")
     (True, False)
@@ -82,7 +87,7 @@ def is_noun_of_doing(word: str) -> bool:
 
 
 def irregular_forms(word: str) -> frozenset[str]:
-    """Return the singular or plural of a noun whose forms begin differently.
+    """Return the other number of an irregular noun (plural of `man`, singular of `mice`); empty for a regular noun.
 
     >>> sorted(irregular_forms("mice")), sorted(irregular_forms("man")), sorted(irregular_forms("dog"))
     (['mouse'], ['men'], [])

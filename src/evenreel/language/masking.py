@@ -1,4 +1,4 @@
-"""Captions with some of their words removed, generalised or replaced; the rest stays readable.
+"""Removal, generalisation or replacement of words in a caption that leaves the rest readable.
 
 A removed word leaves no loose comma, double space or clitic (`the man's dog` without `man` is `the dog`), an article
 before a replaced word becomes `a` or `an` as needed, and a capital at the beginning stays one. Articles stay where
@@ -32,7 +32,12 @@ _OBJECT_TAGS = frozenset({"DT", "PDT", "PRP$", "CD"})
 
 
 def without(caption: str, tokens: Tagged, places: Collection[int]) -> str:
-    """Remove the tokens at some places from a tagged caption.
+    """Remove the tokens at some places from a caption.
+
+    Args:
+        caption: text as given to the tagger.
+        tokens: tagged tokens of the caption.
+        places: indices of the tokens to remove.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> text = "A man, a dog and another man's cat run."
@@ -43,10 +48,15 @@ def without(caption: str, tokens: Tagged, places: Collection[int]) -> str:
 
 
 def generic(caption: str, tokens: Tagged, places: Collection[int]) -> str:
-    """Replace nouns, verbs and adjectives at some places of a tagged caption by words without content.
+    """Replace nouns, verbs and adjectives at some places of a caption by words without content.
 
-    A noun becomes `something`, without an article, or `things`; a verb `doing something` in its own form, with `with`
-    before an object; an adjective is removed.
+    A noun becomes `something`, without an article, or `things`; a verb becomes `doing something` in its own form, with
+    `with` before an object; an adjective is removed.
+
+    Args:
+        caption: text as given to the tagger.
+        tokens: tagged tokens of the caption.
+        places: indices of the tokens to replace.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> text = "The man is playing a big guitar"
@@ -64,12 +74,12 @@ def generic(caption: str, tokens: Tagged, places: Collection[int]) -> str:
 
 
 def rewritten(caption: str, tokens: Tagged, words: Mapping[int, str]) -> str:
-    """Replace tokens at some places of a tagged caption by other words.
+    """Replace the tokens at some places of a caption by other words.
 
     Args:
         caption: text as given to the tagger; spaces at its ends are removed.
         tokens: tagged tokens of the caption.
-        words: new words by place; an empty one removes the token.
+        words: new words by index of the token; an empty one removes the token.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> [tagged] = PatternTagger().tag(["an orange cat"])

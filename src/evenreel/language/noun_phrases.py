@@ -79,10 +79,10 @@ def _activities(tokens: Tagged, entities: Sequence[Phrase]) -> Iterator[Phrase]:
 
 
 def verb_particle(tokens: Tagged, place: int) -> str | None:
-    """Return the particle right after a verb: `puts down a cup` has one, `sits in a car` none.
+    """Return the particle right after a verb, given by its place among the tokens; None where there is none.
 
-    `in`, `on`, `over` and `around` before an article are prepositions, unless the synonyms know the two words as one
-    verb (`turn on the tap`).
+    `puts down a cup` has a particle, `sits in a car` has none: `in`, `on`, `over` and `around` before an article are
+    prepositions, unless the synonyms list the two as one verb (`turn on the tap`).
     """
     if place + 1 >= len(tokens) or tokens[place + 1].part == "noun":
         return None
@@ -95,9 +95,13 @@ def verb_particle(tokens: Tagged, place: int) -> str | None:
 
 
 def later_particle(tokens: Tagged, place: int) -> int | None:
-    """Return the place of a verb's particle that stands after its object: `on` of `turn the tap on`.
+    """Return the place of a particle that follows its verb's object, such as `on` of `turn the tap on`, or None.
 
-    It ends the caption, or stands before a mark or conjunction.
+    It must end the caption, or stand before a punctuation mark or conjunction.
+
+    Args:
+        tokens: tagged tokens of a caption.
+        place: index of the verb.
     """
     after = place + 1
     while after < len(tokens) and (tokens[after].part in ("noun", "adjective") or tokens[after].tag in OPENERS):
@@ -109,7 +113,12 @@ def later_particle(tokens: Tagged, place: int) -> int | None:
 
 
 def with_opener(tokens: Tagged, start: int) -> int:
-    """Return the place where an entity starts with its article, possessive or number."""
+    """Return the place where a noun phrase begins, with its article, possessive or number.
+
+    Args:
+        tokens: tagged tokens of a caption.
+        start: place where it begins without them.
+    """
     while start > 0 and tokens[start - 1].tag in OPENERS:
         start -= 1
     return start
@@ -126,5 +135,5 @@ def _helps_another(tokens: Tagged, place: int) -> bool:
 
 
 def base_form(tokens: Sequence[Token]) -> str:
-    """Return the lemma of the last word; the others as they are, in small letters."""
+    """Join the tokens of a noun phrase to text: the last word as its lemma, the others as written, in small letters."""
     return " ".join([*(token.text.lower() for token in tokens[:-1]), tokens[-1].lemma])

@@ -1,4 +1,4 @@
-"""The tagger without further downloads: TextBlob's pattern lexicon, Brill's context rules, caption rules."""
+"""The default tagger, which needs no download: TextBlob's pattern lexicon, Brill's context rules, caption rules."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class PatternTagger:
 
     @property
     def name(self) -> str:
-        """`pattern` with the version of TextBlob."""
+        """Name of the tagger, `pattern`, with the version of TextBlob."""
         from importlib.metadata import version
 
         return f"pattern (textblob {version('textblob')})"
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
-        """Tag captions: return the tokens of each."""
+        """Split captions into words and tag them: return the tokens of each caption."""
         return [_tag(caption) for caption in captions]
 
 

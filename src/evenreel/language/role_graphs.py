@@ -1,4 +1,4 @@
-"""Role graphs of captions: their actions, and what takes part in each in which role.
+"""Semantic role graphs of captions: actions, and the noun phrases that take part in each, by their role.
 
 HGR reads them (Chen et al. 2020, 'Fine-grained Video-Text Retrieval with Hierarchical Graph Reasoning', section 3.1).
 Its graphs are from a network for semantic role labelling; `role_graph_of_json` reads these where a benchmark has them.
@@ -51,11 +51,11 @@ _OTHER_PREPOSITION = "ARGM-ADV"
 def role_graph(tokens: Tagged) -> RoleGraph:
     """Make the role graph of a tagged caption by rules.
 
-    A caption without a word has `NO_WORD` in its place. A noun phrase before a verb is its ARG0, after a passive one or
+    A caption without a word gets the word `NO_WORD`. A noun phrase before a verb is its ARG0, after a passive one or
     `be` its ARG1; the phrases after it are ARG1 and ARG2; a preposition gives the roles of place, direction, manner,
     time and purpose. Verbs that share a noun share its node, which keeps its first role. What follows a subject before
-    its verb is part of it (`a man with a hat`). Nouns of a caption without a verb are `NOUN`. Nodes go by their first
-    word.
+    its verb is part of it (`a man with a hat`). Nouns of a caption without a verb are `NOUN`. Nodes are in the order of
+    their first words.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> [tagged] = PatternTagger().tag(["A man is cutting tomatoes with a knife."])

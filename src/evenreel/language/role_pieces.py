@@ -21,16 +21,16 @@ _FINITE = frozenset({"VBZ", "VBP", "VBD", "MD"})
 
 @dataclass(frozen=True)
 class Piece:
-    """Tokens of a caption that form a verb, noun phrase, preposition or joint.
+    """Tokens of a caption that form a verb, a noun phrase, a preposition or a conjunction.
 
     Attributes:
         kind: `noun`: a noun phrase or pronoun; `verb`: one with its particle; `link`: a row of prepositions; `join`: a
             comma or conjunction; `clause`: a word that opens a clause with a verb of its own; `stop`: the end of a
             sentence.
-        places: places of its tokens, ascending.
+        places: indices of its tokens, ascending.
         head: lemma of the noun, of the verb, or of the first preposition.
-        finite: of a verb, whether it or an auxiliary of it is finite.
-        passive: of a verb, whether it is passive.
+        finite: whether it is a verb that is finite, or has a finite auxiliary.
+        passive: whether it is a verb in the passive.
     """
 
     kind: Kind
@@ -51,12 +51,12 @@ def _lists() -> dict[str, tuple[str, ...]]:
 
 @cache
 def words_of(name: str) -> frozenset[str]:
-    """Return the words of one list of `roles.txt`; none for a name that has no list."""
+    """Return the words of a list in the package's `roles.txt` by the list's name; none for an unknown name."""
     return frozenset(_lists().get(name, ()))
 
 
 def pieces_of(tokens: Tagged) -> list[Piece]:
-    """Return the pieces of a tagged caption, in its order."""
+    """Divide a tagged caption into verbs, noun phrases, prepositions and conjunctions, in the order of its words."""
     found = phrases(tokens)
     verbs = [_verb(tokens, one.start, found) for one in found if one.kind == "activity" and is_word(tokens[one.start])]
     nouns = list(_nouns(tokens, found))
@@ -74,7 +74,13 @@ def _demoted(pieces: Sequence[Piece], place: int) -> Piece:
 
 
 def verb_follows(pieces: Sequence[Piece], place: int, *, finite: bool = False) -> bool:
-    """Return whether only nouns, prepositions and joints of nouns are between a piece and the next verb."""
+    """Return whether a verb follows a piece with only nouns, prepositions and conjunctions of nouns between.
+
+    Args:
+        pieces: pieces of a caption, in order.
+        place: index of the piece.
+        finite: whether only a finite verb counts.
+    """
     for after in range(place + 1, len(pieces)):
         joins_nouns = pieces[after].kind == "join" and after + 1 < len(pieces) and pieces[after + 1].kind == "noun"
         if pieces[after].kind not in ("noun", "link") and not joins_nouns:

@@ -1,7 +1,7 @@
 """Scene dictionaries: entities and activities that clips may show, mined from captions or given as lists.
 
-BiMa (section 3.1) looks up in one what each clip shows. The paper says neither how large its dictionary is nor how it
-was made; ours is counted from captions, and has the number of captions of each phrase.
+BiMa (section 3.1) looks up in a scene dictionary what each clip shows. The paper says neither how large its dictionary
+is nor how it was made; here phrases are counted in captions, and each has the number of captions that name it.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class SceneDictionary:
 
     @property
     def digest(self) -> str:
-        """Hex digest over the phrases in their order, on which embeddings depend."""
+        """Hexadecimal digest of the phrases in their order; it changes whenever embeddings of the phrases would."""
         phrases = json.dumps([self.entities, self.activities]).encode()
         return hashlib.blake2b(phrases, digest_size=_DIGEST_BYTES).hexdigest()
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """Labels of the splits other than the training split that the phrases are from.
+        """Labels that say which splits other than the training split the phrases are from; mostly empty.
 
         >>> SceneDictionary(("ball",), (), splits=("train", "test")).uses
         ('scene elements from captions of test',)
@@ -77,7 +77,7 @@ class SceneDictionary:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """Kinds without a phrase, `entities` or `activities`; mostly empty.
+        """Kinds that the dictionary has no phrase of, `entities` or `activities`; mostly empty.
 
         >>> SceneDictionary(("ball",), ()).lacks
         ('activities',)
@@ -87,7 +87,7 @@ class SceneDictionary:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Notices in sentences for all that is made with the dictionary; mostly empty.
+        """Sentences that results made with the dictionary must carry; mostly empty.
 
         >>> for sentence in SceneDictionary(("ball",), ()).notices:
         ...     print(sentence)
@@ -117,7 +117,8 @@ def mine(
         progress: called with the share that is done.
 
     Raises:
-        UsageError: no phrase is in enough captions; or as `evenreel.language.scene_elements.read_elements`.
+        UsageError: no phrase is in enough captions, `extract` returned something else than an `Extractor` does, or the
+            tagger is not installed.
 
     >>> found = mine(["A dog runs.", "Two dogs are running.", "a cat"], settings=MiningSettings("pattern", 1))
     >>> found.entities, found.entity_counts, found.activities, found.captions
@@ -129,12 +130,12 @@ def mine(
 
 
 def dictionary_of(named: Sequence[Elements], settings: MiningSettings, source: str) -> SceneDictionary:
-    """Make a dictionary of the phrases that most captions name, within limits; ties by the alphabet.
+    """Make a dictionary of the phrases that most captions name; ties are broken by the alphabet.
 
     Args:
         named: entities and activities of each caption.
-        settings: limits of the dictionary.
-        source: origin of the captions, and their tagger, in words.
+        settings: least number of captions of a phrase, and most phrases of each kind.
+        source: origin of the captions and their tagger, in words.
 
     Raises:
         UsageError: no phrase is in enough captions.
@@ -165,7 +166,12 @@ def counts_of(named: Iterable[Elements]) -> tuple[Counter[str], Counter[str]]:
 
 
 def given(entities: Sequence[str], activities: Sequence[str], source: str = GIVEN) -> SceneDictionary:
-    """Make a dictionary of given phrases: spaces around and between words are tidied, the rest is kept.
+    """Make a dictionary of given phrases; surplus spaces are removed, everything else is kept.
+
+    Args:
+        entities: noun phrases.
+        activities: verb phrases.
+        source: origin of the phrases, in words.
 
     Raises:
         UsageError: there is no phrase, one is empty, or one is there twice.
@@ -175,7 +181,7 @@ def given(entities: Sequence[str], activities: Sequence[str], source: str = GIVE
 
 
 def packaged() -> SceneDictionary:
-    """Return the dictionary of the package: everyday entities and activities, for clips without captions."""
+    """Return the scene dictionary that comes with the package, of everyday entities and activities."""
     return SceneDictionary(words_of_list("entity"), words_of_list("activity"), source=PACKAGED)
 
 

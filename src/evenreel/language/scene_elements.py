@@ -1,4 +1,4 @@
-"""Entities and activities that a caption names and a camera sees, each in one spelling (BiMa, section 3.1).
+"""Scene elements of captions: entities and activities that can be seen, each in one spelling (BiMa, section 3.1).
 
 An entity is a noun with its modifiers (`red ball`); an activity is a verb with its particle and what it is done to or
 where (`kick red ball`, `sit on chair`). Words are in their base form, without articles, possessives and numbers.
@@ -80,7 +80,7 @@ class MiningSettings:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """Entities and activities of one caption, each phrase once, in its order."""
+    """Entities and activities that one caption names, each phrase once, in the order of the caption."""
 
     entities: tuple[str, ...]
     activities: tuple[str, ...]
@@ -288,7 +288,7 @@ def _lists() -> dict[str, tuple[str, ...]]:
 
 
 def words_of_list(name: str) -> tuple[str, ...]:
-    """Return the phrases of one list of `scene_elements.txt`, in its order."""
+    """Return the phrases of a list in the package's `scene_elements.txt` by the list's name, in its order."""
     return _lists()[name]
 
 

@@ -1,4 +1,4 @@
-"""Scrambled letters in place of a text: it looks like writing and cannot be read."""
+"""Scrambled text: random letters in place of a text, which look like writing and cannot be read."""
 
 from __future__ import annotations
 

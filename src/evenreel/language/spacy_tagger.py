@@ -1,4 +1,4 @@
-"""The tagger for those who have spaCy and a model of it (`pip install evenreel[spacy]`)."""
+"""A tagger that uses spaCy and an installed model of it (`pip install evenreel[spacy]`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNUSED = ("ner", "entity_linker", "textcat")
 
 
 class SpacyTagger:
-    """Tags and lemmas of a spaCy pipeline; see `evenreel.language.tokens.Tagger`.
+    """Tagger of captions that runs a spaCy pipeline; see `evenreel.language.tokens.Tagger`.
 
     Args:
         model: name of an installed model or path of a folder with one; None takes the best that is installed.
@@ -39,7 +39,7 @@ class SpacyTagger:
         self.name = f"spacy ({model} {meta.get('version', '')})"
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
-        """Tag captions: return the tokens of each; equal captions go through the pipeline once."""
+        """Split captions into words and tag them: return the tokens of each; equal captions are tagged once."""
         distinct = list(dict.fromkeys(captions))
         tagged = map(_tokens, self._pipeline.pipe(distinct, batch_size=_BATCH))
         of_caption = dict(zip(distinct, tagged, strict=True))
@@ -55,7 +55,7 @@ class SpacyTagger:
 
 
 def installed_model() -> str | None:
-    """Return the best of `MODELS` that is installed; None for none."""
+    """Return the name of the best spaCy model that is installed, out of `MODELS`; None where none is."""
     if find_spec("spacy") is None:
         return None
     return next((model for model in MODELS if find_spec(model) is not None), None)

@@ -1,4 +1,4 @@
-"""Edits of captions that keep their content and change their style, or the other way round.
+"""Edits of captions that change their style and keep their content, or the other way round.
 
 `evenreel.language.wording` divides content and style.
 """
@@ -21,17 +21,18 @@ CAPTION = "{caption}"
 
 
 def restyled(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger: Tagger, seed: int = 0) -> list[str]:
-    """Apply an edit of style or content to captions; those without content stay unchanged.
+    """Apply an edit of style or content to captions; captions without content stay unchanged.
 
     Args:
-        edit: a key of `EDITS`.
+        edit: name of the edit, a key of `EDITS`.
         captions: Q texts.
-        clip_ids: (Q,) the clip of each; where captions lend each other style or content, they are of different clips.
-        tagger: finds content.
-        seed: draws which caption lends to which.
+        clip_ids: clip of each caption (Q,); an edit that takes the style or content of another caption takes it from
+            one of another clip.
+        tagger: tags the words, by which content is told from style.
+        seed: seed of the draw of those other captions.
 
     Raises:
-        UsageError: there is no such edit, or no caption of another clip to lend.
+        UsageError: there is no such edit, or all captions with content are of one clip.
     """
     if edit not in EDITS:
         raise UsageError(f"{edit!r} is no edit of captions; there are: {', '.join(EDITS)}.")
@@ -44,11 +45,11 @@ def restyled(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger
 
 
 def paraphrased(captions: Sequence[str], patterns: Sequence[str], seed: int = 0) -> list[str]:
-    """Put each caption into one of several patterns, drawn with the seed.
+    """Put each caption into a sentence pattern drawn at random.
 
     Args:
         captions: Q texts.
-        patterns: texts with `{caption}` in them once.
+        patterns: texts that contain `{caption}` once.
         seed: seed of the draw.
 
     Raises:
@@ -67,7 +68,7 @@ def paraphrased(captions: Sequence[str], patterns: Sequence[str], seed: int = 0)
 
 
 def turned_marks(caption: str) -> str:
-    """Turn the capital and the full stop of a caption into their opposites, with every word kept: a control edit.
+    """Toggle the first capital and the full stop of a caption and keep every word: a control edit.
 
     >>> turned_marks("A man runs."), turned_marks("a man runs")
     ('a man runs', 'A man runs.')

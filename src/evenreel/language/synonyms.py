@@ -1,4 +1,4 @@
-"""Groups of words that mean nearly the same: the list of the package, and lists of the user's own."""
+"""Synonyms: groups of words that mean nearly the same, those of the package and the user's own."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Synonyms:
     """Groups of synonymous verbs and nouns; the first word of a group is its name.
 
     Attributes:
-        verbs: name of the group by verb, perhaps with a particle (`turn on`).
-        nouns: name of the group by noun, perhaps of several words.
+        verbs: name of the group of each verb, perhaps with a particle (`turn on`).
+        nouns: name of the group of each noun, perhaps of several words.
     """
 
     verbs: Mapping[str, str]
     nouns: Mapping[str, str]
 
     def updated(self, own: Synonyms) -> Synonyms:
-        """Return these groups, overridden by other ones.
+        """Return a copy of these groups in which the words of `own` are in the groups that `own` puts them in.
 
         >>> both = Synonyms({"chop": "cut"}, {}).updated(Synonyms({"chop": "chop", "hew": "chop"}, {}))
         >>> both.verbs
@@ -39,35 +39,35 @@ NO_SYNONYMS = Synonyms({}, {})
 
 @lru_cache(maxsize=1)
 def caption_synonyms() -> Synonyms:
-    """Return the groups that come with the package, written for the words of video captions."""
+    """Return the groups of synonyms that come with the package, written for the words of video captions."""
     return _parse(_packaged("synonyms.txt"), "synonyms.txt")
 
 
 @lru_cache(maxsize=1)
 def stop_verbs() -> frozenset[str]:
-    """Return verbs that say nothing of what is done: be, have, begin and their like."""
+    """Return verbs that say nothing of what is done, such as be, have and begin."""
     return frozenset(packaged_lines("stop_verbs.txt"))
 
 
 @lru_cache(maxsize=1)
 def stop_nouns() -> frozenset[str]:
-    """Return nouns that name nothing: thing, something, side and their like."""
+    """Return nouns that name nothing, such as thing, something and side."""
     return frozenset(packaged_lines("stop_nouns.txt"))
 
 
 @lru_cache(maxsize=1)
 def amounts() -> frozenset[str]:
-    """Return nouns that name nothing before `of`: piece, pair, number and their like."""
+    """Return nouns that name nothing when `of` follows, such as piece, pair and number."""
     return frozenset(packaged_lines("amounts.txt"))
 
 
 def packaged_lines(name: str) -> list[str]:
-    """Return the lines of a text file of this package, without the comments and empty ones."""
+    """Return the lines of a text file in the package `evenreel.language`, without comments and empty lines."""
     return [line for line in _packaged(name).splitlines() if line and not line.startswith("#")]
 
 
 def read_synonyms(path: Path) -> Synonyms:
-    """Read groups from a text file with a line such as `verb: cut, chop, slice` or `noun: sofa, couch` for each.
+    """Read groups of synonyms from a text file, a line each, such as `verb: cut, chop, slice` or `noun: sofa, couch`.
 
     The first word names the group; words are in their base form; `#` starts a comment.
 

@@ -1,4 +1,4 @@
-"""Choice of a tagger by name."""
+"""Choice of a part-of-speech tagger by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TaggerName = Literal["auto", "pattern", "spacy"]
 
 
 def load_tagger(name: TaggerName = "auto") -> Tagger:
-    """Load the tagger of a name; `auto` is spaCy where an English model of it is installed, else `pattern`.
+    """Load a part-of-speech tagger by name; `auto` is spaCy where an English model of it is installed, else `pattern`.
 
     Classes found by different taggers differ: keep `Tagger.name` with what is derived from tags.
 

@@ -12,10 +12,10 @@ from evenreel.language.lemmatiser import Part, dictionary, part_of
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word or mark of a caption.
+    """One word or punctuation mark of a caption.
 
     Attributes:
-        text: as it is written.
+        text: the word as it is written.
         lemma: base form in small letters.
         tag: Penn Treebank tag, such as `NN`, `VBG`, `JJ`.
     """
@@ -42,7 +42,7 @@ class Tagger(Protocol):
         """Name and version of the tagger, to be stored with anything derived from it."""
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
-        """Tag captions: return the tokens of each; equal captions get equal tokens, whatever the others are."""
+        """Split captions into words and tag them: return the tokens of each; equal captions get equal tokens."""
 
 
 _CLITICS = "n't|n’t|'s|’s|'re|’re|'ve|’ve|'ll|’ll|'d|’d|'m|’m"
@@ -52,7 +52,7 @@ _SPLIT = re.compile(
 
 
 def split_words(caption: str) -> list[str]:
-    """Split a caption into words and marks.
+    """Split a caption into words and punctuation marks.
 
     >>> split_words("A man's dog doesn't like 2.5 stir-fried eggs.")
     ['A', 'man', "'s", 'dog', 'does', "n't", 'like', '2.5', 'stir-fried', 'eggs', '.']
@@ -61,9 +61,9 @@ def split_words(caption: str) -> list[str]:
 
 
 def unknown_share(captions: Iterable[Tagged]) -> float:
-    """Compute the share of nouns, verbs, adjectives and adverbs that the dictionary does not know.
+    """Compute the share, 0 to 1, of nouns, verbs, adjectives and adverbs that the English dictionary does not know.
 
-    It is a few per cent for English captions (names, misspellings), and most for another language.
+    It is a few per cent for English captions (names, misspellings), and most words for another language.
 
     >>> unknown_share([(Token("dogs", "dog", "NNS"), Token("the", "the", "DT"), Token("собака", "собака", "NN"))])
     0.5
@@ -73,7 +73,7 @@ def unknown_share(captions: Iterable[Tagged]) -> float:
 
 
 def lemmas(tokens: Iterable[Token], part: Part) -> list[str]:
-    """Return the lemmas of one part of speech, in the order of the caption.
+    """Return the lemmas of the tokens of one part of speech, in the order of the caption.
 
     >>> lemmas((Token("two", "two", "CD"), Token("Dogs", "dog", "NNS"), Token("ran", "run", "VBD")), "noun")
     ['dog']

@@ -18,17 +18,17 @@ _LONGEST_LINE = 1 << 20
 
 
 def read_word_vectors(path: str | Path, words: Sequence[str]) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Read the vectors of some words from GloVe's text form, a word and its numbers a line, or word2vec's.
+    """Read the pretrained vectors of some words from a text file in the form of GloVe or word2vec.
 
-    word2vec's form has one line more at the start. The file is read as a stream and only these words are kept; it may
-    be packed with gzip. Where a word has several lines the first counts.
+    GloVe's form is a word and its numbers a line; word2vec's has one line more at the start. Only the vectors asked for
+    are kept in memory; the file may be packed with gzip. Where a word has several lines the first counts.
 
     Args:
         path: the file.
         words: W words as the file spells them.
 
     Returns:
-        Which words the file has (W,), and their vectors (W, D), zero where it has none.
+        Which words the file has, boolean (W,), and their vectors (W, D), zero where it has none.
 
     Raises:
         UsageError: the file cannot be read, is empty, or a line is not a word and as many numbers as the first.

@@ -1,7 +1,7 @@
 """Division of a caption into content and the style before and after it.
 
 Style is words about the recording or the writer: `in this video`, `a clip of`, `we see`, `there is`, `as one can see`.
-It counts at both ends of a caption, with the function words that lead to it; all the rest is content.
+It is recognised at both ends of a caption, with the function words between it and the rest, which is the content.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _LAST_MARKS = _LOOSE_MARKS | {",", ".", ":", ";", "?"}
 
 @dataclass(frozen=True)
 class Wording:
-    """A caption in three consecutive parts: `before`, `content` and `after`.
+    """A caption in three consecutive parts: style (`before`), content, and style again (`after`).
 
     Attributes:
-        before, after: style.
-        content: without a capital that is only due to its place.
-        bare: the content without adverbs of manner and degree, exclamations and loose marks.
+        before, after: words of style at both ends.
+        content: the words between, without a capital that is only due to its place.
+        bare: the content without adverbs of manner and degree, exclamations and stray marks.
         capital: whether the caption begins with a capital.
     """
 
@@ -66,13 +66,13 @@ class Wording:
     capital: bool
 
     def around(self, content: str) -> str:
-        """Put other content into the same style."""
+        """Return a caption of other content in the same style."""
         text = f"{self.before}{content}{self.after}"
         return text[:1].upper() + text[1:] if self.capital else text
 
 
 def wording(caption: str, tokens: Tagged) -> Wording | None:
-    """Divide a tagged caption into style and content, without spaces at its ends; None where it has no content.
+    """Divide a tagged caption into style and content; None where it has no content.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> text = "In this video we see a man who is slowly cutting bread, as one can see."
@@ -109,7 +109,7 @@ def content_phrases(tokens: Tagged) -> list[Phrase]:
 
 
 def token_places(caption: str, tokens: Tagged) -> list[tuple[int, int]]:
-    """Return start and end of each token in the caption, as character places.
+    """Return where each token of a caption starts and ends, as indices of characters.
 
     >>> token_places("a dog's", (Token("a", "a", "DT"), Token("dog", "dog", "NN"), Token("'s", "'s", "POS")))
     [(0, 1), (2, 5), (5, 7)]

@@ -1,8 +1,8 @@
-"""Allowlists for FFmpeg: it opens the containers, decoders and protocols stated here, and nothing else.
+"""Allowlists for FFmpeg: the only containers, decoders and protocols that it may use for files from users.
 
 FFmpeg decides by content, not by name, what a file is. A text file named `clip.mp4` that begins with
 `ffconcat` or `#EXTM3U` is a playlist for it, and a playlist opens other files and addresses. And each of its
-500 decoders is code that a hostile file can reach. So every open carries these three lists.
+500 decoders is code that a hostile file can reach. So every opening of a file passes these three lists to FFmpeg.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ CONTAINER_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"
 
 
 def open_options(limits: MediaLimits) -> dict[str, str]:
-    """Return the FFmpeg options of every open: the allowlists, and the pixel limit of decoding while probing."""
+    """Return the FFmpeg options with which every file is opened: the allowlists, and the pixel limit while probing."""
     return {
         "format_whitelist": ",".join(DEMUXERS),
         "codec_whitelist": ",".join(DECODERS),
@@ -77,5 +77,8 @@ def open_options(limits: MediaLimits) -> dict[str, str]:
 
 
 def codec_options(limits: MediaLimits) -> dict[str, str]:
-    """Return FFmpeg's own pixel limit, for sizes that no header gives; it counts the padding of its buffers too."""
+    """Return the FFmpeg decoder option that limits pixels a picture, for sizes that no header gives.
+
+    FFmpeg counts the padding of its buffers too.
+    """
     return {"max_pixels": str(limits.max_pixels * 11 // 10 + 2**16)}

@@ -1,4 +1,4 @@
-"""Identity of a file: the digest of its content, and a stamp that changes when it may have changed."""
+"""Identity of a file: the digest of its content, and a stamp of size and times that tells when it may have changed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ZEROS = bytes(_BLOCK_BYTES)
 
 @dataclass(frozen=True)
 class FileStamp:
-    """Size and times of a file; any difference means that its content is read again.
+    """Size in bytes and times in nanoseconds of a file; any difference means that its content is read again.
 
-    `mtime_ns` and `ctime_ns` are kept in 64 bits with a sign, as databases keep them: moments before 1678 and after
-    2262 wrap around, and no two within 584 years are the same.
+    `mtime_ns` and `ctime_ns` wrap around to signed 64 bits, as databases keep them: times before 1678 and after 2262
+    wrap, and no two within 584 years are the same.
     """
 
     size: int
@@ -33,7 +33,7 @@ class FileStamp:
 
     @classmethod
     def of(cls, result: os.stat_result) -> FileStamp:
-        """Make the stamp of a stat result."""
+        """Make the stamp of a file from the result of `os.stat`."""
         return cls(result.st_size, _signed_64(result.st_mtime_ns), _signed_64(result.st_ctime_ns))
 
 
@@ -81,7 +81,7 @@ class _DigestProgress:
 
 
 def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
-    """Compute 32 hex digits over all bytes of a file, in constant memory.
+    """Compute the digest of a file's content, 32 hex digits, in constant memory.
 
     Raises:
         MediaError: it cannot be read, is empty, is not a regular file (a pipe would block for ever), or grows or
@@ -108,16 +108,17 @@ def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
 
 
 def watched_digest(path: str, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> str:
-    """Compute `content_digest` in a thread that must not wait for ever, whatever the file or its disk does.
+    """Compute the digest of a file's content, 32 hex digits, and give up where the file or its disk hangs.
 
     Args:
         path: file to read.
-        timeout_s: how long nothing, or nothing but zeros, may come. A file is as large as it says it is, and one that
-            is hollow (300 GB on a few blocks) would be read for minutes.
-        stopped: called all the time; reading ends once it returns True.
+        timeout_s: longest time in seconds in which no byte other than zero is read. It ends the reading of a sparse
+            file (300 GB of zeros on a few blocks), too.
+        stopped: asked repeatedly; reading ends once it returns True.
 
     Raises:
-        MediaError: as `content_digest` does; or the time is over (timeout for zeros, unreadable for nothing at all).
+        MediaError: the file cannot be read, is empty, is not a regular file or changes meanwhile; or the time is over
+            (timeout for zeros, unreadable for nothing at all).
         EvenreelError: `stopped` returned True.
     """
     reading, outcome = _DigestProgress(), Future[str]()
@@ -154,5 +155,5 @@ def changed_while_reading() -> MediaError:
 
 
 def unreadable(error: OSError) -> MediaError:
-    """Make the error for a file that the system does not let us read."""
+    """Make the error for a file that the operating system refuses to read."""
     return MediaError("unreadable", f"the system does not let it be read: {error.strerror or error}")

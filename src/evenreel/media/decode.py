@@ -1,4 +1,4 @@
-"""Decoding with exact timestamps: damaged packets are counted and stepped over, never fatal by themselves."""
+"""Decoding of frames with exact timestamps: damaged packets are counted and stepped over, and reading goes on."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _WITHOUT_PTS = {"avi"}
 
 @dataclass
 class Damage:
-    """Counts of the damage that decoding met with.
+    """Counts of damaged packets and frames while a video is decoded.
 
     Attributes:
         packets: packets given to the decoder.
         refused: packets it could not decode.
-        spoilt: packets from a refused one to the next keyframe: their pictures build on what is missing.
-        unstamped: frames without a usable timestamp; theirs is counted on from the frame before.
+        spoilt: packets from a refused one to the next keyframe, whose pictures depend on the missing one.
+        unstamped: frames without a usable timestamp, which is then extrapolated from the frame before.
     """
 
     packets: int = 0
@@ -46,13 +46,13 @@ class Damage:
 
 
 class FrameReader:
-    """Decodes the frames a cursor wants, as (timestamp, frame) with rising timestamps within each run.
+    """Decoder of the frames at wanted timestamps, as (timestamp, frame) with rising timestamps within each run.
 
     Args:
         container: open container, at its start.
         stream: the video stream.
         cursor: the next wanted timestamp.
-        may_skip: False decodes everything.
+        may_skip: whether packets that no wanted frame depends on are left undecoded.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class FrameReader:
 
     @property
     def demuxer(self) -> Demuxer:
-        """Source of the packets."""
+        """Demuxer that the packets come from."""
         return self._packets.demuxer
 
     def __iter__(self) -> Iterator[Stamped]:
@@ -135,9 +135,14 @@ class FrameReader:
 
 
 def frames_on_screen(frames: Iterator[Stamped], reader: FrameReader, cursor: Cursor) -> Iterator[Stamped]:
-    """Find for each wanted timestamp the frame that is on screen then, each frame at most once.
+    """Yield, for each wanted timestamp, the frame that is on screen then, each frame at most once.
 
-    `frames` are those of `reader`. At the end of the stream the last frame is the answer for timestamps before its end.
+    At the end of the stream the last frame is the answer for timestamps before its end.
+
+    Args:
+        frames: (timestamp, frame) as the reader decodes them.
+        reader: the reader that they come from.
+        cursor: the next wanted timestamp.
     """
     shown: Stamped | None = None
     for timestamp, frame in frames:

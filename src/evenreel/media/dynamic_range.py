@@ -1,7 +1,8 @@
-"""High dynamic range and wide gamut to sRGB, by the published curves (swscale takes 10 s to prepare for it).
+"""Conversion of high dynamic range and wide gamut to sRGB, by the published curves.
 
-Light is counted in units of diffuse white, 203 cd/m2 (ITU-R BT.2408). Brighter light, up to 1000 cd/m2, is
-compressed below white by the curve of ITU-R BT.2390-10, 5.4.1, on the largest of R, G, B, so hues stay.
+swscale would take 10 s to prepare for it. Light is counted in units of diffuse white, 203 cd/m2 (ITU-R BT.2408).
+Brighter light, up to 1000 cd/m2, is compressed below white by the curve of ITU-R BT.2390-10, 5.4.1, on the largest of
+R, G, B, so hues stay.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _TO_BT709 = {
 
 
 def needs_mapping(transfer: int, primaries: int) -> bool:
-    """True if a picture with these H.273 numbers is beyond what sRGB shows."""
+    """Return whether a picture with these H.273 transfer and primaries numbers exceeds what sRGB can show."""
     return transfer in (PQ, HLG) or primaries in WIDE_PRIMARIES
 
 
@@ -37,7 +38,7 @@ def to_srgb(signal: NDArray[np.uint16], transfer: int, primaries: int) -> Pixels
     """Convert (H, W, 3) full-range R'G'B' of 16 bits to (H, W, 3) sRGB of 8 bits.
 
     Args:
-        signal: the picture, its matrix and range already undone.
+        signal: the picture, already converted from YUV and limited range.
         transfer: H.273 transfer number; whatever is neither PQ nor HLG is taken as SDR video.
         primaries: H.273 primaries number; unknown ones of PQ and HLG are BT.2020.
     """

@@ -1,4 +1,4 @@
-"""Pictures as mp4 files: the same pictures give the same bytes in every run."""
+"""Encoding of pictures as mp4 files; equal pictures give equal bytes in every run."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ FIXED_QUANTISER = MappingProxyType({**REPEATABLE, "qp": "22"})
 
 
 def constant_quality(crf: int) -> Mapping[str, str]:
-    """Return the options of x264 for a constant rate factor, 0 (lossless) to 51."""
+    """Return the x264 options for a constant rate factor, from 0 (lossless) to 51."""
     return {**REPEATABLE, "crf": str(crf)}
 
 
 def clip_bytes(frames: Iterable[Pixels], fps: int | Fraction, options: Mapping[str, str] = FIXED_QUANTISER) -> bytes:
-    """Encode frames as an mp4 file (H.264, 4:2:0, BT.709, no sound).
+    """Encode frames as an mp4 file (H.264, 4:2:0, BT.709, no sound) and return its bytes.
 
     Args:
-        frames: (H, W, 3) uint8 each, all of one size, H and W even.
+        frames: (H, W, 3) uint8 RGB each, all of one size, H and W even.
         fps: frames per second.
-        options: of x264; others than `REPEATABLE` and a quality may give other bytes each time.
+        options: options of x264; others than `REPEATABLE` and a quality may give other bytes in each run.
     """
     encoder = ClipEncoder(fps, options)
     for pixels in frames:
@@ -41,7 +41,7 @@ def clip_bytes(frames: Iterable[Pixels], fps: int | Fraction, options: Mapping[s
 
 
 class ClipEncoder:
-    """Encoder that writes what `clip_bytes` returns, a frame at a time, for callers that report in between.
+    """Encoder of an mp4 file that takes one frame at a time, for callers that report progress; see `clip_bytes`.
 
     Args:
         fps: frames per second.
@@ -58,7 +58,7 @@ class ClipEncoder:
         self._count = 0
 
     def add(self, pixels: Pixels) -> None:
-        """Add one frame, (H, W, 3) uint8, of the size of the first."""
+        """Encode one frame, (H, W, 3) uint8 RGB, of the size of the first."""
         import av
 
         if self._stream is None:
@@ -71,7 +71,7 @@ class ClipEncoder:
         self._container.mux(self._stream.encode(frame))
 
     def finish(self) -> bytes:
-        """Return the whole file; nothing can be added after that."""
+        """Return the bytes of the whole mp4 file; no frame can be added after that."""
         if self._stream is not None:
             self._container.mux(self._stream.encode(None))
         self._container.close()

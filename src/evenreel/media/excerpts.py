@@ -1,4 +1,4 @@
-"""The untrusted half of extracting from clips what a video generator is given: a keyframe, or the first half."""
+"""The part of excerpting clips for video generators (a keyframe, or the first half) that runs in a killable worker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _USUAL_FPS = Fraction(25)
 
 @dataclass(frozen=True)
 class FrameAt:
-    """Sampling rule for the frame at a share of a clip: number floor(share x n) of n.
+    """Sampling rule for one frame of a clip, at a share of its length: number floor(share x n) of n frames.
 
     >>> FrameAt(KEYFRAME_AT).indices(14, 25.0)
     [2]
@@ -37,36 +37,37 @@ class FrameAt:
     share: Fraction
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Return the one number."""
+        """Return the number of the one frame to read, in a list."""
         return [int(self.share * frame_count)]
 
     def capped(self, duration_s: float, max_frames: int) -> FrameAt:
-        """Return the rule itself."""
+        """Return this rule unchanged: one frame is within every limit."""
         return self
 
 
 @dataclass(frozen=True)
 class FirstHalf:
-    """Sampling rule for all frames of the first half of a clip, rounded down; of a single frame, that one.
+    """Sampling rule for all frames of the first half of a clip, rounded down; of a single frame, that frame.
 
     >>> FirstHalf().indices(7, 25.0)
     [0, 1, 2]
     """
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Return the numbers of the first half."""
+        """Return the numbers of the frames in the first half."""
         return list(range(max(1, frame_count // 2)))
 
     def capped(self, duration_s: float, max_frames: int) -> FirstHalf:
-        """Return the rule itself: its frames are encoded one by one and not kept."""
+        """Return this rule unchanged: its frames are encoded one by one and not kept, so no limit is needed."""
         return self
 
 
 class ExcerptReader:
-    """Worker that answers a task `{"path", "part", "excerpt"}` with a keyframe, or with a first half after `tick`s.
+    """Worker that answers a task `{"path", "part", "excerpt"}` with a keyframe or with the first half of a clip.
 
-    A keyframe comes as (H, W, 3) pixels, a first half as the bytes of an mp4 file at the mean rate of the video, whose
-    width and height are even: the last row or column of another one is left out.
+    A keyframe is sent as pixels (H, W, 3), a first half as the bytes of an mp4 file at the mean rate of the video,
+    after messages `tick` that report progress. In the mp4 file the last row or column is left out where it would be
+    odd.
 
     Args:
         limits: fields of `MediaLimits`.

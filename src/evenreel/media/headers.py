@@ -1,4 +1,4 @@
-"""The untrusted half of reading a video's header, run in a killable worker."""
+"""The part of reading a video's header that runs in a killable worker, since files are not trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from evenreel.media.workers import Message
 class HeaderReader:
     """Worker that answers a task `{"path"}` with one message, the fields of `VideoInfo`.
 
-    `limits` has those of `MediaLimits`.
+    Args:
+        limits: fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The untrusted half of reading a picture file, run in a killable worker: open, decode, turn upright."""
+"""The part of reading a picture file that runs in a killable worker: open, decode, turn upright."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _WITHOUT_LENGTH = (b"\x01", b"\xd8")
 class ImageReader:
     """Worker that answers a task `{"array": bytes of a picture file}` with its pixels, upright RGB (H, W, 3).
 
-    Transparent parts are laid over white; `limits` has the fields of `MediaLimits`.
+    Transparent parts are laid over white.
+
+    Args:
+        limits: fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

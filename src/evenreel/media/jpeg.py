@@ -1,4 +1,4 @@
-"""Small JPEG pictures of frames."""
+"""Encoding of frames as small JPEG pictures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ QUALITY = 82
 
 
 def to_jpeg(pixels: Pixels, width: int, height: int, quality: int = QUALITY) -> bytes:
-    """Encode a picture as JPEG, made smaller where it does not fit.
+    """Encode a picture as JPEG, scaled down where it is larger than a limit.
 
     Args:
         pixels: (H, W, 3) uint8 RGB.
-        width: at most so many pixels wide.
-        height: at most so many pixels high.
+        width: greatest width in pixels.
+        height: greatest height in pixels.
         quality: 1 to 95, of Pillow's encoder; equal pixels give equal bytes.
     """
     from PIL import Image

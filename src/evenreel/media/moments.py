@@ -1,4 +1,4 @@
-"""The untrusted half of looking at clips, run in a killable worker: the frames at some moments, and no others."""
+"""The part of reading clips' frames at given moments that runs in a killable worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenreel.media.workers import Message
 
 @dataclass(frozen=True)
 class GivenTimes:
-    """Sampling rule with given moments, rising, in seconds of the file.
+    """Sampling rule for the frames at given moments, rising, in seconds of the file.
 
     >>> list(GivenTimes((0.5, 2.0)).times(0.0, 8.0))
     [0.5, 2.0]
@@ -23,18 +23,21 @@ class GivenTimes:
     at_s: Sequence[float]
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return the moments."""
+        """Return the given moments, in seconds."""
         return iter(self.at_s)
 
     def capped(self, duration_s: float, max_frames: int) -> GivenTimes:
-        """Return the rule itself: all given moments are wanted."""
+        """Return this rule unchanged: all given moments are wanted."""
         return self
 
 
 class MomentReader:
-    """Worker that answers a task `{"path", "at_s"}` with a message for each frame on screen then, pixels (H, W, 3).
+    """Worker that answers a task `{"path", "at_s"}` with the frames on screen at these seconds, pixels (H, W, 3).
 
-    `limits` has the fields of `MediaLimits`.
+    Each frame is a message of its own.
+
+    Args:
+        limits: fields of `MediaLimits`.
     """
 
     def __init__(self, limits: dict[str, Any]) -> None:

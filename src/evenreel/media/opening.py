@@ -1,4 +1,4 @@
-"""Opening a file: from a path to a container and its one video stream, or to the reason why not."""
+"""Opening of a video file: from a path to a container and its one video stream, or an error with the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOT_A_PICTURE = Disposition.attached_pic | Disposition.timed_thumbnails
 
 
 def open_container(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[InputContainer, VideoStream]:
-    """Open a local regular file with the allowlists and choose its video stream; the caller closes.
+    """Open a local video file under the allowlists and choose its video stream; the caller must close the container.
 
     The stream is the one marked default, else the first; pictures attached as cover art do not count.
 
@@ -163,7 +163,7 @@ def _choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStrea
 
 
 def refused_size(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[int, int] | None:
-    """Return the picture size that the decoder refused, which only its log says; None for another reason."""
+    """Return the picture size (width, height) that the decoder refused, read from its log; None for another reason."""
     level, skips = av.logging.get_level(), av.logging.get_skip_repeated()
     av.logging.set_level(av.logging.ERROR)
     av.logging.set_skip_repeated(False)  # or the same size as in the file before would not be told
@@ -191,13 +191,17 @@ def _check_codec(stream: VideoStream) -> None:
 
 
 def check_size(width: int, height: int, limits: MediaLimits) -> None:
-    """Refuse pictures past the limits before memory is taken for them; raises MediaError (too_large)."""
+    """Check that pictures of a size are within the limits, before memory is taken for them.
+
+    Raises:
+        MediaError: they are not (too_large).
+    """
     if max(width, height) > limits.max_side_px or width * height > limits.max_pixels:
         raise too_large(width, height, limits)
 
 
 def too_large(width: int, height: int, limits: MediaLimits) -> MediaError:
-    """Make the error for pictures past the limits."""
+    """Make the error for pictures whose size exceeds the limits."""
     return MediaError(
         "too_large",
         f"its pictures are {width} x {height}; at most {limits.max_side_px} a side and "

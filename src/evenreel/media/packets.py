@@ -1,4 +1,4 @@
-"""Packets that are worth decoding: only runs, from a keyframe on, that hold a wanted picture.
+"""Choice of the packets to decode: only runs, from a keyframe on, that hold a wanted picture.
 
 The picture on screen at time t is the last one with a timestamp not after t. A decoder that starts at a
 keyframe K with K <= t produces it, for whatever is shown from K on needs nothing from before K. So packets
@@ -34,11 +34,11 @@ _JUMP_BACK_S = 1.0  # a step back in decoding time that is a new recording, not 
 
 
 class UnsafeSkipError(Exception):
-    """A run did not begin with its keyframe: this file must be decoded from start to end."""
+    """Error that a run of packets did not begin with its keyframe, so the file must be decoded from start to end."""
 
 
 class Cursor:
-    """The next wanted timestamp, in units of the stream's time base; None when all are answered."""
+    """The next wanted timestamp, in units of the stream's time base; None when all have been answered."""
 
     def __init__(self) -> None:
         self._targets: Iterator[int] = iter(())
@@ -47,12 +47,12 @@ class Cursor:
         self.given: int | None = None  # timestamp of the frame that was given last
 
     def aim(self, targets: Iterator[int]) -> None:
-        """Set these rising timestamps as the wanted ones."""
+        """Set the wanted timestamps, rising."""
         self._targets = targets
         self.advance()
 
     def advance(self) -> None:
-        """Go on to the next wanted timestamp."""
+        """Move to the next wanted timestamp."""
         self.answered += 1
         self.target = next(self._targets, None)
 
@@ -65,12 +65,12 @@ class PacketStep(NamedTuple):
 
 
 class Demuxer:
-    """The packets of a stream that hold data, in file order, on one continuous clock.
+    """Iterator over the packets of a stream that hold data, in file order, with timestamps that never step back.
 
-    Where recordings were joined end to end (transport streams), timestamps step back; they are continued.
+    Where recordings were joined end to end (transport streams), the second one's timestamps are shifted to follow on.
 
     Attributes:
-        shifted_at: the timestamp of the last such place, None without one.
+        shifted_at: timestamp of the last such place; None without one.
     """
 
     def __init__(self, container: InputContainer, stream: VideoStream) -> None:
@@ -92,7 +92,7 @@ class Demuxer:
             return
 
     def seek(self, timestamp: int) -> bool:
-        """Seek to the keyframe before a timestamp; False where the container cannot."""
+        """Seek to the keyframe before a timestamp; return False where the container cannot."""
         try:
             self._container.seek(timestamp, stream=self._stream)
         except FFMPEG_ERRORS:
@@ -146,7 +146,8 @@ JOINABLE = {"mpegts", "mpeg", "mpegvideo"}
 def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
     """Read the timestamps of all packets in the order they are shown, and the end of the last, without decoding.
 
-    Packets without a timestamp count at the place where they come. Without any packet the end is 0.
+    Both are in units of the stream's time base. A packet without a timestamp is placed where it comes in the file.
+    Without any packet the end is 0.
     """
     times: list[int] = []
     last, end = 0, BEFORE_ALL
@@ -161,13 +162,13 @@ def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
 
 
 class PacketReader:
-    """Yields the packets of a stream that are worth decoding.
+    """Reader of a stream's packets that leaves out those that no wanted frame needs.
 
     Args:
         container: open container, at its start.
         stream: the video stream.
-        cursor: what is wanted next; read anew at every packet.
-        may_skip: False decodes everything.
+        cursor: the next wanted timestamp; looked at anew for every packet.
+        may_skip: whether packets may be left out at all.
     """
 
     def __init__(

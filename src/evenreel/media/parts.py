@@ -1,4 +1,4 @@
-"""A part of a video as a clip of its own: sampling rules that keep to a stretch of the file."""
+"""A part of a video as a clip of its own: sampling rules that are limited to a stretch of the file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from evenreel.media.sampling import IndexRule, SamplingRule, TimeRule
 
 @dataclass(frozen=True)
 class Part:
-    """Stretch of a file that a clip is; None stands for where the file begins, or ends."""
+    """Stretch of a file that is one clip, in seconds; None stands for the file's beginning or end."""
 
     start_s: float | None = None
     end_s: float | None = None
 
     def length_s(self, file_s: float | None) -> float | None:
-        """Return the length of the clip in a file of that length, in seconds; None where it is unknown.
+        """Return the length of the clip in seconds, given that of the file; None where it is unknown.
 
         >>> Part(5.0, 30.0).length_s(12.0), Part(end_s=9.0).length_s(None), Part().length_s(None)
         (7.0, 9.0, None)
@@ -29,7 +29,7 @@ class Part:
         return max(0.0, min(ends) - (self.start_s or 0.0)) if ends else None
 
     def within(self, times_s: Sequence[float]) -> list[float]:
-        """Return the times of the file that are inside the part, counted from its start; its edges are not inside.
+        """Select the times of the file, in seconds, that lie inside the part (edges excluded), counted from its start.
 
         >>> Part(2.0, 8.0).within([1.0, 2.0, 3.5, 8.0])
         [1.5]
@@ -51,7 +51,7 @@ WHOLE = Part()
 
 @dataclass(frozen=True)
 class TimesInPart:
-    """A rule by time inside a part; a part that goes on after its file ends where the file ends.
+    """Sampling rule by time for a part of a file; a part that goes on after the file's end stops there.
 
     >>> from evenreel.media.sampling import Midpoints
     >>> list(TimesInPart(Midpoints(2), Part(4.0, 8.0)).times(0.0, 60.0))
@@ -63,7 +63,7 @@ class TimesInPart:
     part: Part
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return moments of the part, in seconds of the file.
+        """Return the moments to sample in the part, in seconds of the file.
 
         Raises:
             MediaError: the part begins after the file has ended (no_frames).
@@ -87,9 +87,9 @@ class TimesInPart:
 
 @dataclass(frozen=True)
 class NumbersInPart:
-    """A rule by frame number inside a part; the part's frames are numbered at the video's mean rate.
+    """Sampling rule by frame number for a part of a file; numbers follow from its seconds at the video's mean rate.
 
-    So does CLIP4Clip, which seeks to frame `int(start * fps)`.
+    CLIP4Clip does the same: it seeks to frame `int(start * fps)`.
 
     >>> from evenreel.media.sampling import Clip4Clip
     >>> NumbersInPart(Clip4Clip(3), Part(4.0, 7.0)).indices(100, 10.0)
@@ -100,7 +100,7 @@ class NumbersInPart:
     part: Part
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Return frame numbers of the file, rising.
+        """Return the numbers of the frames to sample in the part, rising, counted from the start of the file.
 
         Raises:
             MediaError: the part begins after the file has ended (no_frames).

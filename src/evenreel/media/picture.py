@@ -26,12 +26,12 @@ _TURNS = {(True, True, False): 90, (False, True, True): 180, (True, False, True)
 
 @dataclass(frozen=True)
 class Orientation:
-    """Rotation of stored pictures for display: transpose first, then mirror along the axes.
+    """How stored pictures are turned for display: transposed first, then mirrored.
 
     Attributes:
-        transpose: True if rows become columns.
-        flip_x: mirror left and right (after the transpose).
-        flip_y: mirror top and bottom (after the transpose).
+        transpose: whether rows become columns.
+        flip_x: whether left and right are mirrored, after the transpose.
+        flip_y: whether top and bottom are mirrored, after the transpose.
     """
 
     transpose: bool = False
@@ -40,11 +40,11 @@ class Orientation:
 
     @property
     def degrees(self) -> int:
-        """Clockwise rotation: 0, 90, 180 or 270; 0 for what is mirrored."""
+        """Clockwise rotation, 0, 90, 180 or 270 degrees; 0 for a mirrored picture."""
         return _TURNS.get((self.transpose, self.flip_x, self.flip_y), 0)
 
     def apply(self, pixels: Pixels) -> Pixels:
-        """Turn (H, W, 3) as stored to (H, W, 3) or, transposed, (W, H, 3) as shown."""
+        """Turn stored pixels (H, W, 3) upright; the result is (W, H, 3) where rows and columns are transposed."""
         if self.transpose:
             pixels = pixels.swapaxes(0, 1)
         if self.flip_x:
@@ -79,20 +79,30 @@ def orientation_from(a: int, b: int, c: int, d: int) -> Orientation:
 
 
 def shown_size(width: int, height: int, aspect: Fraction | None, turned: Orientation) -> tuple[int, int]:
-    """Return width and height with square pixels and upright: the width is stretched by the aspect of a pixel."""
+    """Return the width and height at which a stored picture is shown upright with square pixels.
+
+    Args:
+        width: stored width in pixels.
+        height: stored height in pixels.
+        aspect: width over height of a stored pixel, None for square ones; the width is stretched by it.
+        turned: orientation of the picture.
+    """
     width = square_width(width, aspect)
     return (height, width) if turned.transpose else (width, height)
 
 
 def square_width(width: int, aspect: Fraction | None) -> int:
-    """Return the width that makes pixels square; an aspect past 1:8 or 8:1 is taken for an error in the file."""
+    """Return the width in pixels that makes the pixels of a picture square.
+
+    An aspect (width over height of a pixel) past 1:8 or 8:1 is taken for an error in the file and ignored.
+    """
     if aspect is None or not Fraction(1, 8) <= aspect <= 8:
         return width
     return max(1, round(width * aspect))
 
 
 class PictureMaker:
-    """Converts the frames of one video; keeps swscale's set-up between frames.
+    """Converter of one video's decoded frames to pixels; it keeps swscale's set-up between frames.
 
     Interlaced frames are left woven, as stored. Transparent pixels are laid over white. PQ, HLG and wide gamut
     are mapped to sRGB (`evenreel.media.dynamic_range`).
@@ -108,7 +118,7 @@ class PictureMaker:
         self._reformatter = VideoReformatter()
 
     def pixels(self, frame: VideoFrame) -> Pixels:
-        """Convert a frame to (H, W, 3) uint8 RGB, as it is shown."""
+        """Convert a decoded frame to pixels as a person sees them, (H, W, 3) uint8 RGB."""
         if needs_mapping(frame.color_trc, frame.color_primaries):
             signal = np.asarray(self._converted(frame, "rgb48le"), np.uint16)
             rgb = to_srgb(signal, frame.color_trc, frame.color_primaries)
@@ -130,9 +140,9 @@ class PictureMaker:
 
 
 def matrix_of(frame: VideoFrame) -> int | None:
-    """Return the YUV matrix of a frame: its tag, else BT.709 for HD and BT.601 below, as players guess.
+    """Return the YUV matrix of a frame: the tagged one, else BT.709 for HD and BT.601 below, as players guess.
 
-    The border is mpv's: HD is a width of at least 1280 or a height over 576.
+    A picture counts as HD, as in mpv, from a width of 1280 or with a height over 576.
     """
     if frame.format.is_rgb:
         return None
@@ -147,7 +157,7 @@ def _has_alpha(frame: VideoFrame) -> bool:
 
 
 def over_background(rgba: Pixels) -> Pixels:
-    """Blend (H, W, 4) with straight alpha over white: (H, W, 3)."""
+    """Blend pixels (H, W, 4) with straight alpha over white, to (H, W, 3)."""
     alpha = rgba[..., 3:].astype(np.uint16)
     if alpha.min(initial=255) == 255:
         return rgba[..., :3]

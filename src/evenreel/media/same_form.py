@@ -1,4 +1,4 @@
-"""The untrusted half of giving clips one form: decode, take frames at a steady rate, scale, encode."""
+"""The part of giving clips one common form that runs in a killable worker: decode, resample in time, scale, encode."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SHORT = "short: "
 
 @dataclass(frozen=True)
 class Form:
-    """Format that all clips are given; H.264, 4:2:0, without sound.
+    """Format that all clips are converted to: H.264, 4:2:0, without sound.
 
     Attributes:
-        fps: frames a second, as a ratio.
-        width, height: of the picture, even.
-        fit: how a picture of another shape comes into it.
+        fps: frames per second, as a ratio.
+        width, height: size of the picture in pixels, even.
+        fit: how a picture of another shape is fitted: `pad` or `crop`.
         crf: x264's constant rate factor.
     """
 
@@ -47,7 +47,9 @@ class Form:
 
 
 class FormWriter:
-    """Answers `{"path", "start_s", "frames"}` with a `tick` for each frame, then `clip` with the bytes of the file.
+    """Worker that answers a task `{"path", "start_s", "frames"}` with a clip converted to a common format.
+
+    It sends a `tick` for each frame, then `clip` with the bytes of the mp4 file.
 
     Args:
         form: fields of `Form`, its rate as text.
@@ -76,13 +78,13 @@ class FormWriter:
 
 
 def steady(frames: Iterable[Frame], fps: Fraction, start_s: float, count: int) -> Iterator[Pixels]:
-    """Yield what is on screen at `count` even times from `start_s` on; a frame that stays is repeated.
+    """Yield the pictures on screen at `count` evenly spaced times; a picture that stays on screen is repeated.
 
     Args:
-        frames: in rising time, each once.
-        fps: frames per second of the result.
-        start_s: the first of the times.
-        count: number of frames.
+        frames: frames in rising time, each once.
+        fps: times per second.
+        start_s: first of the times, in seconds.
+        count: number of times.
     """
     given, shown = 0, None
     for frame in frames:
@@ -118,7 +120,9 @@ def _fitting(form: Form) -> Callable[[Pixels], Pixels]:
 
 
 def inner_size(width: int, height: int, form: Form) -> tuple[int, int]:
-    """Return the height and width a picture is scaled to: inside the form's size with `pad`, around it with `crop`.
+    """Return the height and width that a picture is scaled to before it is padded or cropped to a format.
+
+    With `pad` it fits inside the format's size, with `crop` it covers it.
 
     >>> inner_size(640, 360, Form(Fraction(8), 320, 240)), inner_size(640, 360, Form(Fraction(8), 320, 240, "crop"))
     ((180, 320), (240, 427))
@@ -129,7 +133,7 @@ def inner_size(width: int, height: int, form: Form) -> tuple[int, int]:
 
 
 def framed(pixels: Pixels, width: int, height: int) -> Pixels:
-    """Centre (H, W, 3) in a black picture of a size; what reaches beyond it is cut off, on both sides alike."""
+    """Centre pixels (H, W, 3) in a black picture of a given size; what exceeds it is cropped on both sides alike."""
     top, left = (max(0, here - there) // 2 for here, there in zip(pixels.shape[:2], (height, width), strict=True))
     cut = pixels[top : top + height, left : left + width]
     if cut.shape[:2] == (height, width):

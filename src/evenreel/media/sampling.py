@@ -23,7 +23,7 @@ SHORTEST_PERIOD_S = 0.001
 
 @runtime_checkable
 class TimeRule(Protocol):
-    """Sampling rule by moments; it needs at most the video's extent, never its number of frames.
+    """Sampling rule that chooses frames by moments; it needs at most the video's length, never its number of frames.
 
     Attributes:
         needs_end: whether the moments depend on where the video ends.
@@ -32,20 +32,20 @@ class TimeRule(Protocol):
     needs_end: ClassVar[bool]
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return moments in seconds, rising; may go on beyond `end_s`, where the video is over."""
+        """Return the moments to sample in seconds, rising; they may go on beyond `end_s`, where the video is over."""
 
     def capped(self, duration_s: float, max_frames: int) -> TimeRule:
-        """Return this rule, or a sparser one that keeps at most `max_frames` of a video of that duration."""
+        """Return this rule, or a sparser one that samples at most `max_frames` frames of a video of that length."""
 
 
 class IndexRule(Protocol):
-    """Sampling rule by frame number; the frames are counted by reading the packets once."""
+    """Sampling rule that chooses frames by number, for which the packets of the file are counted first."""
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Return frame numbers in 0 .. frame_count - 1, rising."""
+        """Return the numbers of the frames to sample, from 0 to frame_count - 1, rising."""
 
     def capped(self, duration_s: float, max_frames: int) -> IndexRule:
-        """Return this rule, or a sparser one that keeps at most `max_frames`."""
+        """Return this rule, or a sparser one that samples at most `max_frames` frames."""
 
 
 SamplingRule = TimeRule | IndexRule
@@ -53,13 +53,13 @@ SamplingRule = TimeRule | IndexRule
 
 @dataclass(frozen=True)
 class SeveralRules:
-    """Several rules by time that sample a video together, so that it is decoded once.
+    """Several sampling rules by time that are applied together, so that a video is decoded once.
 
-    Each keeps as many frames as it would alone, of limits for as many rules.
+    Each samples the frames it would alone; a limit on frames is divided equally between them.
 
     Attributes:
         rules: the rules.
-        asked: takes the place in `rules` of the rule of each moment, in the order of the moments.
+        asked: filled while moments are taken: for each moment, the index in `rules` of the rule that it is of.
 
     >>> together = SeveralRules((EverySeconds(1.0), EverySeconds(0.5)), [])
     >>> list(itertools.islice(together.times(0.0, 2.0), 4)), together.asked
@@ -71,14 +71,14 @@ class SeveralRules:
     asked: list[int] = field(compare=False)
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return the moments of all rules, rising, and note whose each is when it is taken."""
+        """Return the moments of all rules in seconds, rising; when one is taken, its rule is noted in `asked`."""
         moments = (zip(rule.times(start_s, end_s), itertools.repeat(place)) for place, rule in enumerate(self.rules))
         for time_s, place in heapq.merge(*moments):
             self.asked.append(place)
             yield time_s
 
     def capped(self, duration_s: float, max_frames: int) -> SeveralRules:
-        """Return these rules with an equal share of `max_frames` each."""
+        """Return the same rules, each limited to an equal share of `max_frames`."""
         share = max_frames // len(self.rules)
         return replace(self, rules=tuple(rule.capped(duration_s, share) for rule in self.rules))
 
@@ -88,7 +88,7 @@ class SeveralRules:
 
 @dataclass(frozen=True)
 class Midpoints:
-    """`count midpoints`: the middles of `count` equal intervals.
+    """Sampling rule `count midpoints`: the middles of `count` equal intervals of a video.
 
     >>> list(Midpoints(4).times(0.0, 8.0))
     [1.0, 3.0, 5.0, 7.0]
@@ -98,12 +98,12 @@ class Midpoints:
     count: int
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return the `count` middles between `start_s` and `end_s`."""
+        """Return the middles, in seconds, of `count` equal intervals between `start_s` and `end_s`."""
         step_s = (end_s - start_s) / self.count
         return (start_s + (k + 0.5) * step_s for k in range(self.count))
 
     def capped(self, duration_s: float, max_frames: int) -> Midpoints:
-        """Return the rule with at most `max_frames` middles."""
+        """Return the rule with at most `max_frames` intervals."""
         return replace(self, count=min(self.count, max_frames))
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class Midpoints:
 
 @dataclass(frozen=True)
 class EverySeconds:
-    """`every period s`: the start of the video and then one moment each `period_s` seconds.
+    """Sampling rule `every period s`: the start of the video and then one moment each `period_s` seconds.
 
     >>> list(itertools.islice(EverySeconds(0.5).times(0.0, 2.0), 4))
     [0.0, 0.5, 1.0, 1.5]
@@ -122,11 +122,11 @@ class EverySeconds:
     period_s: float
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return moments without end: a file may be longer than its header says."""
+        """Iterate over moments in seconds without end, since a file may be longer than its header says."""
         return (start_s + k * self.period_s for k in itertools.count())
 
     def capped(self, duration_s: float, max_frames: int) -> EverySeconds:
-        """Return the rule with the period stretched so that at most `max_frames` moments fall into the duration."""
+        """Return the rule with a period long enough that at most `max_frames` moments fall into `duration_s`."""
         return replace(self, period_s=max(self.period_s, duration_s / max_frames))
 
     def __str__(self) -> str:
@@ -135,7 +135,7 @@ class EverySeconds:
 
 @dataclass(frozen=True)
 class Clip4Clip:
-    """`clip4clip [count]`: one frame a second, thinned to `count` (CLIP4Clip, rawvideo_util.py).
+    """Sampling rule `clip4clip [count]`: one frame a second, thinned to `count` (CLIP4Clip, rawvideo_util.py).
 
     The frame rate is cut to an integer, so at 29.97 frames a second it is every 29th frame, the end second
     included. More than `count` are thinned by `int(linspace(0, n - 1, count))` (its slice_framepos 2). Below
@@ -148,7 +148,7 @@ class Clip4Clip:
     count: int = 12
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Return the frame numbers: one a second, thinned to `count`."""
+        """Return the numbers of the frames to sample: one a second, thinned to `count`."""
         seconds = list(range(0, frame_count, max(1, int(fps))))
         if len(seconds) <= self.count:
             return seconds
@@ -164,7 +164,7 @@ class Clip4Clip:
 
 @dataclass(frozen=True)
 class IntervalFrames:
-    """`x_pool [count]` and `frozen [count]`: the middle frame of `count` equal runs of frames.
+    """Sampling rules `x_pool [count]` and `frozen [count]`: the middle frame of each of `count` equal runs of frames.
 
     Edges are `int(linspace(0, n, count + 1))`; a run from edge a to before edge b gives frame
     `(a + b - 1) // 2` (X-Pool, video_capture.py, and Frozen in Time, its `uniform` sampling at test). They
@@ -178,12 +178,12 @@ class IntervalFrames:
     count: int
 
     def indices(self, frame_count: int, fps: float) -> list[int]:
-        """Return the middle frame number of each run."""
+        """Return the number of the middle frame of each of `count` equal runs of frames."""
         edges = _linspace(frame_count, min(self.count, frame_count) + 1)
         return [(a + b - 1) // 2 for a, b in itertools.pairwise(edges)]
 
     def capped(self, duration_s: float, max_frames: int) -> IntervalFrames:
-        """Return the rule with at most `max_frames` runs."""
+        """Return the rule with at most `max_frames` runs of frames."""
         return replace(self, count=min(self.count, max_frames))
 
     def __str__(self) -> str:

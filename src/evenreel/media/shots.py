@@ -1,4 +1,4 @@
-"""Where one shot ends and the next begins, found in the frames that are decoded anyway.
+"""Shot boundaries, found in the frames that are decoded anyway.
 
 The detector is PySceneDetect's adaptive one: a frame begins a shot where it differs from the frame before by at least
 15 (mean absolute difference of hue, saturation and value) and by at least three times as much as the frames around it
@@ -38,11 +38,11 @@ _RATE = 25.0
 
 
 class ShotFinder:
-    """Finds the cuts of one video from its frames, which come in order.
+    """Detector of the cuts between shots of one video, which is given its frames in order.
 
     Attributes:
-        cuts_s: times of the first frames of shots, without that of the first shot, rising; the last two frames of a
-            video can begin none.
+        cuts_s: times in seconds, rising, at which a shot begins, without that of the first shot; the last two frames of
+            a video can begin none.
     """
 
     def __init__(self) -> None:
@@ -55,10 +55,10 @@ class ShotFinder:
         self._unlikely: set[float] = set()
 
     def add(self, time_s: float, frame: VideoFrame, *, skipped: bool = False) -> None:
-        """Look at a frame; one that is not after the last, as when a video is read again from its start, is passed.
+        """Look for a cut at a frame; a frame not later than the last one is ignored, as when a file is read anew.
 
         Args:
-            time_s: when it comes on screen.
+            time_s: when the frame comes on screen, in seconds.
             frame: the decoded frame.
             skipped: whether frames before it were not decoded.
         """

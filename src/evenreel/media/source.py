@@ -1,4 +1,4 @@
-"""An open file with its decoder at the start, its clock, and what its header claims."""
+"""An opened video file: its decoder at the start, its clock, and what its header claims."""
 
 from __future__ import annotations
 
@@ -48,27 +48,27 @@ class Clock:
 
     @property
     def starts_s(self) -> float:
-        """Time on the file's own clock at zero, in seconds; 0 where it is negative, as players count from 0 then."""
+        """Time in seconds, on the file's own clock, at which a player's timeline begins; 0 where it is negative."""
         return max(0.0, float(self._first * self._time_base) - self.offset_s)
 
     def seconds(self, timestamp: int) -> float:
-        """Return the time at which a frame comes on screen."""
+        """Return the time in seconds at which a frame with this timestamp comes on screen."""
         return self.offset_s + float((timestamp - self._first) * self._time_base)
 
     def timestamp(self, time_s: float) -> int:
-        """Return the latest timestamp that is not after a time."""
+        """Return the latest timestamp of the stream that is not after a time in seconds."""
         since_first = Fraction(time_s - self.offset_s + _SAME_TIME_S)
         return self._first + math.floor(since_first / self._time_base)
 
 
 class Source:
-    """One opening of a file: decodes its first frame, then the frames its cursor wants.
+    """One opening of a video file: decodes its first frame, then the frames at wanted timestamps.
 
     Args:
         path: a local file.
         limits: limits on the size of pictures.
         threads: decoder threads; 0 lets FFmpeg choose.
-        cursor: goes on with what an earlier source did not answer; everything is decoded then.
+        cursor: the timestamps that an earlier `Source` of the file left unanswered; everything is decoded then.
 
     Raises:
         MediaError: it cannot be opened, is encrypted, or no frame can be decoded.
@@ -94,16 +94,20 @@ class Source:
         self._frames = itertools.chain([first], frames)
 
     def close(self) -> None:
-        """Close the file; safe to call twice."""
+        """Close the video file; may be called twice."""
         self.container.close()
 
     def wanted(self, shots: ShotFinder | None = None) -> Iterator[tuple[int, VideoFrame]]:
-        """Yield the frames that the cursor wants; once. `shots` looks at all that are decoded."""
+        """Yield (timestamp, frame) of the frames that the cursor wants; may be called once.
+
+        Args:
+            shots: detector of cuts that is shown all frames that are decoded.
+        """
         frames = self._frames if shots is None else self._looked_at(shots)
         return frames_on_screen(frames, self.reader, self.cursor)
 
     def claimed_end_s(self) -> float | None:
-        """Return the end of the pictures by the header, on the clock's timeline; None where it says nothing usable."""
+        """Return the end of the pictures that the header claims, in seconds of the player's timeline, or None."""
         stream, container = self.stream, self.container
         if stream.duration and stream.duration > 0:
             return self.clock.offset_s + float(stream.duration * time_base_of(stream))
@@ -117,7 +121,7 @@ class Source:
         return claim - start_s if 0 < start_s < claim else claim
 
     def bears_out(self, end: int, claimed_s: float) -> bool:
-        """True if packets that end at a timestamp agree with a claimed end, but for rounding."""
+        """Return whether the last packet's end (a timestamp) agrees with a claimed end in seconds, but for rounding."""
         return abs(self.clock.seconds(end) - claimed_s) <= _ROUNDING_FRAMES * self.usual_duration_s()
 
     def usual_duration_s(self) -> float:

@@ -1,4 +1,4 @@
-"""One video file: what its header says, and its frames by a sampling rule."""
+"""A video file: what its header says, and its frames as a sampling rule chooses them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _TAIL_S = 2.0  # what is looked at to see whether a claimed end is real
 
 @contextmanager
 def open_video(path: str | os.PathLike[str], limits: MediaLimits | None = None, *, threads: int = 1) -> Iterator[Video]:
-    """Open a local video file; it is closed when the block ends.
+    """Open a local video file for a `with` block; it is closed when the block ends.
 
     Args:
         path: a regular file of any name.
-        limits: pixel, frame and damage limits; the defaults of `MediaLimits` without.
+        limits: limits on pixels, frames and damage; None for the defaults of `MediaLimits`.
         threads: decoder threads; 0 lets FFmpeg choose.
 
     Raises:
@@ -50,7 +50,11 @@ def open_video(path: str | os.PathLike[str], limits: MediaLimits | None = None, 
 
 
 def probe(path: str | os.PathLike[str], limits: MediaLimits | None = None) -> VideoInfo:
-    """Read what the header, first frame and last packets of a video say; raises MediaError as `open_video` does."""
+    """Return what the header, the first frame and the last packets of a video file say.
+
+    Raises:
+        MediaError: it cannot be used; `reason` says why in a word, the message in a sentence.
+    """
     with open_video(path, limits) as video:
         return video.info
 
@@ -71,10 +75,10 @@ class _Extent:
 
 
 class Video:
-    """An open video; see `open_video`.
+    """An open video file, its header and its frames; made by `open_video`.
 
     Attributes:
-        notes: plain sentences about what is unusual; more come while frames are read.
+        notes: sentences about what is unusual in the file; more are added while frames are read.
     """
 
     def __init__(self, path: str | os.PathLike[str], limits: MediaLimits, threads: int) -> None:
@@ -91,23 +95,23 @@ class Video:
 
     @property
     def packets_decoded(self) -> int:
-        """Number of packets decoded since frames were last read: the cost of reading."""
+        """Number of packets decoded by the last reading of frames, which is what it cost."""
         return self._source.reader.damage.packets
 
     @property
     def answered(self) -> int:
-        """Number of a rule's moments whose frames were given before the last one; with all, after the last frame."""
+        """Number of a rule's moments that were answered by frames before the last one yielded; of all moments at the end."""
         return self._source.cursor.answered
 
     def close(self) -> None:
-        """Close the file; safe to call twice."""
+        """Close the video file; may be called twice."""
         self._source.close()
 
     @cached_property
     def info(self) -> VideoInfo:
-        """Return what the header and the first frame say, and the length that the packets bear out.
+        """Return what the header and the first frame say, and the length that the packets confirm.
 
-        A look at the last packets, or where they contradict the header a pass over all; nothing is decoded.
+        The last packets are read, and all of them where the last contradict the header; nothing is decoded.
         """
         stream, extent = self._source.stream, self._extent
         name = self._source.container.format.name
@@ -133,8 +137,8 @@ class Video:
         number a frame. May be called again; that opens the file anew.
 
         Args:
-            rule: which frames.
-            shots: looks at every frame that is decoded on the way, also those that the rule does not sample.
+            rule: sampling rule that chooses the frames.
+            shots: detector of cuts that is shown every decoded frame, also those that the rule does not sample.
 
         Raises:
             MediaError: after the last good frame, when more than `limits.max_damaged_share` of what was

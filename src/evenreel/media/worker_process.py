@@ -1,4 +1,4 @@
-"""The child side of `evenreel.media.workers`: build one object, answer tasks until the parent is gone."""
+"""The child side of `evenreel.media.workers`: build one object, then answer tasks until the parent process ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Answer = Callable[[dict[str, Any]], Iterator[Message]]
 
 
 def main() -> None:
-    """Serve tasks from standard input; standard output carries nothing but messages."""
+    """Answer tasks from standard input until it is closed; standard output carries nothing but messages."""
     tasks, messages = _claim_pipes()
     _end_with_parent()
     _set_limits()

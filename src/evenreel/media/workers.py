@@ -36,7 +36,7 @@ _STOPPED_BY_OTHERS = {
 
 
 def write_message(stream: IO[bytes], header: dict[str, Any], array: np.ndarray[Any, Any] | None = None) -> None:
-    """Send a JSON object and at most one array, which is described under the key `array`."""
+    """Write a message to a stream: a JSON object and at most one array, which is described under the key `array`."""
     if array is not None:
         header = {**header, "array": [array.dtype.str, *array.shape]}
     text = json.dumps(header).encode()
@@ -48,10 +48,10 @@ def write_message(stream: IO[bytes], header: dict[str, Any], array: np.ndarray[A
 
 
 def read_message(stream: IO[bytes], largest_array_bytes: int = 2**32) -> Message:
-    """Read the next message.
+    """Read the next message from a stream: a JSON object and at most one array.
 
     Raises:
-        EOFError: the other side is gone.
+        EOFError: the process at the other end is gone.
         ValueError: what comes is no message, or larger than a message may be.
     """
     text_size, body_size = _SIZES.unpack(_read_exactly(stream, _SIZES.size))
@@ -78,13 +78,14 @@ def _read_exactly(stream: IO[bytes], size: int) -> bytearray:
 
 
 class Worker:
-    """One killable child process that answers tasks.
+    """Child process that answers tasks and is killed when it hangs, grows too large or is closed.
 
     Args:
         target: `module:name` of a callable that is called once in the child with `setup` and returns a
             callable `task -> Iterator[Message]`.
         setup: JSON-able keyword arguments of the target.
-        limits: `stall_timeout_s` (no message for that long) and `memory_bytes` (resident) end the child.
+        limits: `stall_timeout_s` (longest time in seconds without a message) and `memory_bytes` (greatest resident
+            memory); past either the child is killed.
     """
 
     def __init__(self, target: str, setup: dict[str, Any], limits: MediaLimits) -> None:
@@ -96,11 +97,11 @@ class Worker:
         self._lock = threading.Lock()
 
     def run(self, task: dict[str, Any], array: np.ndarray[Any, Any] | None = None) -> Iterator[Message]:
-        """Stream the messages that answer one task.
+        """Send a task to the child process and yield the messages that answer it.
 
         Args:
-            task: what is to be done, JSON-able.
-            array: goes with it; the child finds it in the task as `array`.
+            task: fields of the task, JSON-able.
+            array: array to send along; the child finds it in the task as `array`.
 
         Raises:
             MediaError: the task failed, or the child crashed, hung or grew too large and was killed; the next
@@ -129,7 +130,7 @@ class Worker:
                 self._end()
 
     def close(self) -> None:
-        """End the child at once, for good. Safe to call at any time, from any thread, more than once."""
+        """Kill the child process for good; may be called at any time, from any thread, more than once."""
         with self._lock:
             self._closed = True
         self._end()

@@ -21,7 +21,9 @@ OFFICIAL = {"train": 10009, "val": 4917}
 
 
 def read_activitynet(paths: Sequence[Path]) -> Imported:
-    """Read ActivityNet Captions; `timestamps` and `sentences` stay in the captions' columns of these names.
+    """Read ActivityNet Captions as a corpus for paragraph retrieval.
+
+    The columns `timestamps` and `sentences` of the captions keep the single sentences and their times in seconds.
 
     Raises:
         CorpusError: no annotations are there, or a file is malformed.

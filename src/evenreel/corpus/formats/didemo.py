@@ -22,7 +22,7 @@ WINDOW_S = (0.0, 31.0)
 
 
 def read_didemo(paths: Sequence[Path]) -> Imported:
-    """Read either form of DiDeMo.
+    """Read DiDeMo for paragraph retrieval, from its official files or from the tables `didemo_SPLIT_label.csv`.
 
     Raises:
         CorpusError: no annotations are there, both forms of a split are, or a file is malformed.

@@ -21,7 +21,10 @@ AGREEING = 3
 
 
 def read_didemo_moments(paths: Sequence[Path]) -> Imported:
-    """Read DiDeMo's moments; captions have `windows`, one a person, and `agreeing`.
+    """Read DiDeMo for moment retrieval.
+
+    The captions' column `windows` has the moment (start, end) in seconds that each annotator gave; the column
+    `agreeing` is 3, the number of annotators that count, those who agree best with a prediction.
 
     Raises:
         CorpusError: no annotations are there, or a file is malformed.

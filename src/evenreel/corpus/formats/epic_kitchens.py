@@ -39,7 +39,9 @@ RETIMED_COLUMNS = ("narration_id", "video_id", "start_frame", "stop_frame", "ver
 
 
 def read_epic_kitchens(paths: Sequence[Path]) -> Imported:
-    """Read the retrieval annotations; the columns `start_frame` and `stop_frame` find a segment's pictures.
+    """Read the annotations of EPIC-KITCHENS-100 multi-instance retrieval.
+
+    The clips' columns `start_frame` and `stop_frame` number the frames of a segment in its video.
 
     Raises:
         CorpusError: no segments are there, or a file is malformed.

@@ -36,7 +36,7 @@ _NUMBERED = re.compile(r"video([0-9]{1,4})")
 
 
 def read_msrvtt(paths: Sequence[Path]) -> Imported:
-    """Read the official split: 6,513 videos to train on, 497 to validate, 2,990 to test, 20 captions each.
+    """Read MSR-VTT in its official split: 6,513 videos to train on, 497 to validate, 2,990 to test, 20 captions each.
 
     Raises:
         CorpusError: the captions are missing, or a file is malformed.
@@ -58,7 +58,7 @@ def read_msrvtt(paths: Sequence[Path]) -> Imported:
 
 
 def read_msrvtt_1ka(paths: Sequence[Path]) -> Imported:
-    """Read split 1k-A: 9,000 videos to train on, 1,000 to test with one caption each.
+    """Read MSR-VTT in the split 1k-A: 9,000 videos to train on, 1,000 to test with one caption each.
 
     Raises:
         CorpusError: both lists are missing, or a file is malformed.
@@ -67,7 +67,7 @@ def read_msrvtt_1ka(paths: Sequence[Path]) -> Imported:
 
 
 def read_msrvtt_7k(paths: Sequence[Path]) -> Imported:
-    """Read the older form of 1k-A: the same test, 7,010 videos to train on.
+    """Read MSR-VTT in the older form of split 1k-A: the same 1,000 test videos, 7,010 videos to train on.
 
     Raises:
         CorpusError: both lists are missing, or a file is malformed.

@@ -17,7 +17,7 @@ OFFICIAL = {"train": 1200, "val": 100, "test": 670}
 
 
 def read_msvd(paths: Sequence[Path]) -> Imported:
-    """Read MSVD.
+    """Read MSVD as a corpus, from its captions and the lists of its splits.
 
     Raises:
         CorpusError: the captions or all lists are missing, or a file is malformed.

@@ -18,7 +18,9 @@ QUERIES, JUDGEMENTS, IDS = "multivent_2_q.csv", "multivent_2_j.jsonl", "multiven
 
 
 def read_multivent(paths: Sequence[Path]) -> Imported:
-    """Read MultiVENT 2.0; a query is a caption of its first relevant video, and `other_clips` has the others.
+    """Read MultiVENT 2.0; a query becomes a caption of its first relevant video.
+
+    The column `other_clips` of the captions lists the other relevant videos.
 
     Raises:
         CorpusError: queries or judgements are missing, or a file is malformed.

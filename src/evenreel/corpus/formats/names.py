@@ -1,4 +1,4 @@
-"""Times that benchmarks write into the names of their clips."""
+"""Lengths of clips from the times that benchmarks write into their names."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def cut_length_s(name: str) -> float | None:
 
 
 def movie_length_s(name: str) -> float | None:
-    """Return the seconds between the times in a clip name `MOVIE_HH.MM.SS.mmm-HH.MM.SS.mmm` (LSMDC).
-
-    None for other names.
+    """Return the seconds between the times in a name `MOVIE_HH.MM.SS.mmm-HH.MM.SS.mmm` (LSMDC); None for other names.
 
     >>> movie_length_s("1012_Unbreakable_00.05.16.065-00.05.21.941")
     5.876

@@ -53,7 +53,7 @@ def read_tables(paths: Sequence[Path]) -> Imported:
 
 
 def tables_among(files: Iterable[Path]) -> list[Path]:
-    """Return those of a folder's files that are tables; json lists only where there is nothing else."""
+    """Select the files that are tables by their suffix; lists in json only where there is no other table."""
     files = list(files)
     return [path for path in files if path.suffix.lower() in SUFFIXES] or [
         path for path in files if path.suffix.lower() == ".json" and isinstance(read_json(path), list)
@@ -61,7 +61,7 @@ def tables_among(files: Iterable[Path]) -> list[Path]:
 
 
 def with_splits(given: ReleaseFiles, files: Sequence[Path]) -> dict[str, pl.DataFrame]:
-    """Read tables by file name, each with the split that its file is named after.
+    """Read tables, by file name, and give each the split that its file is named after.
 
     Raises:
         CorpusError: a folder has a table in two forms, or one cannot be read.
@@ -90,10 +90,13 @@ def _read_pair(given: ReleaseFiles, pair: Mapping[str, Sequence[Path]], files: S
 
 
 def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
-    """Make a corpus of tables (by file name) with a row a caption.
+    """Make a corpus from tables with a row a caption.
+
+    Args:
+        frames: tables by file name.
 
     Raises:
-        CorpusError: the columns of clip or text are missing, a row has no clip, the words are no text, or rows of one
+        CorpusError: the columns of clip or text are missing, a row has no clip, a caption is no text, or rows of one
             clip differ in a column of clips.
     """
     where = some(list(frames))
@@ -111,7 +114,7 @@ def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """Read one table of any supported kind; values of csv and tsv stay text.
+    """Read one csv, tsv, json, jsonl or parquet table; values of csv and tsv stay text.
 
     Raises:
         CorpusError: it cannot be read, or a row is malformed.
@@ -190,7 +193,7 @@ _READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
 
 
 def select_light(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Drop binary columns; of stored videos {bytes, path} keep the path."""
+    """Drop the binary columns of a table; a column of stored videos {bytes, path} is reduced to its paths."""
     kept = []
     for name, kind in frame.collect_schema().items():
         if isinstance(kind, pl.Struct) and "path" in [one.name for one in kind.fields]:
@@ -211,12 +214,12 @@ def split_of(name: str) -> str | None:
 
 
 def is_split(name: str) -> bool:
-    """Return whether a folder's name is that of a split and no more, unlike `train_9k`, which may be part of one."""
+    """Return whether a folder's name is exactly that of a split, such as `train`, and not `train_9k`."""
     return _SPLIT.fullmatch(name) is not None
 
 
 def with_split(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
-    """Add a split to every row of a table, unless it has a column `split`."""
+    """Add a column `split` with one value to a table that has no such column; None adds nothing."""
     return frame if split is None or "split" in frame.columns else frame.with_columns(pl.lit(split).alias("split"))
 
 

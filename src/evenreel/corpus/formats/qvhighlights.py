@@ -28,7 +28,10 @@ _PART = re.compile(r"(?P<video>.+)_(?P<start>\d+(?:\.\d+)?)_(?P<end>\d+(?:\.\d+)
 
 
 def read_qvhighlights(paths: Sequence[Path]) -> Imported:
-    """Read QVHighlights; captions have `windows` in seconds of the clip, and `ratings` of every two seconds.
+    """Read QVHighlights for moment retrieval and highlight detection.
+
+    The captions' columns are `windows`, moments (start, end) in seconds of the clip, and `ratings` of every two
+    seconds.
 
     Raises:
         CorpusError: no annotations are there, or a file is malformed.

@@ -17,7 +17,10 @@ PERCENT = 100.0
 
 
 def read_reannotated_moments(paths: Sequence[Path]) -> Imported:
-    """Read the moments; a clip is 100 long, so that windows are percent of it, and captions have `agreeing` of 1.
+    """Read the re-annotated moments of Charades-STA or ActivityNet Captions.
+
+    The files give no durations: a clip runs from 0 to 100, so the captions' `windows` (start, end) are percent of it.
+    The column `agreeing` is 1, since any one of the five annotators' windows counts.
 
     Raises:
         CorpusError: no annotations are there, or a file is malformed.

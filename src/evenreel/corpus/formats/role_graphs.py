@@ -25,7 +25,7 @@ VERB, ROOT = "V", "ROOT"
 
 
 def read_role_graphs(paths: Sequence[Path]) -> Imported:
-    """Read the annotations of HGR; names may also be in `.txt` or `.json` lists.
+    """Read the captions and role graphs that HGR annotated; lists of names may also be `.txt` or `.json`.
 
     Raises:
         CorpusError: captions or names are missing, names are pickled, or a file is malformed.

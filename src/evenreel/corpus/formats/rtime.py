@@ -1,4 +1,4 @@
-"""Reversed in Time: videos and the same played backwards, each with captions that are wrong of the other.
+"""Reversed in Time: videos and the same played backwards, each with captions that are wrong for the other.
 
 `test.json`, `train.json`, `val.json`: {video: {`forward_captions`, `reverse_captions`, `forward_rewrites`,
 `reverse_rewrites`, `temporal`, `reverse`}}. (Du et al. 2024.)
@@ -20,7 +20,9 @@ REVERSED = "_reverse"
 
 
 def read_rtime(paths: Sequence[Path]) -> Imported:
-    """Read RTime; clips that are played backwards end in `_reverse`, and `backwards` says so.
+    """Read RTime (Reversed in Time), videos and the same videos played backwards.
+
+    The ids of clips played backwards end in `_reverse`, and their column `backwards` is true.
 
     Raises:
         CorpusError: no annotations are there, or a file is malformed.

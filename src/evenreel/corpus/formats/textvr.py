@@ -23,7 +23,7 @@ CORNERS = 8
 
 
 def read_textvr(paths: Sequence[Path]) -> Imported:
-    """Read TextVR, and its words on screen where they are given.
+    """Read TextVR, and the words on screen where their files are given.
 
     Raises:
         CorpusError: no annotations are there, or a file is malformed.

@@ -20,7 +20,7 @@ SENTENCES = "tgif-v1.0.tsv"
 
 
 def read_tgif(paths: Sequence[Path]) -> Imported:
-    """Read TGIF; without lists of splits, every address of the sentences is a clip.
+    """Read TGIF; where no lists of splits are given, every GIF with a sentence is a clip.
 
     Raises:
         CorpusError: neither sentences nor lists are there, or a file is malformed.

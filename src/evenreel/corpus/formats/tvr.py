@@ -23,7 +23,10 @@ OFFICIAL = {"train": 17435, "val": 2179, "test": 1089}
 
 
 def read_tvr(paths: Sequence[Path]) -> Imported:
-    """Read TVR; captions have `windows` and `asks_for`, `v`, `t` or `vt`.
+    """Read TVR for moment retrieval.
+
+    The captions' column `windows` has the moment (start, end) in seconds; `asks_for` is `v`, `t` or `vt`: whether the
+    query is about what is seen, what is said, or both.
 
     Raises:
         CorpusError: no annotations are there, or a file is malformed.

@@ -24,7 +24,7 @@ OFFICIAL = {"train": 25991, "val": 3000, "test": 6000}
 
 
 def read_vatex(paths: Sequence[Path]) -> Imported:
-    """Read either form of VATEX.
+    """Read VATEX, its English captions, from the official files or from `ref_captions.json` and lists of splits.
 
     Raises:
         CorpusError: no captions are there, or a file is malformed.

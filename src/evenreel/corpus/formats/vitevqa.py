@@ -26,7 +26,7 @@ _TASK = re.compile(r".*_(t1s1|t1s2|t2)(train|val|test|extra)\.json", re.IGNORECA
 
 
 def read_vitevqa(paths: Sequence[Path]) -> Imported:
-    """Read the files of one task and split, and the words on screen where they are given.
+    """Read M4-ViteVQA, one task and split, and the words on screen where their files are given.
 
     Raises:
         CorpusError: no questions are there, they are of several tasks, or a file is malformed.

@@ -21,7 +21,9 @@ TABLE_CLIPS = 3350
 
 
 def read_youcook2(paths: Sequence[Path]) -> Imported:
-    """Read either form of YouCook2; a clip is `VIDEO_N`, its Nth segment from 0.
+    """Read YouCook2 from its official annotations or from `validation_youcook.csv`.
+
+    A clip is called `VIDEO_N`: the Nth annotated segment of a video, from 0.
 
     Raises:
         CorpusError: no annotations are there, both forms are, or a file is malformed.
