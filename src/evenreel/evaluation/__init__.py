@@ -1,4 +1,4 @@
-"""Metrics of any system's scores, with intervals, on numpy alone."""
+"""Evaluation of any system's scores: metrics with intervals, comparisons and corrections, on numpy alone."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Ranking of a direction band by band: memory for some queries at a time, all cores, any size of gallery."""
+"""Ranking of all queries of one direction, a band of queries at a time, on all cores and for any size of gallery."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ from evenreel.progress import Progress
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """Columns of n ranked queries, whether each has a relevant item, and their first hits."""
+    """Result of ranking n queries: a column of values for each metric, and the first hits.
+
+    Attributes:
+        found: (n,) whether a query has a relevant item.
+        columns: (n,) values by the name of the column.
+        hits: first hits of the queries.
+    """
 
     found: NDArray[np.bool_]
     columns: dict[str, Column]
@@ -34,7 +40,7 @@ class Ranked:
 
     @classmethod
     def joined(cls, parts: Sequence[Ranked]) -> Ranked:
-        """Append the queries of another part."""
+        """Concatenate the results of several parts of the queries."""
         ends = np.cumsum([0] + [len(part.found) for part in parts])
         every = np.arange(ends[-1])
         return cls(
@@ -46,12 +52,12 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class RankingPlan:
-    """What to compute of each ranking.
+    """Settings of the ranking of queries, and what to compute of each.
 
     Attributes:
         metrics: metrics whose columns are computed.
-        ties: the rule for ties.
-        every: whether each relevant item counts alone, without the others in its ranking (`every_hit`).
+        ties: how items with equal scores are ranked.
+        every: whether each relevant item is ranked alone, without the query's other relevant items (`every_hit`).
         tables: discounts for the size of the gallery.
     """
 
@@ -61,7 +67,12 @@ class RankingPlan:
     tables: Tables
 
     def calculate(self, scores: NDArray[Any], items: Items) -> Ranked:
-        """Compute the columns of the b queries of (b, gallery) scores."""
+        """Rank b queries by their scores (b, gallery) and compute the columns of the metrics.
+
+        Args:
+            scores: (b, gallery), without NaN.
+            items: relevant items of these queries.
+        """
         scores = _query_by_query(scores)
         found = np.bincount(items.query, minlength=len(scores)) > 0
         ordered = any(metric.needs_order for metric in self.metrics)
@@ -75,15 +86,15 @@ class RankingPlan:
 
 
 def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, progress: Progress) -> Ranked:
-    """Rank every query of a direction.
+    """Rank every query of a direction, and compute the columns of the metrics.
 
     Scores and relevance are read in this thread alone, each pair once; blocks are copied, so they may share a buffer.
 
     Args:
         search: queries, gallery and relevance.
         plan: what to compute.
-        settings: `band_bytes` and `threads`.
-        progress: called now and then with the share that is done.
+        settings: `band_bytes` and `threads` are used.
+        progress: called repeatedly with the share that is done, 0 to 1.
     """
     threads = settings.threads or usable_cores()
     waiting: deque[Future[Ranked]] = deque()

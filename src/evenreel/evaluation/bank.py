@@ -1,4 +1,4 @@
-"""Scores of a bank of other captions with the clips of the gallery."""
+"""Scores of a bank of other captions with the clips of the gallery, for corrections such as QB-Norm."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from evenreel.evaluation.scores import check_file, check_matrix, read_arrays, re
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Scores of N bank captions with the V clips of a gallery.
+    """Scores of N bank captions (queries other than those to be ranked) with the V clips of a gallery.
 
     Attributes:
-        values: (N, V), in the order of the gallery.
+        values: (N, V) scores, columns in the order of the gallery.
         caption_ids: N ids; None where the file names none.
     """
 
@@ -27,7 +27,7 @@ class Bank:
     caption_ids: tuple[str, ...] | None = None
 
     def notice(self, asked: Sequence[str]) -> str:
-        """Return a sentence if captions of the bank are among the queries; empty otherwise."""
+        """Return a sentence if some captions of the bank are among the queries (`asked`, ids); empty otherwise."""
         own = set(self.caption_ids or ()).intersection(asked)
         if not own:
             return ""

@@ -1,4 +1,4 @@
-"""Scores and relevance as the engine reads them: checked, and with captions grouped by clip where required."""
+"""Scores and relevance as the evaluation reads them: checked, and with captions grouped by clip where required."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evenreel.types import ScoreBlocks, ScoreNotes, Scores
 
 
 class CheckedScores:
-    """Scores of any system, each block of which is checked for its shape and for numbers that can be ranked.
+    """Scores of any system; each block read is checked to have the right shape and numbers that can be ranked.
 
     Half precision becomes single precision, with which numpy is faster.
 
@@ -49,7 +49,7 @@ class CheckedScores:
                 raise ScoresError(f"The scores name the {what} {twice!r} more than once; every {what} has one place.")
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Read some rows and columns.
+        """Read and check the scores (q, v) of some captions and videos.
 
         Raises:
             ScoresError: the block has another shape, is not numeric, or holds NaN.
@@ -78,7 +78,7 @@ class CheckedScores:
 
 
 def as_blocks(scores: ScoreBlocks) -> ScoreBlocks:
-    """Check that scores have ids of text and, where they have a table, an array of the right shape.
+    """Check that scores can be read in blocks: ids are texts, and a table of values has the shape that the ids ask for.
 
     Raises:
         UsageError: they are no `ScoreBlocks`, or their ids are no text.
@@ -115,7 +115,7 @@ def _as_table(values: Any) -> NDArray[Any]:
 
 
 def unmasked(values: Any, what: str) -> NDArray[Any]:
-    """Convert values to an array, and refuse masked ones, because an array would show what is behind the mask.
+    """Convert values to a plain array; masked values are refused, since a plain array would show what the mask hides.
 
     Args:
         values: an array, or what numpy makes one of.
@@ -144,9 +144,9 @@ def _rankable(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def aligned(scores: ScoreBlocks, like: ScoreBlocks) -> ScoreBlocks:
-    """Reorder scores to the captions and videos of others; what the others lack is left out.
+    """Reorder scores to the captions and videos of other scores (`like`); further ones are left out.
 
-    A table is not copied; other scores in another order are computed once, and kept.
+    A table of values is not copied; scores that are computed block by block are computed once, and kept.
 
     Raises:
         ScoresError: a caption or a video of the others has no scores; a table does not fit its ids.
@@ -185,12 +185,12 @@ def _places(there: Sequence[str], wanted: Sequence[str], what: str) -> NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class CaptionGroups:
-    """Q captions in G groups, one for each clip.
+    """Q captions in G groups, one group for each clip.
 
     Attributes:
         clip_ids: G ids, in the order of their first captions.
-        order: (Q,) places of the captions, those of a group side by side.
-        starts: (G,) where each group begins in `order`.
+        order: (Q,) indices of the captions, those of a group side by side.
+        starts: (G,) index in `order` at which each group begins.
     """
 
     clip_ids: Sequence[str]
@@ -199,7 +199,10 @@ class CaptionGroups:
 
     @classmethod
     def of(cls, clip_ids: Sequence[str]) -> CaptionGroups:
-        """Group captions by the clip of each.
+        """Group captions by their clips.
+
+        Args:
+            clip_ids: clip of each of the Q captions.
 
         >>> groups = CaptionGroups.of(["b", "a", "b"])
         >>> list(groups.clip_ids), groups.order.tolist(), groups.starts.tolist()
@@ -211,25 +214,25 @@ class CaptionGroups:
         return cls(tuple(places), np.argsort(numbers, kind="stable"), np.cumsum(sizes) - sizes)
 
     def best(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Compute the largest value of each group: (Q, b) -> (G, b)."""
+        """Compute the largest value of each group of captions: (Q, b) to (G, b)."""
         return np.asarray(np.maximum.reduceat(values[self.order], self.starts, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedScores:
-    """Scores of groups of captions, each the best of its captions'; implements `ScoreBlocks`."""
+    """Scores (G, V) of groups of captions with videos, each that of the best caption; implements `ScoreBlocks`."""
 
     scores: ScoreBlocks
     groups: CaptionGroups
 
     @property
     def caption_ids(self) -> Sequence[str]:
-        """Ids of the groups' clips."""
+        """Ids of the rows: the clip of each group of captions."""
         return self.groups.clip_ids
 
     @property
     def video_ids(self) -> Sequence[str]:
-        """Ids of the columns."""
+        """Ids of the columns, the videos."""
         return self.scores.video_ids
 
     @property
@@ -238,12 +241,12 @@ class GroupedScores:
         return self.scores.about
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Read some groups and columns; every caption of these columns is read."""
+        """Return the scores (g, v) of some groups and videos; the scores of every caption of these groups are read."""
         return self.groups.best(self.scores.block(slice(0, len(self.groups.order)), videos))[captions]
 
 
 class GivenRelevance:
-    """Degrees of relevance from a given table; implements `Relevance`.
+    """Degrees of relevance (Q, V) from a table in memory; implements `Relevance`.
 
     Raises:
         UsageError: the table has other values than numbers from 0 to 1.
@@ -263,39 +266,39 @@ class GivenRelevance:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of captions and videos."""
+        """Numbers of captions and videos, (Q, V)."""
         rows, columns = self._table.shape
         return rows, columns
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """Read a block of degrees, see `Relevance.block`."""
+        """Return the relevance (q, v) of some captions and videos."""
         return self._table[captions, videos].astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedRelevance:
-    """Relevance of groups of captions, the highest of a group's captions; implements `Relevance`."""
+    """Relevance (G, V) of groups of captions, the highest among a group's captions; implements `Relevance`."""
 
     relevance: Relevance
     groups: CaptionGroups
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of groups and videos."""
+        """Numbers of groups and videos, (G, V)."""
         return len(self.groups.starts), self.relevance.shape[1]
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """Read a block of degrees, see `Relevance.block`."""
+        """Return the relevance (g, v) of some groups of captions and videos."""
         return self.groups.best(self.relevance.block(slice(0, len(self.groups.order)), videos))[captions]
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """The items that a band of b queries should find: every pair with a degree of relevance above 0, query by query.
+    """Relevant items of a band of b queries: each pair with a degree of relevance above 0, query by query.
 
     Attributes:
-        query: (m,) place of the query in the band, ascending.
-        item: (m,) place in the gallery.
+        query: (m,) index of the query in the band, ascending.
+        item: (m,) index of the item in the gallery.
         degree: (m,) degree of relevance, above 0 and at most 1.
     """
 
@@ -304,16 +307,16 @@ class Items:
     degree: NDArray[np.float64]
 
     def where(self, kept: NDArray[Any]) -> Items:
-        """Select the pairs that a mask or a list of places names."""
+        """Select some of the pairs of query and relevant item, by a mask (m,) or by indices."""
         return Items(self.query[kept], self.item[kept], self.degree[kept])
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Scores of one direction: queries (rows) that look through a gallery (columns).
+    """Scores and relevance of one direction of search: queries (rows) that are ranked against a gallery (columns).
 
     Attributes:
-        scores, relevance: scores and relevance of captions and videos.
+        scores, relevance: scores and relevance of captions (rows) and videos (columns).
         turned: whether videos are the queries and captions the gallery.
     """
 
@@ -343,7 +346,7 @@ class Search:
 
     @property
     def row_scores(self) -> int:
-        """Number of scores read for a query: more than the gallery has items where captions are grouped."""
+        """Number of scores that are read for one query: more than the gallery has items where captions are grouped."""
         return len(self.scores.groups.order) if isinstance(self.scores, GroupedScores) else self.gallery_size
 
     def read(self, queries: slice) -> NDArray[Any]:
@@ -391,7 +394,7 @@ def _of_table(degrees: NDArray[np.float64]) -> Items:
 
 
 def group_relevance(relevance: Relevance, groups: CaptionGroups) -> Relevance:
-    """Make the relevance of groups of captions, each the highest of its captions'; plain relevance stays plain."""
+    """Return the relevance of groups of captions, the highest among a group's; 0-or-1 relevance stays so."""
     if not isinstance(relevance, RelevantPairs):
         return GroupedRelevance(relevance, groups)
     ends = np.append(groups.starts, len(groups.order))

@@ -1,4 +1,4 @@
-"""Clusters of clips that are drawn together: clips of one video, or alike in a column, are no independent evidence.
+"""Clusters of clips that are resampled together, since clips of one video are no independent evidence.
 
 Clips of one video share its place, light and people, so a system does well or badly on many of them at once. An
 interval over single clips is then too narrow: with a correlation of only 0.02 within a video it holds the truth in 70 %
@@ -29,7 +29,7 @@ _PLURALS = {CLIP: "clips", VIDEO: "videos"}
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Clusters of clips that are drawn together.
+    """Clusters of clips that intervals and tests draw together, such as the clips of one video.
 
     Attributes:
         number: number of the cluster by clip id.
@@ -59,7 +59,7 @@ class Clusters:
 
     @property
     def notice(self) -> str:
-        """Sentence on what is drawn, where it is not clips; else empty."""
+        """Sentence for the reader on what intervals draw, where it is not single clips; else empty."""
         if self.by_clip:
             return ""
         of = f"The {self.clips - self.alone:,} clips{' that say so' if self.alone else ''} are of "
@@ -69,7 +69,7 @@ class Clusters:
         return f"{drawn}these, not clips.{otherwise}"
 
     def of(self, clips: Sequence[str]) -> NDArray[np.int64]:
-        """Return the numbers (n,) of the clusters of clips; one that the corpus does not have is a cluster by itself.
+        """Return the cluster number (n,) of each clip; a clip that is not in the corpus is a cluster by itself.
 
         >>> Clusters({"a": 0, "b": 0, "c": 1}, "videos", 3).of(["c", "b", "a", "elsewhere"]).tolist()
         [1, 0, 0, 2]
@@ -80,7 +80,7 @@ class Clusters:
 
 
 def clusters_of(corpus: Corpus, cluster: str = AUTO) -> Clusters:
-    """Assign the clips of a corpus to clusters that are drawn together.
+    """Assign the clips of a corpus to clusters that intervals and tests draw together.
 
     Args:
         corpus: the clips, such as those of one split.

@@ -1,4 +1,4 @@
-"""Comparison of several systems with one on the same queries: each difference with its interval and tests."""
+"""Comparison of several systems with a baseline on the same queries: differences with intervals and tests."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from evenreel.progress import Progress, part_of
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of one metric of one system from the baseline's.
+    """Difference between a system and the baseline in one metric.
 
     Attributes:
         system: name of the system.
         direction: `t2v` or `v2t`.
         metric: name of the metric.
-        baseline: the baseline's figure.
-        value: the system's figure.
+        baseline: figure of the baseline.
+        value: figure of the system.
         difference: value less baseline, with its interval over the same groups of queries.
         p_randomisation: p value of the paired randomisation test.
         p_wilcoxon: p value of Wilcoxon's signed ranks over clips.
@@ -61,7 +61,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Differences of several systems, by direction, then metric, then system.
+    """Differences of several systems from a baseline, ordered by direction, then metric, then system.
 
     Attributes:
         rows: a difference for each system, direction and metric.
@@ -76,7 +76,7 @@ class Comparison:
     notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the comparison as plain data, as `--json` prints it."""
+        """Return the comparison as a dictionary that JSON can hold, as `--json` prints it."""
         return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
 
 
@@ -87,13 +87,15 @@ def compare(
     *,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Test each system against the baseline; p values are adjusted by Holm over the systems of a direction and metric.
+    """Compare systems with a baseline: differences with intervals, and p values with Holm's adjustment.
+
+    P values are adjusted for the number of systems compared in a direction and metric.
 
     Args:
         baseline: evaluation to compare with.
         others: evaluations by name, on the same queries and galleries with the same metrics and rules.
-        settings: `resamples` and `seed`; the confidence is the baseline's.
-        progress: called now and then with the share that is done, 0 to 1.
+        settings: `resamples` and `seed` are used; the confidence is the baseline's.
+        progress: called repeatedly with the share that is done, 0 to 1.
 
     Raises:
         ScoresError: the systems differ in queries, gallery or protocol.
@@ -200,7 +202,12 @@ def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Directi
 
 
 def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> DirectionResult:
-    """Reorder another system's result so that its queries are in the order of the baseline's.
+    """Reorder a system's result so that its queries are in the order of the baseline's.
+
+    Args:
+        base: result of the baseline.
+        other: result to reorder.
+        name: name of the other system, for messages.
 
     Raises:
         ScoresError: the systems differ in queries, gallery or protocol.

@@ -1,4 +1,4 @@
-"""Concentration of matches: whether they are spread over videos, or a few hubs have most of them."""
+"""Concentration of matches: whether queries are spread over videos, or a few hubs get most of them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Balance:
-    """Distribution of the queries of a matching among videos.
+    """How evenly the queries of a matching are spread over videos.
 
     Attributes:
         queries: number of queries.
         videos: number of videos.
-        matched: queries that have a video.
-        coverage: share of the videos that have a query.
-        gini: Gini coefficient of the queries of each video: 0 where all have as many, near 1 where one has all; NaN
+        matched: number of queries that are matched with a video.
+        coverage: share of the videos, 0 to 1, that a query is matched with.
+        gini: Gini coefficient of the number of queries a video: 0 where all have as many, near 1 where one has all; NaN
             without a match.
-        hubs: the videos with the most queries, at most `HUBS`, and how many these are; of equal ones the earlier first.
-        skewness: skewness of the queries of each video; NaN where all have as many.
+        hubs: (video, number of its queries) of the at most `HUBS` videos with the most; of equal ones the earlier
+            first.
+        skewness: skewness of the number of queries a video; NaN where all have as many.
     """
 
     queries: int
@@ -42,7 +43,7 @@ class Balance:
 
     @property
     def chance_coverage(self) -> float:
-        """Expected coverage if each matched query had a video at random: below 1 with few queries.
+        """Expected coverage, 0 to 1, if each matched query had a video at random.
 
         >>> balance(np.array([0, 1]), 2).chance_coverage
         0.75
@@ -51,10 +52,10 @@ class Balance:
 
 
 def balance(matches: NDArray[Any], videos: int) -> Balance:
-    """Measure how the queries of a matching are distributed among videos.
+    """Measure how evenly the queries of a matching are spread over videos.
 
     Args:
-        matches: (Q,) video of each query, -1 for none (`evenreel.adaptation.titan.matching.rematch`).
+        matches: (Q,) index of the video of each query, -1 for none (`evenreel.adaptation.titan.matching.rematch`).
         videos: number of videos.
 
     Raises:
@@ -106,9 +107,9 @@ def gini(counts: NDArray[Any]) -> float:
 
 
 def skewness(counts: NDArray[Any]) -> float:
-    """Compute the third standardised moment, which hubs are found by (Radovanović et al. 2010).
+    """Compute the skewness (third standardised moment) of counts, a measure of hubness (Radovanović et al. 2010).
 
-    NaN where all are equal.
+    NaN where all counts are equal.
 
     >>> skewness(np.array([1, 1, 1, 5])).__round__(4), skewness(np.array([2, 2]))
     (1.1547, nan)

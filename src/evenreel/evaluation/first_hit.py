@@ -1,4 +1,4 @@
-"""Figures of the first relevant item of a ranking: its rank, the chance that it is among the first k, and 1 / rank.
+"""Figures of a ranking's first relevant item (first hit): its rank, the chance that it is in the top k, and 1 / rank.
 
 A hit is a triple: `above` items score higher than the best relevant score, `relevant` items have that score and
 `others` that are not relevant have it too. Under a random order of equals, the place of the first of `relevant` among
@@ -21,12 +21,14 @@ from evenreel.evaluation.places import Places
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """First hits of h rankings, as counts of items above them and of equals.
+    """First relevant items of h rankings, as counts of items above them and of items with the same score.
 
     Attributes:
-        query: (h,) number of the query.
-        above, others, relevant: (h,) counts of the module's triple.
-        retrieved: (h,) False where the best relevant score is minus infinity: a rank exists, but nothing is found.
+        query: (h,) index of the query.
+        above: (h,) number of items with a higher score.
+        others: (h,) number of irrelevant items with the same score.
+        relevant: (h,) number of relevant items with that score.
+        retrieved: (h,) False where that score is minus infinity: a rank exists, but nothing is found.
     """
 
     query: Indices
@@ -36,21 +38,21 @@ class Hits:
     retrieved: NDArray[np.bool_]
 
     def chance(self, k: int) -> Column:
-        """Compute the chance (h,) that a relevant item is retrieved among the first k."""
+        """Compute the probability (h,) that a relevant item is among the first k, ties being broken at random."""
         return self.retrieved * hit_chance(self.above, self.others, self.relevant, k)
 
     def renumbered(self, numbers: Indices) -> Hits:
-        """Change the number of query i to `numbers[i]`."""
+        """Return the hits with the query index i changed to `numbers[i]`."""
         return replace(self, query=numbers[self.query])
 
     @classmethod
     def joined(cls, parts: Sequence[Hits]) -> Hits:
-        """Concatenate hits of several bands of queries; their numbers stay."""
+        """Concatenate the hits of several bands of queries; their query indices stay."""
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
 def first_hits(places: Places) -> Hits:
-    """Select, for each query, the first stretch with a strictly relevant item; a query without one has none."""
+    """Find the first hit of each query, its best-scored item of full relevance; a query without one is left out."""
     holds = np.flatnonzero(places.strict)
     holds = holds[np.diff(places.query[holds], prepend=-1) > 0]
     strict = places.strict[holds]
@@ -58,7 +60,7 @@ def first_hits(places: Places) -> Hits:
 
 
 def every_hit(places: Places) -> Hits:
-    """Select each strictly relevant item as the only one, among the items that are not strictly relevant."""
+    """Return a hit for each item of full relevance, ranked without the query's other items of full relevance."""
     times = places.strict
     above = places.above - places.sums_before(times.astype(np.float64)).astype(np.int64)
     others = places.size - times
@@ -70,7 +72,7 @@ def every_hit(places: Places) -> Hits:
 
 
 def hit_columns(hits: Hits, metrics: tuple[Metric, ...]) -> dict[str, Column]:
-    """Compute the (h,) columns that metrics of the first hit need, and always the rank; shares in percent."""
+    """Compute the columns (h,) that metrics of the first hit read, and always the rank; shares in percent."""
     columns = {FIRST_RANK: expected_rank(hits.above, hits.others, hits.relevant)}
     for metric in metrics:
         for column in metric.columns:
@@ -82,7 +84,7 @@ def hit_columns(hits: Hits, metrics: tuple[Metric, ...]) -> dict[str, Column]:
 
 
 def expected_rank(above: Indices, others: Indices, relevant: Indices) -> Column:
-    """Compute the mean rank of the first relevant item, from 1: above + 1 + others / (relevant + 1).
+    """Compute the expected rank (h,) of the first relevant item, from 1: above + 1 + others / (relevant + 1).
 
     Two items that tie with the relevant one, none above:
 
@@ -93,7 +95,13 @@ def expected_rank(above: Indices, others: Indices, relevant: Indices) -> Column:
 
 
 def hit_chance(above: Indices, others: Indices, relevant: Indices, k: int) -> Column:
-    """Compute the chance of a hit in the first k: 1 - C(others, m) / C(others + relevant, m), m = k - above.
+    """Compute the probability (h,) of a hit in the first k: 1 - C(others, m) / C(others + relevant, m), m = k - above.
+
+    Args:
+        above: (h,) number of items with a higher score.
+        others: (h,) number of irrelevant items with the same score.
+        relevant: (h,) number of relevant items with that score.
+        k: number of first places.
 
     >>> hit_chance(np.array([0, 3]), np.array([2, 0]), np.array([1, 1]), 1).round(4).tolist()
     [0.3333, 0.0]
@@ -109,7 +117,7 @@ def hit_chance(above: Indices, others: Indices, relevant: Indices, k: int) -> Co
 
 
 def expected_reciprocal(above: Indices, others: Indices, relevant: Indices) -> Column:
-    """Compute the mean of 1 / rank of the first relevant item.
+    """Compute the expected value (h,) of 1 / rank of the first relevant item, ties being broken at random.
 
     >>> expected_reciprocal(np.array([0]), np.array([2]), np.array([1])).round(4)
     array([0.6111])

@@ -1,4 +1,4 @@
-"""Fusion of the scores of several systems: as a sum of standardised or of plain scores, or by ranks.
+"""Fusion of the scores of several systems: a sum of standardised or of plain scores, or of reciprocal ranks.
 
 Standardised scores have the mean over all pairs subtracted and are divided by the deviation, so that systems of
 different scales count alike (`evenreel.debias.fusion` computes these). By ranks, a pair earns 1 / (60 + its rank in the
@@ -46,7 +46,7 @@ RANK_CONSTANT = 60
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Scores of the same systems on other captions, from which weights and scales are learned.
+    """Scores of the systems to be fused on other captions, from which weights and scales are learned.
 
     Attributes:
         systems: scores of each system, in the order of those that are fused.
@@ -82,7 +82,7 @@ class FusedScores:
         return self.systems[0].video_ids
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
-        """Read a block of fused scores, see `evenreel.types.ScoreBlocks.block`."""
+        """Return the fused scores (q, v), float32, of some captions and videos."""
         total = np.zeros((captions.stop - captions.start, videos.stop - videos.start))
         for system, (factor, constant) in zip(self.systems, self.fusion.terms(), strict=True):
             total += factor * system.block(captions, videos).astype(np.float64) - constant
@@ -91,10 +91,10 @@ class FusedScores:
 
 @dataclass(frozen=True, eq=False)
 class FusedRanks(FusedScores):
-    """Weighted sum of reciprocal ranks of clips over systems, for captions' searches."""
+    """Fusion by reciprocal ranks of clips for each caption, a weighted sum over systems."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
-        """Read a block of fused ranks; the whole rankings of the captions are computed."""
+        """Return the fused reciprocal ranks (q, v), float32, of some captions and videos."""
         whole = slice(0, len(self.video_ids))
         total = np.zeros((captions.stop - captions.start, len(self.video_ids)))
         for system, weight in zip(self.systems, self.fusion.weights, strict=True):
@@ -104,10 +104,10 @@ class FusedRanks(FusedScores):
 
 @dataclass(frozen=True, eq=False)
 class FusedVideoRanks(FusedScores):
-    """Weighted sum of reciprocal ranks of captions over systems, for videos' searches; the table is held in memory."""
+    """Fusion by reciprocal ranks of captions for each video, a weighted sum over systems, held in memory."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
-        """Read a block of fused ranks, see `evenreel.types.ScoreBlocks.block`."""
+        """Return the fused reciprocal ranks (q, v), float32, of some captions and videos."""
         return self._table[captions, videos]
 
     @cached_property
@@ -131,16 +131,16 @@ def fuse(
     validation: Validation | None = None,
     direction: Direction = "t2v",
 ) -> FusedScores:
-    """Fuse several systems into one, which notes what all of them use.
+    """Fuse the scores of several systems into one; its notes say what all of them use.
 
     Args:
         systems: two or more by name, with scores of the same captions and clips; the result has the order of the first.
-        way: `standard`, `sum` or `rank`, see the top of this file.
+        way: `standard`, sum of standardised scores; `sum`, of plain scores; `rank`, of reciprocal ranks.
         weights: weight of each system, at least 0, summing to 1; empty to learn them where a validation has answers,
             and else for equal ones.
         validation: scores that means, scales and weights are computed from. Without it, means and scales are those of
             the fused scores, and the notes of the result say so.
-        direction: of the searches that ranks are for.
+        direction: for `rank`, whether clips are ranked for captions (`t2v`) or captions for videos (`v2t`).
 
     Raises:
         ScoresError: systems differ in captions or clips; a score is NaN or, but for ranks, infinite; all scores of a

@@ -1,4 +1,4 @@
-"""Hubness suppression memory (HAT-VTR; Zhang et al. 2026, arXiv 2604.20851): a batch is weighed by those before it.
+"""Hubness suppression memory (HAT-VTR; Zhang et al. 2026, arXiv 2604.20851): scores weighted by earlier batches.
 
 With S̄ the scores of a batch and of those remembered, the batch's rows are ranked by
 
@@ -24,11 +24,11 @@ Matrix = NDArray[Any]
 
 @dataclass(frozen=True)
 class HubMemory:
-    """Settings of the memory, those of the authors, who use cosines of CLIP.
+    """Settings of the hubness suppression memory; defaults are those of the authors, for cosines of CLIP.
 
     Attributes:
         batch: number of queries that are answered at a time.
-        remembered: number of batches before it that count; None for a tenth of the number of items, at least 1.
+        remembered: number of earlier batches that count; None for a tenth of the number of items, at least 1.
         alpha: inverse temperature of the softmax over the queries, in units of the scores.
         beta: inverse temperature of the softmax over the items.
         weight: share m of the softmax over the queries, 0 to 1.
@@ -58,10 +58,12 @@ class HubMemory:
 
 
 def suppressed(values: Matrix, settings: HubMemory) -> NDArray[np.float64]:
-    """Weigh the scores of each batch by those of the batches before it; the first batch stays as it is.
+    """Lower the scores (Q, V) of hubs: weight each batch of queries by softmaxes over it and the batches before it.
+
+    The first batch stays as it is.
 
     Args:
-        values: (Q, V) finite scores or minus infinity, which stays; queries in the order in which they come.
+        values: (Q, V) scores, finite or minus infinity, which stays; queries in the order in which they come.
         settings: sizes and temperatures.
     """
     window = 1 + (settings.remembered or max(1, values.shape[1] // 10))

@@ -43,11 +43,11 @@ _FLAT = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class GroupedMean:
-    """A mean over n queries in G groups, with what each group adds to it.
+    """Mean over n queries in G groups that are drawn together, with what each group adds to it.
 
     Attributes:
         value: mean over all queries.
-        sums: (G,) sums of the values of each group's queries.
+        sums: (G,) sum of the values of each group's queries.
         sizes: (G,) number of queries of each group.
     """
 
@@ -57,10 +57,10 @@ class GroupedMean:
 
     @classmethod
     def of(cls, values: Column, groups: NDArray[np.int64]) -> GroupedMean:
-        """Compute the mean of the known (not NaN) of (n,) values.
+        """Compute the mean of values (n,), leaving out those that are NaN.
 
         Args:
-            values: (n,) of queries; at least one is known.
+            values: (n,) values of queries, at least one not NaN.
             groups: (n,) whole numbers, equal for queries that are drawn together.
         """
         known = ~np.isnan(values)
@@ -71,12 +71,12 @@ class GroupedMean:
 
     @property
     def parts(self) -> Column:
-        """Contribution (G,) of each group to the mean less its expectation; they sum to 0."""
+        """Contribution (G,) of each group to the deviation of the mean from its expectation; they sum to 0."""
         return np.asarray((self.sums - self.value * self.sizes) / self.sizes.sum())
 
     @property
     def variance(self) -> float:
-        """Variance of the mean, from the contributions of groups; there are at least two."""
+        """Variance of the mean, estimated from the contributions of its groups, of which there must be two."""
         return _error(self.parts, self.sizes) ** 2
 
     @property
@@ -85,7 +85,7 @@ class GroupedMean:
         return effective(self.sizes)
 
     def with_more(self, *values: float, size: float | None = None) -> GroupedMean:
-        """Return the mean with a further group for each value, of average size or of a given size."""
+        """Return the mean with one further group for each value, of average size or of a given number of queries."""
         size = float(self.sizes.mean()) if size is None else size
         sums = np.append(self.sums, np.array(values) * size)
         sizes = np.append(self.sizes, [size] * len(values))
@@ -95,7 +95,7 @@ class GroupedMean:
 def figure_intervals(
     per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings, gallery_size: int
 ) -> dict[str, Interval]:
-    """Compute each metric's figure with its interval, by the metric's name.
+    """Compute the figure of each metric with its confidence interval, by the metric's name.
 
     Args:
         per_query: (n,) columns that the metrics read, shares in percent.
@@ -127,7 +127,7 @@ def _sampled_interval(
 def figure_interval(
     metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], confidence: float, gallery_size: int
 ) -> Interval:
-    """Compute a metric's figure with its interval, for any metric but the median, which has no such variance.
+    """Compute a metric's figure with its confidence interval, for any metric but the median rank.
 
     Args:
         metric: metric of the figure.
@@ -163,9 +163,9 @@ def _geometric(value: float, recalls: Sequence[Interval]) -> Interval:
 
 
 def share_interval(mean: GroupedMean, confidence: float) -> Interval:
-    """Compute the mean of percentages that are hits or chances of a hit, with its interval.
+    """Compute the confidence interval of a mean of percentages that are hits or chances of a hit.
 
-    Without ends for one group.
+    An interval of one group has no ends.
     """
     if len(mean.sizes) < 2:
         return Interval(mean.value)
@@ -177,7 +177,7 @@ def share_interval(mean: GroupedMean, confidence: float) -> Interval:
 
 
 def degree_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -> Interval:
-    """Compute the mean of graded values from 0 to `most`, with its interval; without ends for one group."""
+    """Compute the confidence interval of a mean of graded values, 0 to `most`, such as nDCG; no ends for one group."""
     if len(mean.sizes) < 2:
         return Interval(mean.value)
     if _error(mean.parts, mean.sizes) <= _FLAT * most:
@@ -186,16 +186,16 @@ def degree_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -
 
 
 def mean_interval(mean: GroupedMean, confidence: float) -> Interval:
-    """Compute the mean of values without a range, with Student's interval over groups; without ends for one group."""
+    """Compute Student's confidence interval, over groups, of a mean of values without limits; no ends for one group."""
     return t_interval(mean.value, mean.parts, mean.sizes, confidence)
 
 
 def t_interval(value: float, parts: Column, sizes: Column, confidence: float) -> Interval:
-    """Make Student's interval of a figure.
+    """Compute Student's confidence interval of a figure from the contributions of groups.
 
     Args:
         value: the figure itself.
-        parts: (G,) contribution of each group to the figure less its expectation.
+        parts: (G,) contribution of each group to the deviation of the figure from its expectation.
         sizes: (G,) weight of each group.
         confidence: confidence of the interval.
 
@@ -214,7 +214,9 @@ def t_interval(value: float, parts: Column, sizes: Column, confidence: float) ->
 def difference_interval(
     metric: Metric, first: PerQuery, second: PerQuery, groups: NDArray[np.int64], confidence: float
 ) -> Interval:
-    """Compute the second system's figure less the first's, with its interval, for any metric but the median.
+    """Compute the figure of the second system less that of the first, with its confidence interval.
+
+    It serves any metric but the median rank.
 
     Args:
         metric: metric to compare.
@@ -242,13 +244,13 @@ def difference_interval(
 
 
 def hits_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -> Interval:
-    """Compute the mean difference of hits, in percentage points, with its interval; without ends for one group.
+    """Compute the confidence interval of a mean difference of hits, in percentage points; no ends for one group.
 
-    Two groups are added, one for and one against, that differ as much as those that differ (root mean square), or
-    wholly where none does, so that few differing groups give a wide interval.
+    Two groups are added, one in favour of either system, with the root mean square of the differences that there are
+    (or the largest possible one where there are none), so that few differing groups give a wide interval.
 
     Args:
-        mean: of the differences of n queries.
+        mean: mean of the differences of n queries.
         confidence: confidence of the interval.
         most: largest possible difference.
     """
@@ -277,7 +279,7 @@ def _geometric_difference(sides: Sequence[Sequence[GroupedMean]], confidence: fl
 def around(
     value: float, low: float | None, high: float | None, ends: tuple[float, float] = (-np.inf, np.inf)
 ) -> Interval:
-    """Make an interval whose ends are cut to a range and never leave the figure out.
+    """Make an interval whose ends are cut to a range and moved, if need be, to include the value.
 
     >>> around(99.0, 102.0, 104.0, (0.0, 100.0))
     Interval(value=99.0, low=99.0, high=100.0)
@@ -288,7 +290,10 @@ def around(
 
 
 def effective(sizes: Column) -> float:
-    """Compute the number of equal groups whose mean is as precise as that of (G,) unequal sizes (Kish 1965).
+    """Compute the effective number of groups: of how many equal ones the mean is as precise (Kish 1965).
+
+    Args:
+        sizes: (G,) sizes of the groups.
 
     >>> effective(np.array([1.0, 1.0, 2.0]))
     2.6666666666666665

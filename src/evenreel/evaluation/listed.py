@@ -1,4 +1,4 @@
-"""Scores of the pairs that a system lists; every other pair scores minus infinity and is never retrieved."""
+"""Scores of systems that list some pairs only; every other pair scores minus infinity and is never retrieved."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Place = Callable[[int], str]
 
 @dataclass(frozen=True, eq=False)
 class ListedScores:
-    """Ranked lists of Q captions or V videos; implements `ScoreBlocks` and makes its blocks when they are read.
+    """Scores (Q, V) from ranked lists, of clips for captions or of captions for clips; implements `ScoreBlocks`.
 
     Attributes:
         rows, columns: (N,) row and column of each listed pair.
@@ -48,11 +48,11 @@ class ListedScores:
 
     @property
     def about(self) -> ScoreNotes:
-        """Notes of what the lists use, and whether they list every pair."""
+        """Notes on what the lists use, and whether they list every pair."""
         return ScoreNotes(self.uses, complete=len(self.values) == len(self.caption_ids) * len(self.video_ids))
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Make a block of scores, see `ScoreBlocks.block`."""
+        """Return the scores (q, v) of some captions and videos, minus infinity for pairs that are not listed."""
         few_rows = captions.stop - captions.start < len(self.caption_ids)
         part = (self._by_row if few_rows else self._by_column)[captions, videos].tocoo()
         dense = np.full(part.shape, -np.inf, dtype=self.values.dtype)
@@ -76,15 +76,15 @@ class ListedScores:
 def make_listed(
     listing: Listing, corpus: Corpus, place: Place, *, partial: bool = False, queries: Direction | None = None
 ) -> ListedScores:
-    """Make scores of ranked lists, checked against a corpus; a query without a list counts as one that found nothing.
+    """Make scores from ranked lists, checked against a corpus; a query without a list counts as having found nothing.
 
     The ids show whether captions or clips are the queries.
 
     Args:
         listing: the pairs, in any order.
-        corpus: with all captions and clips, listed or not.
-        place: function that names the place of a row by its number, `Line 7 of a.run`.
-        partial: leave out queries that have no list.
+        corpus: all captions and clips, listed or not.
+        place: function from the number of a row to its place for messages, such as `Line 7 of a.run`.
+        partial: whether to leave out queries that have no list.
         queries: `t2v` for captions, `v2t` for clips, where the ids are those of both.
 
     Raises:

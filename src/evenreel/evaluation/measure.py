@@ -54,18 +54,18 @@ def evaluate(
     relevance: RelevanceName | Relevance | NDArray[Any] = "clip",
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Evaluate scores: rank in both directions, and compute metrics with intervals.
+    """Evaluate the scores of captions and videos: rank in both directions, and compute metrics with intervals.
 
     Nothing of the size Q x V is made: scores are read in bands of `settings.band_bytes`, each score once a direction,
     from the calling thread.
 
     Args:
         scores: scores of Q captions and V videos, `Scores` or any `ScoreBlocks`.
-        corpus: with these captions and clips; select the split first.
+        corpus: corpus of these captions and clips; select the split first.
         settings: metrics, protocols, ties, intervals; see `EvaluationSettings`.
         relevance: a name of `RELEVANCE`, or degrees from 0 to 1, (Q, V) in the order of the scores' ids, as a table or
             a `Relevance`.
-        progress: called now and then with the share that is done, 0 to 1.
+        progress: called repeatedly with the share that is done, 0 to 1.
 
     Returns:
         Per-query columns and figures of each direction. Every query counts exactly once; one without anything relevant

@@ -1,7 +1,6 @@
-"""Metrics as values: `parse_metric("nDCG@10")` prints, hashes, compares, and computes one figure of many queries.
+"""Metrics as values: `parse_metric("nDCG@10")` can be printed, hashed and compared, and computes its figure.
 
 Every share is in percent (0 to 100), nDCG, mAP and MRR as much as recall; ranks begin at 1.
-Settings name metrics, so this imports nothing that takes time until a figure is computed.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ class Metric:
 
     Attributes:
         name: `R`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `mAP` or `mAP-EPIC`.
-        cutoff: number of positions that count. None is all of them; `R` (of nDCG) is as many as the query has items
-            with a degree of relevance above 0.
+        cutoff: number of first places that count. None: all; `R` (of nDCG): as many as the query has items with a
+            degree of relevance above 0.
     """
 
     name: str
@@ -67,7 +66,7 @@ class Metric:
 
     @property
     def needs_order(self) -> bool:
-        """Whether the places of all relevant items count, not only the first one's."""
+        """Whether the places of all relevant items are needed, not only that of the first one."""
         return self.name in _ORDERED
 
     @property
@@ -77,19 +76,19 @@ class Metric:
 
     @property
     def is_of_means(self) -> bool:
-        """Whether the figure depends on the means of `columns` alone; False for the median."""
+        """Whether the figure can be computed from the means of `columns` alone; False for the median."""
         return self.name != "MedR"
 
     @property
     def explanation(self) -> str:
-        """Explanation of the metric in a line."""
+        """Explanation of the metric in one line."""
         return _CUT.get(self.name) or _PLAIN[self.name]
 
     def summary(self, per_query: PerQuery, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """Compute the figure of each of B weightings of the queries, as a bootstrap needs.
+        """Compute the metric's figure from values of queries, for each of B weightings, as a bootstrap needs.
 
         Args:
-            per_query: at least `columns`, each (n,). A query for which a column is NaN does not count in it.
+            per_query: the columns named in `columns`, (n,) each. A query whose value is NaN does not count in it.
             weights: (B, n), number of times a query counts; None for once each, with B = 1.
 
         Returns:
@@ -112,7 +111,7 @@ class Metric:
         return self.of_means([weighted_mean(per_query[column], weights) for column in self.columns])
 
     def of_means(self, means: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Compute figures (B,) from the means (B,) of each of `columns`."""
+        """Compute the metric's figures (B,) from the means (B,) of each of `columns`."""
         import numpy as np
 
         figures = np.cbrt(np.prod(means, axis=0)) if self.name == "GeoR" else np.sum(means, axis=0)
@@ -120,10 +119,10 @@ class Metric:
 
 
 def parse_metric(word: str) -> Metric:
-    """Parse `R@7`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `nDCG@10`, `nDCG@R`, `mAP` or `mAP-EPIC`.
+    """Parse the name of a metric, such as `R@7`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG@10` or `mAP-EPIC`.
 
     Raises:
-        UsageError: the word is none of them.
+        UsageError: the word is no metric.
 
     >>> str(parse_metric("nDCG@10")), parse_metric("R@5") == Metric("R", 5)
     ('nDCG@10', True)
@@ -140,10 +139,10 @@ def parse_metric(word: str) -> Metric:
 
 
 def parse_metrics(words: str | Metric | Sequence[str | Metric]) -> tuple[Metric, ...]:
-    """Parse words into metrics, in order, without repetitions; metrics stay as they are.
+    """Parse the names of metrics, in order and without repetitions; metrics among them stay as they are.
 
     Args:
-        words: several words or metrics, or one alone.
+        words: several names or metrics, or a single one.
 
     Raises:
         UsageError: a word is no metric, or there is none.

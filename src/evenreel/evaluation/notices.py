@@ -1,4 +1,4 @@
-"""Notices beside figures that are right and mean less than they seem to."""
+"""Notices for figures that are right and mean less than they seem to."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ FEWEST = 20
 
 
 def beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[str]:
-    """Return a sentence on recalls whose k is the whole gallery, which no order could change.
+    """Return a sentence on recalls whose k is at least the size of the gallery, so that no order could change them.
 
-    None where there are none.
+    Returns:
+        One sentence, or none where no recall is such.
     """
     size = result.gallery_size
     found = [
@@ -37,10 +38,10 @@ def beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[s
 
 
 def too_few(result: DirectionResult) -> list[str]:
-    """Return a sentence where intervals are over fewer clips, or videos, than they were measured to hold for.
+    """Return a sentence where there are fewer clips (or videos) than intervals were measured to be valid for.
 
     Returns:
-        One sentence, or none from `FEWEST` on; those of unequal size count as `intervals.effective` says.
+        One sentence, or none from `FEWEST` on; clusters of unequal size count as `intervals.effective` says.
     """
     told = f"{result.direction}: the {result.drawn_by} that the queries are of"
     rule = f"intervals hold from about {FEWEST} on, so do not rely on these."
@@ -53,7 +54,7 @@ def too_few(result: DirectionResult) -> list[str]:
 
 
 def infinite_scores(scores: CheckedScores) -> list[str]:
-    """Return a sentence with the first score that was plus infinity among those read; none where there is none."""
+    """Return a sentence that names the first score of plus infinity that was read; no sentence where there is none."""
     if scores.infinite is None:
         return []
     caption, video = scores.infinite

@@ -1,4 +1,4 @@
-"""Figures of the whole order of a ranking: nDCG, and average precision in its strict and its EPIC-KITCHENS form.
+"""Metrics of the whole order of a ranking: nDCG, and average precision in its strict and its EPIC-KITCHENS form.
 
 Each is a sum over stretches of equal scores of an expected value in closed form, so ties cost nothing extra.
 A stretch takes the places a + 1 to a + t, holds s items of degree 1 and degrees of relevance that sum to g.
@@ -19,11 +19,11 @@ from evenreel.evaluation.places import Places
 
 @dataclass(frozen=True, eq=False)
 class Discounts:
-    """Discounts by place and their sums, for a gallery of n items.
+    """Discounts by place in a ranking, and their sums, for a gallery of n items.
 
     Attributes:
         each: (n + 1,) discount of the places 1 to n, then 0.
-        sums: (n + 1,) sums over the places before each.
+        sums: (n + 1,) sum of the discounts before each place.
     """
 
     each: Column
@@ -31,11 +31,11 @@ class Discounts:
 
     @classmethod
     def of(cls, values: Column) -> Discounts:
-        """Make discounts from the value of each place."""
+        """Make discounts from the value (n,) of each place."""
         return cls(np.append(values, 0.0), np.append(0.0, np.cumsum(values)))
 
     def between(self, above: Indices, stop: Indices) -> Column:
-        """Sum the discounts of the places above + 1 to stop."""
+        """Sum the discounts of the places `above` + 1 to `stop`, for each of several stretches of places."""
         # A single place needs no difference of sums, which would cost it digits.
         found = self.each[above]
         other = np.flatnonzero(stop - above != 1)
@@ -45,20 +45,20 @@ class Discounts:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Discounts that depend on the gallery's size alone: `gain` is 1 / log2(place + 1), `inverse` 1 / place."""
+    """Discounts by place for a gallery of one size: `gain` is 1 / log2(place + 1), `inverse` is 1 / place."""
 
     gain: Discounts
     inverse: Discounts
 
     @classmethod
     def of(cls, gallery: int) -> Tables:
-        """Make the tables of a gallery of so many items."""
+        """Make the discounts for a gallery of this number of items."""
         places = np.arange(1, gallery + 1, dtype=np.float64)
         return cls(Discounts.of(1 / np.log2(places + 1)), Discounts.of(1 / places))
 
 
 def order_columns(places: Places, items: Items, metrics: tuple[Metric, ...], tables: Tables) -> dict[str, Column]:
-    """Compute the (b,) columns of metrics that need the order, in percent; NaN where a query has nothing to find."""
+    """Compute the columns (b,) of metrics of the whole order, in percent; NaN for queries without relevant items."""
     columns = {}
     for metric in metrics:
         if metric.name == "nDCG":
@@ -69,12 +69,12 @@ def order_columns(places: Places, items: Items, metrics: tuple[Metric, ...], tab
 
 
 def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: Tables) -> Column:
-    """Compute nDCG, gain discounted by 1 / log2(place + 1) over that of the best order; see `Metric.cutoff`.
+    """Compute nDCG: the gain discounted by 1 / log2(place + 1), divided by that of the best order; see `Metric.cutoff`.
 
-    The gain of an item is its degree of relevance. Of a stretch, every place has the expected gain g / t. Items that
-    are not retrieved gain nothing, but are in the best order, which is cut where the ranking is. (Järvelin and
-    Kekäläinen 2002; ties as McSherry and Najork 2008; the cut at R is that of EPIC-KITCHENS-100 multi-instance
-    retrieval.)
+    The gain of an item is its degree of relevance. Every place of a stretch of t equal scores has the expected gain g /
+    t, with g the sum of their degrees. Items that are not retrieved gain nothing, but are in the best order, which is
+    cut where the ranking is. (Järvelin and Kekäläinen 2002; ties as McSherry and Najork 2008; the cut at R is that of
+    EPIC-KITCHENS-100 multi-instance retrieval.)
 
     Returns:
         (b,) between 0 and 1, NaN for a query without an item.
@@ -90,7 +90,7 @@ def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: Tables) -> Column
 
 
 def average_precision(places: Places, tables: Tables, *, graded: bool = False) -> Column:
-    """Compute the mean of the precision at each item of degree 1, which is 0 at an item that is not retrieved.
+    """Compute average precision: the mean precision at the items of degree 1, 0 at one that is not retrieved.
 
     Precision at a place is the share of items up to there that are relevant. Strictly, those are the items of degree
     1. The form of the EPIC-KITCHENS-100 code (`graded`) sums the degrees of all items up to the place instead, while it

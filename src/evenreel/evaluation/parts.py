@@ -1,4 +1,4 @@
-"""Selection of the scores of a part of a corpus, such as a split."""
+"""Selection of the scores of a part of a corpus, such as one split."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def cut_to(
 ) -> Scores | ListedScores:
     """Select the scores of a part of a corpus; captions and clips of other parts are left out.
 
-    Adjacent rows and columns, as those of a split mostly are, are not copied from a mapped table.
+    Adjacent rows and columns, as those of a split mostly are, are not copied from a memory-mapped table.
 
     Args:
-        part: the part that is measured, a split for example.
+        part: the part to keep, such as one split.
         scores: scores of captions and clips of the corpus.
         whole: corpus that `part` is a part of.
         path: path of the scores, for messages.

@@ -25,10 +25,10 @@ class Places:
         query: (s,) query of each stretch, ascending.
         above: (s,) items of the query with a higher score, ascending within a query.
         size: (s,) items in the stretch, relevant or not.
-        strict: (s,) items of a degree of 1.
+        strict: (s,) items of full relevance (degree 1).
         degrees: (s,) sum of the degrees of relevance in the stretch.
         retrieved: (s,) False where the score is minus infinity: such items have places, since a rank must exist, but
-            finding them earns nothing.
+            count as not found.
     """
 
     queries: int
@@ -41,11 +41,11 @@ class Places:
 
     @property
     def starts(self) -> Indices:
-        """Return where each query's stretches begin and end, (b + 1,)."""
+        """Return the index (b + 1,) at which each query's stretches begin, and at last where they end."""
         return np.searchsorted(self.query, np.arange(self.queries + 1))
 
     def sums_before(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum values (s,) over the stretches above each stretch in its query, (s,)."""
+        """Sum values (s,) of stretches over those above each in its query's ranking: (s,)."""
         before = np.zeros_like(values)
         for start, stop in pairwise(self.starts):  # a running sum a query; one over all of them would lose digits
             np.cumsum(values[start : max(start, stop - 1)], out=before[start + 1 : max(start + 1, stop)])
@@ -53,7 +53,7 @@ class Places:
 
 
 def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> Places:
-    """Find the stretches of equal scores that the items are in, among all scores of their queries.
+    """Find the places of relevant items in the rankings of their queries, as stretches of equal scores.
 
     Args:
         scores: (b, n), a query a row, without NaN.
@@ -75,7 +75,7 @@ def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> 
 
 
 def best_items(scores: NDArray[Any], items: Items) -> Items:
-    """Select the strictly relevant items with the best score of their query, on which the first hit depends."""
+    """Select the items of full relevance that have the best score of their query, on which the first hit depends."""
     strict = items.where(items.degree == 1)
     values = scores[strict.query, strict.item]
     starts = np.flatnonzero(np.diff(strict.query, prepend=-1))

@@ -1,4 +1,4 @@
-"""Corrections of scores at test time that use other queries, each labelled so.
+"""Corrections of scores at test time that use other queries (dual softmax, QB-Norm, CSLS), each labelled so.
 
 A query's figure then depends on which other queries there are, so corrected scores must not be mixed with plain ones:
 `Scores.about` says what a result uses, and tables print that. Inputs are never changed.
@@ -47,14 +47,14 @@ _SLAB_BYTES = 32 * 2**20
 
 @dataclass(frozen=True)
 class Rescoring:
-    """A correction with the settings of its authors.
+    """Correction of scores at test time, with the settings of its authors.
 
     Attributes:
         name: name in tables.
-        apply: computes the correction from the scores, the direction and the bank, if one is needed.
+        apply: function from the scores, the direction and the bank (where one is needed) to corrected scores.
         needs_bank: whether it needs scores of other queries against the same gallery.
-        directions: directions that it is defined for.
-        serves_both: whether the result of one direction is that of the other too.
+        directions: directions of search that it is defined for.
+        serves_both: whether the result for one direction also serves the other.
     """
 
     name: str
@@ -65,11 +65,11 @@ class Rescoring:
 
 
 def rescore(word: str, scores: ScoreBlocks, direction: Direction, bank: Matrix | None = None) -> Scores:
-    """Apply the correction of that word in `RESCORINGS`, with the settings of its authors.
+    """Apply a correction of scores at test time, chosen by name, with the settings of its authors.
 
     Args:
         word: a key of `RESCORINGS`.
-        scores: scores of Q captions and V videos; blocks are put together.
+        scores: scores of Q captions and V videos; they are read into one matrix.
         direction: direction of the search to correct.
         bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
 
@@ -91,7 +91,7 @@ def rescore(word: str, scores: ScoreBlocks, direction: Direction, bank: Matrix |
 
 
 def dense(scores: ScoreBlocks) -> Scores:
-    """Read the scores as one matrix."""
+    """Read scores into one matrix (Q, V) in memory."""
     if isinstance(scores, Scores):
         return scores
     values = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
@@ -101,8 +101,8 @@ def dense(scores: ScoreBlocks) -> Scores:
 def dual_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 100.0) -> Scores:
     """Apply the dual softmax loss (DSL) at test time: s(q, v) softmax_q(scale s(q, v)), over all queries of the test.
 
-    Cheng et al. 2021; the scale is that of cosines in CLIP-like models (T-MASS). Float64, because the factor of a poor
-    pair is smaller than float32 can hold.
+    Cheng et al. 2021; the default scale suits cosines of CLIP-like models (T-MASS). Computed in float64, because the
+    factor of a poor pair is smaller than float32 can hold.
     """
     values = _queries_as_rows(_numbers(scores.values, scores), direction)
     totals = _log_sum_exp(values, scale)
@@ -134,8 +134,8 @@ def double_softmax(scores: Scores, scale: float = 1 / 500) -> Scores:
 def inverted_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 20.0) -> Scores:
     """Apply the inverted softmax, s(q, v) - log(sum_q exp(scale s(q, v))) / scale, on the scale of the scores.
 
-    Its order is that of softmax_q(scale s). Smith et al. 2017, with all queries of the test for the sample. A constant
-    that an item adds to all its scores is taken out.
+    It ranks items as softmax_q(scale s) does. Smith et al. 2017, with all queries of the test as the sample. A constant
+    in all scores of an item has no effect.
     """
     values = _queries_as_rows(_numbers(scores.values, scores), direction)
     lowered = _less_column(values, _log_sum_exp(values, scale) / scale)
@@ -188,18 +188,20 @@ def nearest_neighbour_norm(
 
 
 def sinkhorn_norm(scores: Scores, bank: Matrix, temperature: float = 0.02, iterations: int = 20) -> Scores:
-    """Add to each video the potential that it has in an entropic transport of the bank's captions to the videos.
+    """Lower the scores of hubs: add to each video its potential in an entropic transport of the bank's captions.
 
-    In the transport a video can be the answer of about as many captions as any other, of one at most where there are
-    fewer captions than videos, so that what too many want is lowered. The correction belongs to the video, so an index
-    can store it. After arXiv 2508.02538 (banks of queries and of the gallery), in the form that needs no second bank.
+    In the transport every video answers about as many captions as any other (one at most where there are fewer captions
+    than videos), so that a video that too many captions prefer is lowered. The correction belongs to the video, so an
+    index can store it. After arXiv 2508.02538 (banks of queries and of the gallery), in the form that needs no second
+    bank.
 
     Args:
         scores: scores of Q captions and V videos.
-        bank: (N, V) finite scores of N other captions, none of which should ask for the same as many others: what is
-            asked for often counts as a hub.
-        temperature: of the transport, in units of the scores; 1 / the logit scale of a matcher is a good one.
-        iterations: most rounds.
+        bank: (N, V) finite scores of N other captions, which should be varied: what many of them describe counts as a
+            hub.
+        temperature: temperature of the transport, in units of the scores; 1 / the logit scale of a matcher is a good
+            one.
+        iterations: greatest number of Sinkhorn's rounds.
 
     Raises:
         UsageError: temperature or iterations are out of their range.
@@ -217,9 +219,9 @@ def sinkhorn_norm(scores: Scores, bank: Matrix, temperature: float = 0.02, itera
 
 
 def csls(scores: Scores, neighbours: int = 10) -> Scores:
-    """Apply CSLS: 2 s(q, v) - r(q) - r(v), where r is the mean of a row's or a column's best scores.
+    """Apply CSLS: 2 s(q, v) - r(q) - r(v), with r the mean of the best scores of a row or a column.
 
-    One matrix for both directions (Lample et al. 2018): items that are near to everything are lowered.
+    Items that are similar to everything are lowered; the result serves both directions (Lample et al. 2018).
 
     Args:
         scores: scores of Q captions and V videos.
@@ -239,12 +241,12 @@ def csls(scores: Scores, neighbours: int = 10) -> Scores:
 
 
 def hub_memory(scores: Scores, direction: Direction = "t2v", settings: HubMemory | None = None) -> Scores:
-    """Weigh scores by softmaxes over a first-in-first-out memory of queries and over items, a batch at a time.
+    """Apply the hubness suppression memory of HAT-VTR: weight scores by softmaxes over earlier queries and over items.
 
-    The order of the queries counts: it is that of the rows (of the columns in `v2t`), and a query is answered with
-    nothing that comes later. Captions of one clip that stand together lower that very clip, so shuffle them. The first
-    batch stays as it is, so rows have different scales, and only queries' rankings mean anything. The numbers of the
-    authors are for cosines in CLIP-like models; as in `dual_softmax`, what is lowered of a score below 0 rises.
+    Queries are taken in batches, in the order of the rows (of the columns in `v2t`), and none uses a later one.
+    Captions of one clip that follow each other lower that very clip, so shuffle them. The first batch stays as it is,
+    so rows have different scales, and only queries' rankings mean anything. The numbers of the authors are for cosines
+    in CLIP-like models; as in `dual_softmax`, what is lowered of a score below 0 rises.
 
     Args:
         scores: scores of Q captions and V videos.

@@ -1,4 +1,4 @@
-"""Results of an evaluation: columns with a value for each query, and figures with intervals."""
+"""Results of an evaluation: values of each query, and figures with intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenreel.evaluation.weighted import mean_of
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure with the ends of its interval; None where there is no interval."""
+    """A figure with the ends of its confidence interval; the ends are None where there is no interval."""
 
     value: float
     low: float | None = None
@@ -34,11 +34,11 @@ class DirectionResult:
         query_ids: n ids of captions, or of clips where a clip is the query.
         groups: (n,) whole numbers, equal for queries that are drawn together: those of one clip, or of one video. The
             captions of a clip are not independent, so samples are of groups.
-        per_query: (n,) columns that the metrics are calculated from, and `rank`. Shares in percent. NaN in columns that
-            need an item of degree 1 where a query has items of lower degrees only.
-        summary: a figure for each metric, by its word.
+        per_query: (n,) columns that the metrics are computed from, and `rank`; shares in percent. Columns that need an
+            item of full relevance are NaN for a query that has items of lower degrees only.
+        summary: figure of each metric with its interval, by the metric's name.
         gallery_size: items that each query is ranked against.
-        gallery_digest: digest of their ids in any order; equal for systems that ranked the same items.
+        gallery_digest: digest of the items' ids, whatever their order; equal for systems that ranked the same items.
         hits: first hits of the queries, their `query` a place in `query_ids`; what `hit_chance` is calculated from.
             Several of a query count on average: a hit a caption under `video-mean` and `every-caption`.
         without_relevant: ids of the queries that have no item of a degree above 0; no figure includes them.
@@ -64,11 +64,11 @@ class DirectionResult:
 
     @property
     def first_rank(self) -> NDArray[np.float64]:
-        """Rank (n,) of the first relevant item, from 1, under the rule for ties."""
+        """Rank (n,) of the first relevant item, from 1; ties are ranked as the settings say."""
         return self.per_query[FIRST_RANK]
 
     def hit_chance(self, k: int) -> NDArray[np.float64]:
-        """Compute the column `R@k` (n,) for any k: the chance in percent that one of the first k items is relevant."""
+        """Compute `R@k` of each query (n,) for any k: the chance in percent of a relevant item among the first k."""
         return mean_of(self.hits.query, 100 * self.hits.chance(k), len(self.query_ids))
 
 
@@ -79,7 +79,7 @@ class Evaluation:
     Attributes:
         directions: results by direction.
         metrics: metrics in the order of the settings.
-        ties: the rule for ties.
+        ties: how items with equal scores are ranked.
         relevance: name of what counts as relevant.
         confidence: confidence of the intervals.
         uses: what the scores use beside caption and video, `ScoreNotes.uses`.
@@ -95,7 +95,7 @@ class Evaluation:
     notices: tuple[str, ...] = ()
 
     def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
-        """Return the evaluation as plain data for `json.dumps`; `per_query` adds every query's columns."""
+        """Return the evaluation as a dictionary that JSON can hold; `per_query` adds every query's values."""
         return {
             "metrics": [str(metric) for metric in self.metrics],
             "ties": self.ties,

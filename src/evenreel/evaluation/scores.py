@@ -1,4 +1,4 @@
-"""Reading of scores of any system from files, checked against a corpus, and writing of scores."""
+"""Scores of any system: read from files, checked against a corpus, and written to files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def load_scores(
     whole: Corpus | None = None,
     notice: Notice | None = None,
 ) -> Scores | ListedScores:
-    """Read scores and check their ids against a corpus.
+    """Load the scores of any system from a file, and check their ids against a corpus.
 
     - `.npy`: (Q, V), which names no ids, so its rows and columns must be all captions and clips in the corpus's order.
       It is mapped, not read, so it may be larger than memory.
@@ -57,13 +57,13 @@ def load_scores(
 
     Args:
         path: path of the file.
-        corpus: with the captions and clips, such as those of one split.
+        corpus: captions and clips to load scores of, such as those of one split.
         partial: leave out queries that a run has no list for.
         queries: whether captions (`t2v`) or videos (`v2t`) have the lists of a run whose ids fit both ways, or of a
             Parquet table with a row a pair (by default captions).
         whole: the corpus that `corpus` is a part of. What the file has of other parts is then left out, with a notice;
             None: such a file is refused.
-        notice: called with sentences that a reader should know of the file; None to log them.
+        notice: called with sentences about the file for the user; None to log them.
 
     Raises:
         ScoresError: the file cannot be read, or does not fit the corpus.
@@ -94,7 +94,7 @@ def load_scores(
 
 
 def save_scores(scores: ScoreBlocks, path: str | Path, progress: Progress = lambda share: None) -> None:
-    """Write values, ids and what the scores use to an `.npz`, or the values alone to an `.npy`.
+    """Save scores to an `.npz`, with ids and what the scores use, or the values alone to an `.npy`.
 
     Scores are read and written a band of captions at a time, so the table may be larger than memory. An existing file
     is replaced whole.
@@ -102,7 +102,7 @@ def save_scores(scores: ScoreBlocks, path: str | Path, progress: Progress = lamb
     Args:
         scores: scores to write.
         path: path of the file.
-        progress: called now and then with the share that is done.
+        progress: called repeatedly with the share that is done, 0 to 1.
 
     Raises:
         ScoresError: a score is NaN.
@@ -193,7 +193,7 @@ def read_npz(path: Path) -> Scores:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path of scores that is no file.
+    """Check that a path of scores is a file.
 
     Raises:
         ScoresError: nothing is there, or a folder.
@@ -205,7 +205,7 @@ def check_file(path: Path) -> None:
 
 
 def read_matrix(path: Path) -> NDArray[Any]:
-    """Map a `.npy` file; its numbers are not checked.
+    """Memory-map a matrix of numbers from a `.npy` file; the numbers are not checked.
 
     Raises:
         ScoresError: it cannot be read, or is no matrix of numbers.
@@ -269,7 +269,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def row_of_text(path: Path, name: str, array: NDArray[Any]) -> list[str]:
-    """Convert an array of ids or labels to a list of texts; whole numbers become their digits.
+    """Convert a one-dimensional array of ids or labels to a list of texts; whole numbers become their digits.
 
     Raises:
         ScoresError: the array is of another kind, or has not one axis.
@@ -330,7 +330,7 @@ def _from_wide(path: Path, table: pl.DataFrame) -> Scores:
 
 
 def check_matrix(path: Path, values: NDArray[Any]) -> None:
-    """Check that an array is a matrix of scores.
+    """Check that an array is a matrix of numbers, as scores are.
 
     Raises:
         ScoresError: it does not hold numbers, or has not two axes.

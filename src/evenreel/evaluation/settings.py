@@ -59,8 +59,8 @@ class EvaluationSettings:
         cluster: what intervals and tests draw: `auto`, videos where the corpus shows that several clips are cut from
             one, else clips; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
         partial: accept scores that leave captions or clips of the corpus out, with a notice.
-        band_bytes: about how many bytes of scores are asked for at once.
-        threads: that calculate; 0 is one a core.
+        band_bytes: about how many bytes of scores are read at once.
+        threads: number of threads that compute; 0 is one a core.
     """
 
     metrics: tuple[Metric, ...] = DEFAULT_METRICS

@@ -1,4 +1,4 @@
-"""Tests and samples for figures and differences, where the captions of one clip are not independent.
+"""Significance tests and bootstrap samples where the captions of one clip are not independent.
 
 Clips are drawn, swapped and ranked, never single captions: twenty captions of one clip are one piece of evidence.
 
@@ -32,7 +32,7 @@ _EXACT = 100
 
 
 class Columns:
-    """A system's columns (n,) by G groups; a sample is how often each group counts."""
+    """Per-query values of one system, grouped for resampling: a sample says how often each of G groups counts."""
 
     def __init__(self, per_query: PerQuery, groups: NDArray[np.int64]) -> None:
         self.member, self.count = numbered(groups)
@@ -41,7 +41,12 @@ class Columns:
         self._values: dict[str, tuple[Column, sparse.csr_array]] = {}
 
     def figure(self, metric: Metric, times: Column) -> Column:
-        """Compute the figures (B,) of B samples, given as how often each group counts, (B, G)."""
+        """Compute the figures (B,) of a metric on B samples.
+
+        Args:
+            metric: metric to compute.
+            times: (B, G) how often each group counts in each sample.
+        """
         if metric.is_of_means:
             return metric.of_means([self._mean(column, times) for column in metric.columns])
         (column,) = metric.columns
@@ -78,7 +83,7 @@ class Columns:
 def sampled_figures(
     metrics: Sequence[Metric], systems: Sequence[Columns], settings: EvaluationSettings
 ) -> dict[str, NDArray[np.float64]]:
-    """Compute (S, B) figures of S systems with the same groups, on the same B samples, by each metric's word."""
+    """Compute the figures (S, B) of S systems on the same B bootstrap samples, by the metric's name."""
     drawn: dict[str, list[NDArray[np.float64]]] = {str(metric): [] for metric in metrics}
     first = systems[0]
     for times in _resampled_groups(first.count, len(first.member), settings.resamples, settings.seed):
@@ -88,7 +93,7 @@ def sampled_figures(
 
 
 def percentile_ends(drawn: Column, confidence: float) -> tuple[float, float] | tuple[None, None]:
-    """Return the ends of the middle `confidence` of drawn figures that are not NaN; None if all are.
+    """Return the ends of the middle share (`confidence`) of sampled figures, leaving out NaN; None if all are NaN.
 
     >>> percentile_ends(np.arange(101.0), 0.5)
     (25.0, 75.0)
@@ -102,7 +107,7 @@ def percentile_ends(drawn: Column, confidence: float) -> tuple[float, float] | t
 
 
 def resampled_weights(groups: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Column]:
-    """Yield bootstrap weights: how often each of n queries is drawn with its group, (b, n) at a time.
+    """Yield bootstrap weights (b, n), a batch at a time: how often each of n queries is drawn, with its whole group.
 
     There are `resamples` rows in all. Each sample draws as many groups as there are, so samples of unequal groups
     differ in their number of queries.
@@ -124,7 +129,7 @@ def _resampled_groups(count: int, queries: int, resamples: int, seed: int) -> It
 def randomisation_test(
     metric: Metric, first: PerQuery, second: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
 ) -> float:
-    """Compute the two-sided p value of the difference of two systems on the same queries, swapped within groups.
+    """Compute the two-sided p value of the paired randomisation test of two systems on the same queries.
 
     If the systems were alike, exchanging their answers to all queries of a group would change nothing. p is the share
     of arrangements whose difference is at least the observed one: of all, where there are at most `settings.resamples`
@@ -161,7 +166,7 @@ def randomisation_test(
 
 
 def same(first: Column, second: Column) -> NDArray[np.bool_]:
-    """Return where two systems' values (n,) are equal but for rounding, or both unknown."""
+    """Mark where the values (n,) of two systems are equal but for rounding, or both NaN."""
     return np.isclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
@@ -186,10 +191,10 @@ def _arrangements(count: int, queries: int, settings: EvaluationSettings) -> Ite
 
 
 def wilcoxon_test(differences: Column, groups: NDArray[np.int64]) -> float:
-    """Compute the two-sided p value of Wilcoxon's signed ranks over groups' mean differences; 1 where none differs.
+    """Compute the two-sided p value of Wilcoxon's signed-rank test over the mean differences of groups.
 
-    Differences that are unknown (NaN) do not count, nor do groups that do not differ. Equal sizes share their mean
-    rank. Up to `_EXACT` groups p is exact, beyond that by the normal approximation.
+    It is 1 where no group differs. Differences that are NaN do not count, nor do groups that do not differ. Equal sizes
+    share their mean rank. Up to `_EXACT` groups p is exact, beyond that by the normal approximation.
 
     >>> wilcoxon_test(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.arange(5))
     0.0625
@@ -224,9 +229,10 @@ def _signed_ranks(differences: Column) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p values for their number, in the order given (Holm 1979).
+    """Adjust p values for multiple tests by Holm's method (1979), in the order given.
 
-    The smallest is multiplied by their number, the next by one less, and so on; none is smaller than one before it.
+    The smallest is multiplied by their number, the next by one less, and so on; none becomes smaller than one before
+    it.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -240,7 +246,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def numbered(groups: NDArray[np.int64]) -> tuple[NDArray[np.intp], int]:
-    """Renumber groups (n,) from 0; return the numbers and how many groups there are.
+    """Renumber the groups (n,) of queries from 0; return their numbers and how many groups there are.
 
     Raises:
         UsageError: there are no queries.

@@ -1,4 +1,4 @@
-"""Entropic transport between queries and items (Cuturi 2013): the two sets of numbers that its plan is made of."""
+"""Entropic optimal transport between queries and items (Cuturi 2013): the two potentials that its plan is made of."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _ROUNDING = 1e-9
 
 
 class Potentials(NamedTuple):
-    """Logarithms by which a kernel becomes a plan, exp(kernel + of_queries[:, None] + of_items).
+    """Potentials of a transport plan, which is exp(kernel + of_queries[:, None] + of_items).
 
     Attributes:
-        of_queries: (Q,) numbers.
-        of_items: (V,) numbers, below 0 by as much as an item is wanted by more queries than it has room for.
+        of_queries: (Q,) potentials of queries.
+        of_items: (V,) potentials of items, the lower the more queries prefer an item than it has room for.
     """
 
     of_queries: Column
@@ -27,14 +27,14 @@ class Potentials(NamedTuple):
 
 
 def potentials(kernel: NDArray[np.float64], iterations: int) -> Potentials:
-    """Compute what makes rows of a kernel sum to 1 / Q and columns to 1 / V, or to at most 1 / Q where Q is below V.
+    """Compute the potentials of the entropic transport of queries to items, by Sinkhorn's rounds.
 
-    With fewer queries than items a column holds at most as much as one query: equal shares would spread each query
-    over several items whatever it says.
+    The rows of the plan sum to 1 / Q and its columns to 1 / V, or to at most 1 / Q where Q is below V: equal shares
+    would then spread each query over several items whatever its scores.
 
     Args:
-        kernel: (Q, V) scores over the temperature; each row and each column has a finite one.
-        iterations: most rounds; it ends before where a round moves nothing.
+        kernel: (Q, V) scores divided by the temperature; each row and each column has a finite one.
+        iterations: greatest number of rounds; fewer are run where a round changes nothing.
     """
     queries, items = kernel.shape
     share, most = -np.log(queries), -np.log(min(queries, items))

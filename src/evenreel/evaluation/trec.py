@@ -1,4 +1,4 @@
-"""Runs and relevance judgements in the files of TREC, for trec_eval, ir_measures, ranx and their like.
+"""TREC files of runs and relevance judgements, as trec_eval, ir_measures, ranx and other tools read them.
 
 A run has a line `query Q0 item rank score tag` for each listed pair, a file of judgements `query 0 item grade`.
 """
@@ -38,14 +38,14 @@ Names = Sequence[str] | pl.Series
 
 
 def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Direction | None = None) -> ListedScores:
-    """Read a TREC run; `.gz` is fine. Its ranks are ignored, as trec_eval does: the scores make the order.
+    """Read the scores of a TREC run, also compressed as `.gz`; its ranks are ignored, the scores make the order.
 
     What the scores use is taken from tags that `write_run` has written.
 
     Args:
         path: path of the run.
-        corpus: with the captions and clips; see `make_listed` for which of them are the queries.
-        partial: leave out queries that have no list.
+        corpus: captions and clips of the run.
+        partial: whether to leave out queries that have no list.
         queries: `t2v` for captions, `v2t` for clips, where the ids fit both; see `make_listed`.
 
     Raises:
@@ -76,7 +76,7 @@ def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Dire
 
 
 def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: Direction = "t2v") -> None:
-    """Write each query's best items as a TREC run, compressed where the name ends in `.gz`.
+    """Write the best items of each query as a TREC run, compressed where the name ends in `.gz`.
 
     Equal scores are written in the order of the gallery, but readers break ties by rules of their own. A score of minus
     infinity is not listed. The tag says what the scores use beside caption and video.
@@ -84,7 +84,7 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
     Args:
         scores: scores to write.
         path: path of the file; an existing one is replaced.
-        depth: most items of a query.
+        depth: greatest number of items a query.
         direction: `t2v` with captions as queries, `v2t` with videos.
 
     Raises:
@@ -191,7 +191,13 @@ def _open_run(part: Path, path: Path) -> IO[bytes]:
 def query_bands(
     block: Callable[[slice, slice], NDArray[Any]], shape: tuple[int, int], direction: Direction = "t2v"
 ) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield bands of queries, each as the number of its first query and the (b, gallery) values."""
+    """Yield scores or relevance in bands of queries: the index of a band's first query, and values (b, gallery).
+
+    Args:
+        block: function that returns the values of some captions and videos.
+        shape: numbers of captions and videos, (Q, V).
+        direction: `t2v` with captions as queries, `v2t` with videos.
+    """
     queries, items = shape
     whole = slice(0, items)
     for band in slices(queries, _BAND_BYTES // (SCORE_BYTES * max(items, 1))):
@@ -199,7 +205,13 @@ def query_bands(
 
 
 def check_numbers(band: NDArray[Any], start: int, queries: Names, gallery: Names) -> None:
-    """Refuse NaN in the (b, gallery) scores of queries from the place `start` on.
+    """Check that the scores (b, gallery) of a band of queries hold no NaN.
+
+    Args:
+        band: the scores.
+        start: index of the band's first query.
+        queries: ids of all queries.
+        gallery: ids of the items.
 
     Raises:
         ScoresError: a score is NaN; the message names the pair.

@@ -1,4 +1,4 @@
-"""Search in two stages: a cheap score chooses a shortlist, an expensive one orders it, and the rest stays as it was.
+"""Search in two stages: a cheap score chooses a shortlist, an expensive score orders it.
 
 So what is found after re-ranking K clips can be measured as any system is, for any two systems' scores.
 """
@@ -19,13 +19,13 @@ Matrix = NDArray[Any]
 
 
 class TwoStage:
-    """Rank videos by a cheap score first and by an expensive one within its shortlist; implements `ScoreBlocks`.
+    """Scores of a search in two stages: a cheap score chooses a shortlist, an expensive one orders it.
 
-    The first `depth` videos of the cheap score stand above all others, in the order of the expensive one; equal scores
-    stay equal. Where several videos tie for the last places of a shortlist, those that get one are drawn at random, so
-    a shortlist never holds more than `depth`. A video whose cheap score is minus infinity is on none, and one whose
-    expensive score is that is never retrieved. With a depth of all videos the rankings are those of the expensive
-    score.
+    It implements `ScoreBlocks`. The first `depth` videos of the cheap score stand above all others, in the order of the
+    expensive one; equal scores stay equal. Where several videos tie for the last places of a shortlist, those that get
+    one are drawn at random, so a shortlist never holds more than `depth`. A video whose cheap score is minus infinity
+    is on none, and one whose expensive score is that is never retrieved. With a depth of all videos the rankings are
+    those of the expensive score.
 
     The values are places, not similarities, to be compared within a caption's ranking only. `about` has the notes of
     both scores.
@@ -55,7 +55,7 @@ class TwoStage:
         self.about = ScoreNotes.joined([stage.about for stage in stages])
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """Compute the places of some videos in the rankings of some captions, (q, v), see `ScoreBlocks.block`."""
+        """Return the places, as scores (q, v), of some videos in the rankings of some captions; higher is better."""
         start, stop, _ = captions.indices(len(self.caption_ids))
         rows, everything = slice(start, stop), slice(0, len(self.video_ids))
         expensive = np.array(self._expensive.block(rows, everything), np.float64)
@@ -71,7 +71,7 @@ class TwoStage:
 
 
 def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDArray[np.int64]:
-    """Select the first videos of each caption, the best first; of those that tie at the end some are drawn.
+    """Select the K best videos of each caption, the best first; among ties for the last places some are drawn.
 
     Args:
         cheap: (q, V) scores.
@@ -80,7 +80,7 @@ def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDAr
         first: number of the first of these captions, so that the draw of a caption depends on its number alone.
 
     Returns:
-        (q, K) numbers of columns.
+        (q, K) indices of columns.
 
     >>> shortlists(np.array([[0.1, 0.9, 0.5]]), 2).tolist()
     [[1, 2]]
@@ -95,7 +95,7 @@ def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDAr
 
 
 def places(scores: Matrix) -> NDArray[np.float64]:
-    """Count the different scores below each one in its row, (q, V), so that equal ones stay equal.
+    """Count, for each score, the different scores below it in its row: (q, V); equal scores stay equal.
 
     >>> places(np.array([[0.5, -1.0, 0.5, 2.0]])).tolist()
     [[1.0, 0.0, 1.0, 2.0]]

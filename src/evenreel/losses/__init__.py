@@ -1,4 +1,4 @@
-"""Losses as functions of tensors: they never see a model, a recipe or a corpus."""
+"""Losses as functions of tensors; they take no model, recipe or corpus."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""On-screen windows in step with frames: TCD's calibration by cycles (HSC, equations 3 to 5), and its rival.
+"""Losses that calibrate on-screen windows with frames in time: TCD's cycles (HSC, equations 3 to 5), and InfoNCE.
 
 A step from a frame to the most similar windows and back to frames should end where it began: soft nearest neighbours
 both ways (TCC, arXiv 1904.07846, equations 1 to 5). Any consistent one-to-one mapping does that, a wrong one too, and
@@ -18,17 +18,22 @@ CycleForm = Literal["softmax", "squared_distance", "printed"]
 
 
 class Sequence(NamedTuple):
-    """Frames or windows of B videos: `vectors` (B, L, D) of any length, and `mask` (B, L), True = real."""
+    """Frames or on-screen windows of B videos, in the order of time.
+
+    Attributes:
+        vectors: (B, L, D), of any length.
+        mask: (B, L) True = real.
+    """
 
     vectors: Tensor
     mask: Tensor
 
 
 class CycleIndices(NamedTuple):
-    """Places where cycles end, for each place where one begins.
+    """Where cycles end, for each of the N places where one begins.
 
     Attributes:
-        mean: (B, N) soft index mu, places being counted from 1.
+        mean: (B, N) soft index mu of the end; places are counted from 1.
         variance: (B, N) of the soft index, in squared places.
     """
 
@@ -38,7 +43,15 @@ class CycleIndices(NamedTuple):
 
 @dataclass(frozen=True)
 class CycleSettings:
-    """Settings of the cycle loss; `evenreel.matchers.tcd.settings.TcdSettings` documents each."""
+    """Settings of the cycle loss.
+
+    Attributes:
+        form: softmax of the nearest neighbours, see `cycle_indices`.
+        both_ways: whether cycles also lead from windows to frames and back.
+        normalise_index: count places as shares of the clip, not in frames; the loss is then (N - 1)^2 times smaller.
+        variance_weight: weight of the logarithm of the deviation in TCC's regularised form (arXiv 1904.07846, equation
+            5); None for equation 5 of TCD.
+    """
 
     form: CycleForm = "softmax"
     both_ways: bool = False
@@ -47,12 +60,14 @@ class CycleSettings:
 
 
 def cycle_indices(start: Sequence, over: Sequence, temperature: Tensor | float, form: CycleForm) -> CycleIndices:
-    """Compute equations 3 and 4: soft nearest neighbours from each place over the other sequence and back.
+    """Compute where cycles end: soft nearest neighbours from each place to the other sequence and back.
+
+    (TCD, equations 3 and 4.)
 
     Args:
         start: where cycles begin and end, (B, N, D), at least one real a row.
         over: the other sequence, (B, M, D), at least one real a row.
-        temperature: of the softmax.
+        temperature: temperature of the softmax.
         form: `softmax` of cosines; of negative `squared_distance` of the unit vectors; or `printed`: cosines divided by
             their sum. That gives every place the same index, next to the middle, and may divide by nothing.
     """
@@ -79,15 +94,15 @@ def _weights(alike: Tensor, mask: Tensor, temperature: Tensor | float, form: Cyc
 
 
 def cycle_loss(frames: Sequence, windows: Sequence, temperature: Tensor | float, settings: CycleSettings) -> Tensor:
-    """Compute L_hsc (equation 5), the mean over the cycles of all videos; zero times tau where no video has any text.
+    """Compute TCD's cycle loss L_hsc (equation 5), the mean over the cycles of all videos; 0 where no video has text.
 
     A cycle begins at each frame that has text in the window of its time; elsewhere it could only lead over a window of
-    another time. In the paper all windows have text, because empty ones say that they are.
+    another time. (In the paper all windows have text, because empty ones say that they are.)
 
     Args:
         frames: (B, F, D), at least one real a row, real ones first.
         windows: (B, O, D) equal stretches of the same videos, real where some text was read.
-        temperature: of the softmax.
+        temperature: temperature of the softmax.
         settings: form of the softmax, directions and unit.
 
     >>> steps = Sequence(torch.eye(3)[None], torch.ones(1, 3, dtype=torch.bool))
@@ -120,15 +135,15 @@ def _off_by(
 
 
 def contrastive_synchrony(frames: Sequence, windows: Sequence, temperature: Tensor | float) -> Tensor:
-    """Compute the contrastive alternative to cycles (TCD, figure 3): each frame picks the window of its time.
+    """Compute InfoNCE of frames and the windows of their time, the contrastive alternative to cycles (TCD, figure 3).
 
-    InfoNCE in both directions, over frames whose window has text and over windows with text; where there are not as
+    It is taken in both directions, over frames whose window has text and over windows with text; where there are not as
     many windows as frames, the middle of a frame's share of the clip says which window is its own.
 
     Args:
         frames: (B, F, D), real ones first.
         windows: (B, O, D) equal stretches of the same videos, real where some text was read.
-        temperature: of the softmax.
+        temperature: temperature of the softmax.
     """
     own = _own_windows(frames.mask, windows.mask.shape[1])
     written = windows.mask.gather(1, own) & frames.mask

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 
 def info_nce(scores: Tensor, same: Tensor, logit_scale: Tensor | float = 1.0) -> Tensor:
-    """Compute the symmetric InfoNCE, the mean over the batch and both directions: text to video, video to text.
+    """Compute the symmetric InfoNCE loss: the mean over the batch and both directions, text to video and video to text.
 
     A caption that also describes another video of the batch does not have it as a negative. Computed in float32.
 

@@ -22,8 +22,8 @@ LEAST_VARIANCE = 1e-5
 def gaussian_log_likelihood(values: Tensor, means: Tensor, raw_variances: Tensor) -> Tensor:
     """Compute `E log q(t | c)` in nats a dimension: the mean over rows and dimensions of a Gaussian's log density.
 
-    The paper of VID adds dimensions up; its published code, as here, takes their mean, so that the weight of the term
-    means the same at every length of vectors. Times D, plus the entropy of `values`, it is the bound.
+    The paper of VID sums over dimensions; its published code, as here, takes their mean, so that the weight of the term
+    means the same at every D. The bound of the mutual information is D times this number plus the entropy of `values`.
 
     Args:
         values: (B, D), the vectors `t`.
@@ -45,12 +45,12 @@ def gaussian_log_likelihood(values: Tensor, means: Tensor, raw_variances: Tensor
 
 
 def info_nce_bound(scores: Tensor, same: Tensor | None = None) -> Tensor:
-    """Compute the InfoNCE bound `log B + mean_i log softmax_j(f_ij)_i`, in nats.
+    """Compute the InfoNCE bound of the mutual information, `log B + mean_i log softmax_j(f_ij)_i`, in nats.
 
     It is at most `log B`, and at most the mutual information in the mean over batches, whatever the scores are.
 
     Args:
-        scores: (B, B) logits `f(t_i, c_j)`, those of rows that belong together on the diagonal.
+        scores: (B, B) logits `f(t_i, c_j)`, those of matching rows on the diagonal.
         same: (B, B) True where rows i and j have one value; they are no negatives of each other, and `B` counts only
             the others and the row itself. None where all differ.
 

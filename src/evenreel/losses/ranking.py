@@ -29,10 +29,10 @@ class RankingSettings:
         margin: Delta, by how much a matching pair has to lead a negative, in the unit of the scores.
         mining: `hardest`: the negative with the highest score of each row and column; `all`: each of them; `ran`: the
             hardest of those that are not relevant; `ranp`: as `ran`, and the relevant pair with the lowest score has to
-            lead too.
-        tau_neg: of `ran` and `ranp`: from this relevance on a pair is no negative.
-        tau_pos: of `ranp`: from this relevance on a pair is one that has to lead.
-        margin_pos: of `ranp`: by how much.
+            lead the negatives too.
+        tau_neg: least relevance with which `ran` and `ranp` do not take a pair as a negative.
+        tau_pos: least relevance with which `ranp` takes a pair as one that has to lead the negatives.
+        margin_pos: by how much such a pair of `ranp` has to lead.
         diagonal_only: spare the own pair of each row and column alone, as the published code of HGR and of RAN does, so
             that a clip which a caption describes as well (its text is equal, or the clip the same) is a negative; false
             spares that too.
@@ -80,9 +80,9 @@ threshold for both.
 def ranking_hinge(
     scores: Tensor, same: Tensor, settings: RankingSettings = RankingSettings(), relevance: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """Compute the ranking loss of a batch, in float32 whatever the scores are in.
+    """Compute the ranking loss of a batch: hinges by which matching pairs fail to lead negatives, in float32.
 
-    A caption that also describes another video of the batch does not have it as a negative, but with `diagonal_only`.
+    A video that a caption also describes is no negative of it, unless `diagonal_only` is set.
 
     A row without a negative costs nothing, and one without another relevant pair has no positive; both still count as
     rows. Pairs with equal scores share the gradient.
@@ -129,32 +129,48 @@ def ranking_hinge(
 
 
 def lead_hardest(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Compute the hinge `mean_i [margin + max_j scores_ij - leading_i]_+`, j the negatives of row i.
+    """Compute the hinge `mean_i [margin + max_j scores_ij - leading_i]_+` over rows, j the negatives of row i.
 
-    0 where it has none.
-
-    Shapes: leading (B,), infinite where nothing has to lead; scores and negatives (B, B), True = takes part.
+    Args:
+        leading: (B,) scores that have to lead, infinite where nothing has to.
+        scores: (B, B) similarities.
+        negatives: (B, B) True = negative; a row without any costs 0.
+        margin: by how much `leading` has to lead, in the unit of the scores.
     """
     hardest = scores.masked_fill(~negatives, -torch.inf).amax(dim=1)
     return (margin + hardest - leading).relu().mean()
 
 
 def lead_all(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Compute the hinge `mean_i mean_j [margin + scores_ij - leading_i]_+`, j the negatives of row i.
+    """Compute the hinge `mean_i mean_j [margin + scores_ij - leading_i]_+` over rows, j the negatives of row i.
 
-    See `lead_hardest`.
+    Where all other pairs are negatives it is the published sum over B(B - 1). Every row has the same weight, however
+    many negatives it has.
 
-    Where all other pairs are negatives that is the published sum over B(B - 1). A row with few of them counts as any.
+    Args:
+        leading: (B,) scores that have to lead, infinite where nothing has to.
+        scores: (B, B) similarities.
+        negatives: (B, B) True = negative; a row without any costs 0.
+        margin: by how much `leading` has to lead, in the unit of the scores.
     """
     costs = (margin + scores - leading[:, None]).relu().masked_fill(~negatives, 0.0)
     return (costs.sum(1) / negatives.sum(1).clamp(min=1)).mean()
 
 
 def lowest_leads(scores: Tensor, negatives: Tensor, positives: Tensor, margin: float) -> Tensor:
-    """Compute the hinge of `lead_hardest` for the lowest score among the positives of each row, RANP's second term.
+    """Compute by how much the lowest positive of each row fails to lead the hardest negative (RANP's second term).
 
-    Positives are (B, B), True = takes part, without the diagonal. A pair that is positive and negative, as the printed
-    thresholds allow, is no negative here, for no pair can lead itself.
+    A pair that is positive and negative, as the printed thresholds allow, is no negative here, for no pair can lead
+    itself.
+
+    Args:
+        scores: (B, B) similarities.
+        negatives: (B, B) True = negative.
+        positives: (B, B) True = relevant, without the diagonal.
+        margin: by how much a positive has to lead, in the unit of the scores.
+
+    Returns:
+        The mean over rows of the hinges.
     """
     lowest = scores.masked_fill(~positives, torch.inf).amin(dim=1)
     return lead_hardest(lowest, scores, negatives & ~positives, margin)

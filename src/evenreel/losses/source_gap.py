@@ -16,7 +16,7 @@ Reduction = Literal["sum", "mean"]
 def source_hinge(
     real: Tensor, generated: Tensor, kept: Tensor, margin: float = 0.0, reduction: Reduction = "sum"
 ) -> Tensor:
-    """Compute `sum_i m_i [r(G_i, C_i) - r(R_i, C_i) + margin]_+`, the published term: generated videos may not lead.
+    """Compute the published loss, `sum_i m_i [r(G_i, C_i) - r(R_i, C_i) + margin]_+`: generated videos may not lead.
 
     It sets no limit to the lead of real videos, so training with it can end in a preference for them.
 
@@ -40,10 +40,10 @@ def source_hinge(
 
 
 def source_neutral(real: Tensor, generated: Tensor, kept: Tensor, reduction: Reduction = "mean") -> Tensor:
-    """Compute `mean_i |r(G_i, C_i) - r(R_i, C_i)|` over the pairs that take part: neither may lead.
+    """Compute `mean_i |r(G_i, C_i) - r(R_i, C_i)|`, a loss by which neither generated nor real videos may lead.
 
-    Absolute and not squared, so that its slope is that of `source_hinge` however large the gap is: pairs that differ in
-    more than their source, of which any collection has some, do not outweigh all others.
+    The gap is not squared, so that the slope is the same however large it is: pairs that differ in more than their
+    source, of which any collection has some, do not outweigh all others.
 
     Args:
         real: (B,) scores of captions and their real videos.

@@ -22,14 +22,14 @@ LOGIT_BYTES = 2**26
 def gaussian_kl(
     mu: Tensor, log_variance: Tensor, mask: Tensor, reduction: Reduction = "mean", free_nats: float = 0.0
 ) -> Tensor:
-    """Compute `KL(N(mu, sigma^2) || N(0, I)) = 1/2 sum_d (mu_d^2 + sigma_d^2 - 1 - log sigma_d^2)` (equation 7).
+    """Compute the KL divergence of N(mu, sigma^2) from N(0, I), `1/2 sum_d (mu_d^2 + sigma_d^2 - 1 - log sigma_d^2)`.
 
     Args:
         mu: (B, L, D) means.
         log_variance: (B, L, D), log sigma^2.
         mask: (B, L) True = real, at least one a row.
-        reduction: over the tokens of a row.
-        free_nats: least cost of a token, also where its divergence is less.
+        reduction: `mean` or `sum` over the tokens of a row.
+        free_nats: least divergence that a token counts with, in nats.
 
     Returns:
         The mean over rows, in float32.
@@ -46,7 +46,7 @@ def gaussian_kl(
 
 
 def active_units(mu: Tensor, mask: Tensor, least: float = 0.01) -> Tensor:
-    """Count the dimensions of a latent (of D) in use: those whose means vary by more than `least` over tokens.
+    """Count the dimensions of a latent (out of D) that are in use: their means vary by more than `least` over tokens.
 
     (Burda et al., Importance Weighted Autoencoders, arXiv 1509.00519.) At 0 the latent has collapsed to its prior.
 
@@ -69,7 +69,7 @@ def active_units(mu: Tensor, mask: Tensor, least: float = 0.01) -> Tensor:
 
 
 def overlap(content: Tensor, bias: Tensor, mask: Tensor) -> Tensor:
-    """Compute the mean squared cosine of the bias and the content of words, each less its mean over words.
+    """Compute the mean squared cosine of the bias and the content of words, both centred over words, to be minimised.
 
     It is no term of the paper. A caption is written from the sum of content and bias, and a bias that repeats the
     content makes it louder against the noise of the draw. (After the difference loss of domain separation networks,
@@ -100,11 +100,11 @@ def token_nll(states: Tensor, words: Tensor, targets: Tensor, mask: Tensor, redu
     vocabulary they would take 164 MB, several times over.
 
     Args:
-        states: (B, L, D) of the decoder before each word.
+        states: (B, L, D) states of the decoder before each word.
         words: (C, D) vectors of the vocabulary.
         targets: (B, L) numbers of the words that follow, from 0 to C - 1.
         mask: (B, L) True = real, at least one a row.
-        reduction: over the words of a caption.
+        reduction: `mean` or `sum` over the words of a caption.
 
     Returns:
         The mean over captions, in float32.

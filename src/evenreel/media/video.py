@@ -100,7 +100,7 @@ class Video:
 
     @property
     def answered(self) -> int:
-        """Number of a rule's moments that were answered by frames before the last one yielded; of all moments at the end."""
+        """Number of a rule's moments that were answered by frames before the last one yielded; all at the end."""
         return self._source.cursor.answered
 
     def close(self) -> None:

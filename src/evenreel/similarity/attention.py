@@ -7,15 +7,15 @@ from torch import Tensor
 
 
 def attend(alike: Tensor, mix: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """Attend over the similarities of n things to L parts, and sum them with the weights.
+    """Compute attention-weighted sums of similarities: n items, each over its L parts (X-CLIP, equations 7 to 12).
 
-    The parts are the last axis but one: with the n things last, every step runs along contiguous memory.
+    The parts are the last axis but one, so that every step runs along contiguous memory.
 
     Args:
         alike: (..., L, n) similarities, zero where a part is not real.
         mix: (M, M) with M >= L; row i redistributes the weight of part i.
         mask: True = real, of a shape that broadcasts with `alike`.
-        temperature: of the softmax.
+        temperature: temperature of the softmax.
 
     Returns:
         (..., n), the sum over real parts of mixed weight times similarity.

@@ -1,4 +1,4 @@
-"""Tables of pairs that need many numbers a pair for a moment: made in chunks that stay in a processor's cache.
+"""Tables of scores (Q, V) whose pairs need many numbers for a moment, computed in chunks that fit a processor's cache.
 
 Captions and videos are taken in the order of their lengths, so that a chunk can be cut to its longest row and nearly
 no padding takes part.
@@ -14,12 +14,12 @@ from torch import Tensor
 
 
 class TableSide(NamedTuple):
-    """The captions or the videos of a table of pairs.
+    """The rows (captions) or the columns (videos) of a table of scores.
 
     Attributes:
-        state: named tuple of tensors, one row for each of them.
+        state: named tuple of tensors, one row for each caption or video.
         mask: (N, L) True = real word or frame, at least one a row.
-        cut: function that makes a chunk of some rows of the state, cut to a length.
+        cut: function `(state, length)` that cuts the words or frames of some rows of the state to a length.
     """
 
     state: tuple[Tensor, ...]
@@ -28,7 +28,13 @@ class TableSide(NamedTuple):
 
 
 def in_chunks(score: Callable[[Any, Any], Tensor], texts: TableSide, videos: TableSide) -> Tensor:
-    """Compute scores (Q, V) of Q captions and V videos by a function that scores chunks: (q, v) of q and v."""
+    """Compute scores (Q, V) of Q captions and V videos, chunk by chunk.
+
+    Args:
+        score: function that computes scores (q, v) from the states of q captions and v videos.
+        texts: states of the captions.
+        videos: states of the videos.
+    """
     text_order, video_order = (lengths(side.mask).argsort(stable=True) for side in (texts, videos))
     columns = list(_chunks(videos, video_order))
     rows = [torch.cat([score(chunk, other) for other in columns], dim=1) for chunk in _chunks(texts, text_order)]
@@ -36,7 +42,7 @@ def in_chunks(score: Callable[[Any, Any], Tensor], texts: TableSide, videos: Tab
 
 
 def lengths(mask: Tensor) -> Tensor:
-    """Return the length of each row of a mask (N, L) as (N,): one more than the place of the last real item.
+    """Return the length (N,) of each row of a mask (N, L): one more than the index of the last real item.
 
     >>> lengths(torch.tensor([[True, True, False], [True, False, True]]))
     tensor([2, 3])
@@ -46,7 +52,7 @@ def lengths(mask: Tensor) -> Tensor:
 
 
 def chunk_tokens(device: torch.device) -> int:
-    """Return how many words or frames make a chunk: products of two take 4 MiB on a CPU (its cache), 16 on a GPU."""
+    """Return the number of words or frames of a chunk, so that products of two take 4 MiB on a CPU, 16 MiB on a GPU."""
     return 1024 if device.type == "cpu" else 2048
 
 

@@ -1,11 +1,12 @@
-"""Rows of a video weighted by a caption: the arithmetic behind TCD's scores of pairs (Zhao et al., AAAI 2026).
+"""Frames and windows of a video weighted by a caption: the arithmetic of TCD's scores (Zhao et al., AAAI 2026).
 
 All of TCD depends on the pair, since a caption weighs frames and windows before anything else happens to them. But a
 weight only scales a vector, and maps of vectors are linear: what attention, keys and values make of frames and windows
 can be made once for a video, and a pair needs weighted sums of it. What is left for the pair are tables of rows by
 rows, and the few maps of what comes after a softmax.
 
-Letters: a chunk has v videos and q captions; a row is one of l, and takes of k others; h heads.
+Letters: a chunk has v videos and q captions; a video has l rows (of one modality), which attend to k rows (of the
+other); h heads.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from evenreel.similarity.pooling import masked_softmax
 
 
 class RowTerms(NamedTuple):
-    """Vectors of rows before they are weighted, behind a linear map; `RowWeights` says how they are summed.
+    """Linearly mapped frames or windows of v videos before captions weight them; `RowWeights` says how they are summed.
 
     Attributes:
-        own: (v, l, D) of each row itself, or (v, 0, D).
-        other: (v, k, D) of the other modality, which rows take from.
+        own: (v, l, D) vectors of the rows themselves, or (v, 0, D) for none.
+        other: (v, k, D) vectors of the other modality, which rows attend to.
     """
 
     own: Tensor
@@ -31,12 +32,14 @@ class RowTerms(NamedTuple):
 
 
 class RowWeights(NamedTuple):
-    """Weights of the rows of videos by captions: row l is `own_l own[l] + sum_k mix_lk other_k other[k]`.
+    """Weights that q captions give to the rows (frames or windows) of v videos.
+
+    Row l of a pair is `own_l own[l] + sum_k mix_lk other_k other[k]`, with the vectors of `RowTerms`.
 
     Attributes:
-        own: (v, q, l) weights of rows; (v, q, 0) where rows are only what they take.
-        other: (v, q, k) weights of what they take.
-        mix: (v, l, k), or (v, q, l, k) where captions change it: how much of each they take.
+        own: (v, q, l) weights of the rows themselves; (v, q, 0) where rows are made of the other modality alone.
+        other: (v, q, k) weights of the rows of the other modality.
+        mix: attention of rows to those of the other modality, (v, l, k), or (v, q, l, k) where captions change it.
         mask: (v, l) True = real.
     """
 
@@ -47,17 +50,17 @@ class RowWeights(NamedTuple):
 
 
 def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certainty: Tensor | None = None) -> Tensor:
-    """Compute weights of frames or windows by their similarity to captions (equation 2), summing to 1.
+    """Compute weights of frames or windows by their similarity to captions (TCD, equation 2), summing to 1 over rows.
 
     Args:
-        sentence: (q, D) of unit length.
-        rows: (v, l, D) of unit length.
+        sentence: (q, D) captions of unit length.
+        rows: (v, l, D) frames or windows of unit length.
         mask: (v, l) True = real.
         tau: temperature.
         certainty: (v, l) logarithms of further weights of rows; None for none.
 
     Returns:
-        (v, q, l).
+        (v, q, l) weights.
     """
     logits = torch.einsum("qd,vld->vql", sentence, rows) / tau
     if certainty is not None:
@@ -66,19 +69,34 @@ def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certai
 
 
 def taken(shares: Tensor, weighing: RowWeights) -> tuple[Tensor, Tensor]:
-    """Turn weights of rows (v, q, h, l) into weights of own vectors (v, q, h, l) and of other vectors (v, q, h, k)."""
+    """Convert weights of combined rows (v, q, h, l) to weights of the vectors they are combined from.
+
+    Returns:
+        Weights of own vectors (v, q, h, l), and of vectors of the other modality (v, q, h, k).
+    """
     own = shares[..., : weighing.own.shape[-1]] * weighing.own[:, :, None]
     return own, mixed(shares, weighing.mix) * weighing.other[:, :, None]
 
 
 def row_logits(own: Tensor, other: Tensor, weighing: RowWeights) -> Tensor:
-    """Compute products with weighted rows, (v, q, h, l), from products with own and other vectors."""
+    """Compute the dot products of a query with combined rows, (v, q, h, l), without making the rows.
+
+    Args:
+        own: (v, q, h, l) products with the rows' own vectors.
+        other: (v, q, h, k) products with vectors of the other modality.
+        weighing: how rows are combined from both.
+    """
     of_other = mixed(other * weighing.other[:, :, None], weighing.mix.mT)
     return own * weighing.own[:, :, None] + of_other if weighing.own.shape[-1] else of_other
 
 
 def mixed(shares: Tensor, mix: Tensor) -> Tensor:
-    """Multiply weights of rows (v, q, h, l) by what they take, (v, l, k) or (v, q, l, k): (v, q, h, k)."""
+    """Multiply weights of rows (v, q, h, l) by their attention to the other modality: (v, q, h, k).
+
+    Args:
+        shares: (v, q, h, l) weights of rows.
+        mix: attention, (v, l, k), or (v, q, l, k) where captions change it.
+    """
     if mix.dim() == shares.dim():
         return shares @ mix
     videos, captions, heads, length = shares.shape
@@ -86,29 +104,34 @@ def mixed(shares: Tensor, mix: Tensor) -> Tensor:
 
 
 def summed(shares: tuple[Tensor, Tensor], rows: RowTerms) -> Tensor:
-    """Sum own and other vectors with weights by head: (v, q, D), of which each of h heads has D / h numbers."""
+    """Sum vectors with the weights of each head and join the heads: (v, q, D), D / h numbers from each of h heads.
+
+    Args:
+        shares: weights of own vectors (v, q, h, l), and of vectors of the other modality (v, q, h, k).
+        rows: the vectors.
+    """
     return _summed(shares[0], rows.own) + _summed(shares[1], rows.other)
 
 
 def products(query: Tensor, rows: Tensor, heads: int) -> Tensor:
-    """Compute dot products by head of queries (v, q, D) and rows (v, l, D): (v, q, h, l)."""
+    """Compute the dot products of queries (v, q, D) and rows (v, l, D) in each of h heads: (v, q, h, l)."""
     return torch.einsum("vqhd,vlhd->vqhl", by_head(query, heads), by_head(rows, heads))
 
 
 def by_head(rows: Tensor, heads: int) -> Tensor:
-    """Split vectors (..., D) by head: (..., h, D / h)."""
+    """Split vectors (..., D) into heads: (..., h, D / h)."""
     return rows.view(*rows.shape[:-1], heads, rows.shape[-1] // heads)
 
 
 def mean_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
-    """Compute the mean of the real weighted rows, (v, q, D)."""
+    """Compute the mean of the real combined rows of each pair, (v, q, D), without making the rows."""
     count = weighing.mask.sum(1).to(weighing.own.dtype)[:, None, None, None]
     shares = (weighing.mask[:, None, None] / count).expand(-1, weighing.own.shape[1], -1, -1)
     return summed(taken(shares, weighing), rows)
 
 
 def every_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
-    """Compute the weighted rows themselves, (v, q, l, D), for what needs more than sums of them."""
+    """Compute the combined rows of each pair, (v, q, l, D)."""
     of_other = weighing.mix[:, None] if weighing.mix.dim() == 3 else weighing.mix
     others = (of_other * weighing.other[:, :, None]) @ rows.other[:, None]
     return weighing.own[..., None] * rows.own[:, None] + others if weighing.own.shape[-1] else others

@@ -20,7 +20,7 @@ CHUNK_NUMBERS = 2**19
 
 
 class AskingTexts(NamedTuple):
-    """Captions that frames are pooled for.
+    """Captions that frames are pooled for (X-Pool).
 
     Attributes:
         query: (Q, D) attention queries, divided by the temperature.
@@ -34,13 +34,15 @@ class AskingTexts(NamedTuple):
 
 
 class AttendedVideos(NamedTuple):
-    """Videos whose frames captions attend to; Gram matrices in double precision, for single loses small differences.
+    """Videos whose frames captions attend to (X-Pool).
+
+    Gram matrices are in double precision, since differences between them are small.
 
     Attributes:
-        keys: (V, F, D) of attention.
+        keys: (V, F, D) attention keys of the frames.
         values: (V, F, D) the rows x_f.
         mask: (V, F) True = real.
-        first: (V, F, F) Gram matrices for the variance of the first normalisation.
+        first: (V, F, F) Gram matrices for the variance of the first layer normalisation.
         second: (V, 1 + F, 1 + F) for that of the second; the row that all videos share comes first.
     """
 
@@ -52,10 +54,15 @@ class AttendedVideos(NamedTuple):
 
 
 class PooledVideos(NamedTuple):
-    """Videos that only cosines are needed of: the fields of `AttendedVideos`, and one more.
+    """Videos to be compared with captions by the cosine of their text-conditioned pooling (X-Pool).
 
     Attributes:
-        length: (V, 2 + F, 2 + F) Gram matrices for the length of the pooled vector; the two shared rows come first.
+        keys: (V, F, D) attention keys of the frames.
+        values: (V, F, D) the rows x_f.
+        mask: (V, F) True = real.
+        first: (V, F, F) Gram matrices for the variance of the first layer normalisation.
+        second: (V, 1 + F, 1 + F) for that of the second; the row that all videos share comes first.
+        length: (V, 2 + F, 2 + F) for the length of the pooled vector; the two shared rows come first.
     """
 
     keys: Tensor
@@ -75,7 +82,7 @@ def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> 
     Args:
         texts: Q captions.
         videos: V videos.
-        epsilon: what a layer normalisation adds to a variance.
+        epsilon: number that a layer normalisation adds to a variance.
     """
     frames = videos.keys.shape[1]
     some_texts = list(chunks_of(texts, CHUNK_NUMBERS // frames))
@@ -88,10 +95,10 @@ def pooled_vectors(query: Tensor, videos: AttendedVideos, common: Tensor, epsilo
     """Compute the videos pooled for each caption, vectors (Q, V, D): `b + s (x_0 + r sum_f a_f x_f)`.
 
     Args:
-        query: (Q, D) of captions, see `AskingTexts`.
+        query: (Q, D) attention queries of captions, divided by the temperature.
         videos: V videos.
-        common: (2, D), the rows `x_0` and `b`.
-        epsilon: what a layer normalisation adds to a variance.
+        common: (2, D), the rows `x_0` and `b`, which all videos have in common.
+        epsilon: number that a layer normalisation adds to a variance.
     """
     weights = _weights(query, videos, epsilon).to(videos.values.dtype)
     rows = torch.cat([common[:1].expand(row_count(videos), 1, -1), videos.values], dim=1)
@@ -141,5 +148,5 @@ def gram(rows: Tensor) -> Tensor:
 
 
 def centred(rows: Tensor) -> Tensor:
-    """Subtract from each vector (..., D) its mean, as a layer normalisation does first."""
+    """Subtract from each vector (..., D) the mean of its numbers, as a layer normalisation does first."""
     return rows - rows.mean(-1, keepdim=True)

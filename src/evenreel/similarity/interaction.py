@@ -15,12 +15,12 @@ from evenreel.similarity.chunks import TableSide, in_chunks
 
 
 class TokenVectors(NamedTuple):
-    """Vectors and weights of the words of captions or the frames of videos.
+    """Unit vectors and weights of the words of N captions, or of the frames of N videos.
 
     Attributes:
         vectors: (N, L, D), rows of unit length.
         mask: (N, L) True = real, at least one a row.
-        weights: (N, L), summing to one a row, zero where nothing is real.
+        weights: (N, L), summing to one a row, zero for padding.
     """
 
     vectors: Tensor
@@ -43,7 +43,7 @@ def token_interaction(words: TokenVectors, frames: TokenVectors) -> Tensor:
 
 
 def token_products(words: Tensor, frames: Tensor) -> Tensor:
-    """Compute dot products of words (Q, W, D) and frames (V, F, D): (Q, W, F, V), videos last for memory in order."""
+    """Compute dot products of words (Q, W, D) and frames (V, F, D) as (Q, W, F, V), contiguous along the videos."""
     (q, w, d), (v, f, _) = words.shape, frames.shape
     columns = frames.transpose(0, 1).reshape(f * v, d)
     return (words.reshape(q * w, d) @ columns.T).view(q, w, f, v)

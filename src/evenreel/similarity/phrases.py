@@ -1,4 +1,4 @@
-"""Captions and videos on three levels: the event, its actions and the things in them (HGR, arXiv 2003.00392, 3.3).
+"""Similarity of captions and videos on three levels: events, actions and things (HGR, arXiv 2003.00392, 3.3).
 
 A phrase attends to the frames of a video and is compared with the result, `sum_f a_f v_f`, a vector of D numbers for
 each phrase and video. But only its cosine is needed: its product with the phrase is a sum of products that attention
@@ -22,11 +22,11 @@ class PhraseTexts(NamedTuple):
     """Captions as a sentence, verb phrases and noun phrases; vectors of unit length, zero where there is no phrase.
 
     Attributes:
-        sentence: (Q, D) the event as a whole.
-        verbs: (Q, A, D) actions.
-        verb_mask: (Q, A) True = real, in any place, none in some rows.
-        nouns: (Q, N, D) things.
-        noun_mask: (Q, N) True = real, in any place, none in some rows.
+        sentence: (Q, D) vector of the whole sentence, for the event.
+        verbs: (Q, A, D) verb phrases, for actions.
+        verb_mask: (Q, A) True = real, at any index, none in some rows.
+        nouns: (Q, N, D) noun phrases, for things.
+        noun_mask: (Q, N) True = real, at any index, none in some rows.
     """
 
     sentence: Tensor
@@ -37,12 +37,12 @@ class PhraseTexts(NamedTuple):
 
 
 class Frames(NamedTuple):
-    """Frames of videos, mapped for one level (verbs or nouns); zero where there is no frame.
+    """Frames of videos, mapped for one level of phrases (verbs or nouns); zero where there is no frame.
 
     Attributes:
-        unit: (V, T, D) their directions.
+        unit: (V, T, D) unit vectors of the frames.
         lengths: (V, T) norms of the vectors.
-        gram: (V, T, T) products of the vectors.
+        gram: (V, T, T) dot products of the vectors.
     """
 
     unit: Tensor
@@ -98,7 +98,12 @@ def frames_of(vectors: Tensor, frame_mask: Tensor) -> Frames:
 def phrase_similarity(texts: PhraseTexts, videos: PhraseVideos, sharpness: float) -> Tensor:
     """Compute similarities (Q, V), the mean of three cosines: sentence and video, verbs and frames, nouns and frames.
 
-    A level of which a caption has no phrase counts as 0, as in the published code. `attended_cosines` has `sharpness`.
+    A level of which a caption has no phrase counts as 0, as in the published code.
+
+    Args:
+        texts: Q captions.
+        videos: V videos.
+        sharpness: inverse temperature of the attention of phrases to frames.
     """
     score = partial(_three_levels, sharpness)
     return in_chunks(
@@ -107,14 +112,14 @@ def phrase_similarity(texts: PhraseTexts, videos: PhraseVideos, sharpness: float
 
 
 def attended_cosines(phrases: Tensor, frames: Frames, frame_mask: Tensor, sharpness: float) -> Tensor:
-    """Compute cosines (V, n) of n phrases and the frames that each attends to in every video.
+    """Compute cosines (V, n) of n phrases with the frames of each video, summed by the phrase's attention.
 
     Attention is the softmax over the real frames of `sharpness` times their cosines with the phrase, negative ones
     taken for 0, and all of them divided by their norm over the frames.
 
     Args:
         phrases: (n, D) of unit length.
-        frames: of V videos.
+        frames: frames of V videos.
         frame_mask: (V, T) True = real, at least one a row.
         sharpness: 0 for the mean of the frames; the larger, the nearer to the best frame.
 

@@ -6,7 +6,11 @@ from torch import Tensor
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Compute the mean (N, D) over the real items of (N, L, D); mask (N, L), True = real; zeros for a row without any.
+    """Compute means (N, D) over the real items of values (N, L, D); zeros for a row without any.
+
+    Args:
+        values: (N, L, D) vectors.
+        mask: (N, L) True = real.
 
     >>> import torch
     >>> masked_mean(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([[True, True, False]]))
@@ -17,9 +21,11 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
-    """Compute softmax weights (..., L) of the real items, exactly 0 for others.
+    """Compute softmax weights (..., L) over real items, exactly 0 for others.
 
-    Mask of one shape, one True a row at least.
+    Args:
+        logits: (..., L).
+        mask: (..., L) True = real, at least one a row.
 
     >>> import torch
     >>> masked_softmax(torch.tensor([-5.0, -5.0, 0.0]), torch.tensor([True, True, False]))

@@ -1,4 +1,4 @@
-"""Scene elements of videos: the phrases of a dictionary that their frames are most like, and their sum.
+"""Scene elements of videos: the dictionary phrases most similar to their frames, and the sum of these.
 
 BiMa (arXiv 2506.03589), section 3.1: selection, balance (equation 4) and aggregation (equation 5).
 """
@@ -29,18 +29,16 @@ class Selected(NamedTuple):
 
 
 def select(seen: Tensor, entities: Tensor, activities: Tensor, kappa: int) -> Selected:
-    """Select the kappa entities and activities of greatest cosine with each video.
+    """Select the kappa entities and activities of greatest cosine with each video; of equal ones the first.
 
-    Among equals the first in the dictionary.
-
-    Equation 5 adds entities and activities in pairs, so no more of each than the smaller list has, where neither is
-    empty. Without gradients, and in full precision under autocast.
+    Equation 5 adds entities and activities in pairs, so where both lists have any, no more of each are selected than
+    the shorter list has. Computed without gradients, and in full precision under autocast.
 
     Args:
         seen: (V, D) mean frame of each video, of any length.
         entities: (N_e, D), rows of unit length.
         activities: (N_a, D), rows of unit length.
-        kappa: number of each.
+        kappa: number of each to select.
     """
     count = min([kappa, *(len(phrases) for phrases in (entities, activities) if len(phrases))])
     with torch.no_grad(), torch.autocast(seen.device.type, enabled=False):
@@ -50,7 +48,7 @@ def select(seen: Tensor, entities: Tensor, activities: Tensor, kappa: int) -> Se
 
 
 def balance(entities: Tensor, activities: Tensor) -> Tensor:
-    """Compute how much of the entities (V, k, D) the activities (V, k, D) lack: (V,) from 0 to 2.
+    """Compute how unlike the entities (V, k, D) the activities (V, k, D) are: (V,) from 0, alike, to 2.
 
     `g = 1 - 1/k sum_l max_j cos(a_l, e_j)` (equation 4).
 
@@ -63,11 +61,11 @@ def balance(entities: Tensor, activities: Tensor) -> Tensor:
 
 
 def aggregate(selected: Selected, g: float | None = None) -> Tensor:
-    """Combine selected phrases (V, k, D): `c_l = a_l + g e_l` (equation 5), or the one kind that was selected.
+    """Combine selected phrases to (V, k, D): `c_l = a_l + g e_l` (equation 5), or the one kind that was selected.
 
     Args:
         selected: entities and activities of V videos.
-        g: one weight for all videos; None for each video's own, that of equation 4.
+        g: weight of entities for all videos; None for each video's own, by equation 4.
     """
     entities, activities = selected.entities, selected.activities
     if not entities.shape[1]:

@@ -1,6 +1,6 @@
-"""States of captions or videos that a matcher keeps: tuples of tensors with one row for each of them.
+"""States of captions or videos, as a matcher encodes them: named tuples of tensors with a row for each.
 
-A matcher's own states are named tuples; that of a matcher around several is a tuple of theirs, to any depth.
+The state of a matcher that wraps several others is a tuple of their states, to any depth.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ State = TypeVar("State", bound="tuple[Any, ...]")
 
 
 class Scorer(Protocol):
-    """Scores pairs of encoded captions and videos, as every matcher does."""
+    """Anything that scores pairs of encoded captions and videos, as every matcher does."""
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """Compute similarities (q, v) of the states of q captions and v videos, without the logit scale."""
+        """Compute similarities (q, v) from the states of q captions and v videos, before they are scaled to logits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Captions or videos as a matcher encodes them.
+    """Captions or videos encoded by a matcher, with their ids.
 
     Attributes:
-        ids: of captions or videos, in the order of rows.
-        state: what the matcher's `encode_text` or `encode_video` gives, a row for each id.
+        ids: ids of captions or videos, in the order of rows.
+        state: what the matcher's `encode_text` or `encode_video` returned, a row for each id.
     """
 
     ids: tuple[str, ...]
@@ -48,7 +48,7 @@ def tensors_of(state: tuple[Any, ...]) -> Iterator[Tensor]:
 
 
 def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
-    """Apply a function to every tensor of a state.
+    """Apply a function to every tensor of a state, and return the changed state.
 
     >>> mapped((torch.ones(2), (torch.zeros(1),)), lambda tensor: tensor + 1)
     (tensor([2., 2.]), (tensor([1.]),))
@@ -63,34 +63,34 @@ def row_count(state: tuple[Any, ...]) -> int:
 
 
 def take_rows(state: State, rows: slice) -> State:
-    """Return a view of some captions or videos of a state."""
+    """Return a view of the captions or videos of a state that a slice of rows selects."""
     return mapped(state, lambda tensor: tensor[rows])
 
 
 def chunks_of(state: State, rows: int) -> Iterator[State]:
-    """Yield views of a state, so many captions or videos at a time and at least one."""
+    """Yield views of a state, `rows` captions or videos at a time, at least one."""
     return (take_rows(state, chunk) for chunk in slices(row_count(state), rows))
 
 
 def row_bytes(state: tuple[Any, ...]) -> int:
-    """Return the bytes of one row of a state, padding included."""
+    """Return the bytes that one caption or video of a state takes, padding included."""
     return sum(tensor[:1].numel() * tensor.element_size() for tensor in tensors_of(state))
 
 
 def move(state: State, device: torch.device | str) -> State:
-    """Return the state with its tensors on another device."""
+    """Return a copy of a state with its tensors on another device."""
     return mapped(state, lambda tensor: tensor.to(device, non_blocking=True))
 
 
 def gather_rows(count: int, parts: Iterable[tuple[slice, tuple[Any, ...]]]) -> Any:
-    """Join parts of a state in main memory, holding no more than one part at a time.
+    """Join parts of a state to one in main memory, holding no more than one part at a time.
 
-    What a part leaves free is zero (False in a mask), so a dimension that differs between parts has to be one whose
-    padding a mask in the state describes. Where the largest part comes first, nothing has to make room for another.
+    Dimensions that differ between parts (such as the number of words) are padded with zeros (False in a mask), so a
+    mask in the state must tell what is padding. It is fastest where the largest part comes first.
 
     Args:
-        count: rows of the whole.
-        parts: the places of some rows, and their state.
+        count: number of rows of the whole state.
+        parts: rows that a part fills, and its state.
 
     Returns:
         A state of the parts' type; an empty tuple where there are none.

@@ -1,4 +1,4 @@
-"""Scores of a matcher for all pairs, computed in tiles of bounded memory; the same on a CPU and on a GPU."""
+"""Scores of a matcher for all pairs, computed in tiles of bounded memory, with equal results on CPU and GPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAIR_BYTES = 16
 
 
 class Costs(NamedTuple):
-    """Bytes that a tile needs for each pair, for each caption and for each video."""
+    """Bytes of memory that scoring a tile needs for each pair, each caption and each video."""
 
     pair: int
     caption: int
@@ -35,20 +35,20 @@ class Costs(NamedTuple):
 
 
 class MatcherScores:
-    """Scores of captions and videos, calculated when they are asked for; a `ScoreBlocks`.
+    """Scores (Q, V) of a matcher, computed in tiles when a block of them is read; implements `ScoreBlocks`.
 
-    States may stay in the main memory while the matcher is on a GPU: they move a tile at a time. Where the whole table
-    takes no more than a quarter of the budget, rows are kept once they are calculated, for evaluation reads a table
+    States may stay in main memory while the matcher is on a GPU: they are moved a tile at a time. Where the whole table
+    takes no more than a quarter of the budget, rows are kept once they are computed, since evaluation reads a table
     once in each direction; a matcher that changes afterwards needs new `MatcherScores`.
 
     Args:
         scorer: a matcher, on the device where the work is to be done; it scores in evaluation mode.
         texts: Q captions, encoded by the same matcher.
         videos: V videos, encoded by the same matcher.
-        budget_bytes: most memory that scoring takes beside the states and the scores it gives: `CHUNK_BYTES` for the
-            chunks in which a matcher works a tile off, the rest for the tile and for what is kept. What the allocator
-            of the system holds back of memory that was freed is not counted.
-        about: what the matcher and its inputs use, and what else a reader must know.
+        budget_bytes: most memory that scoring takes beside the states and the scores it returns: `CHUNK_BYTES` for the
+            chunks of the matcher's own work, the rest for the tile and for rows that are kept. Freed memory that the
+            system's allocator holds back is not counted.
+        about: notes on what the matcher and its inputs use, and on what else a reader must know.
 
     Raises:
         UsageError: there is no caption or no video, or the budget is too small to work with.
@@ -81,10 +81,7 @@ class MatcherScores:
         self._tile = tile_shape(size, self._costs(), budget_bytes - CHUNK_BYTES - keeps * table_bytes)
 
     def block(self, captions: slice, videos: slice) -> FloatArray:
-        """Return the scores of some captions and videos as float32 (q, v).
-
-        Ends past the last mean the last, as in numpy.
-        """
+        """Compute the scores of some captions and videos as float32 (q, v); slices past the end are cut short."""
         rows, columns = _within(captions, len(self.caption_ids)), _within(videos, len(self.video_ids))
         if self._kept is None:
             return self._scored(rows, columns)
@@ -133,9 +130,14 @@ class _ScoreCache(NamedTuple):
 
 
 def tile_shape(size: tuple[int, int], costs: Costs, budget_bytes: int) -> tuple[int, int]:
-    """Return how many captions and videos the largest tile within a budget has, as square as the table permits.
+    """Return the number of captions and of videos of the largest tile that fits a budget of memory.
 
-    At least one of each, whatever the budget.
+    It is as square as the table permits, and has at least one of each, whatever the budget.
+
+    Args:
+        size: captions and videos of the whole table.
+        costs: bytes for each pair, caption and video.
+        budget_bytes: memory for a tile.
 
     >>> tile_shape((1000, 1000), Costs(pair=100, caption=0, video=0), budget_bytes=1_000_000)
     (100, 100)
@@ -159,7 +161,7 @@ def _others(rows: int, row_cost: int, column_cost: int, budget_bytes: int) -> in
 
 @contextmanager
 def evaluating(scorer: object) -> Iterator[None]:
-    """Put a module into evaluation mode within a `with`; afterwards each part is again in the mode that it was in."""
+    """Switch a module to evaluation mode for a `with` block; afterwards each submodule is back in its former mode."""
     parts = list(scorer.modules()) if isinstance(scorer, nn.Module) else []
     modes = [part.training for part in parts]
     for part in parts:

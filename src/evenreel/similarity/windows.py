@@ -1,8 +1,8 @@
-"""On-screen text without training: a caption and a clip by the word and the window that are most alike.
+"""Similarity of captions with on-screen text, without training: the word and the window that are most alike.
 
 A caption names a sign in one word, and the sign is read in some of the windows, more often wrong than all else that is
 compared. So the best pair says more than a mean over words and windows does, in which the others drown it. It says
-nothing of what a clip shows otherwise: fused with a matcher that sees (`evenreel.evaluation.fuse`), its weight learned
+nothing of what a clip shows otherwise: fused with a matcher of frames (`evenreel.evaluation.fuse`), its weight learned
 on a validation split, it counts as much as words are worth there.
 """
 
@@ -21,9 +21,9 @@ BLOCK_BYTES = 2**26
 
 
 def window_scores(texts: TextFeatures, videos: VideoFeatures) -> Scores:
-    """Compute the largest cosine of a word of each caption and an on-screen window of each clip.
+    """Compute scores (Q, V): the largest cosine between a word of the caption and an on-screen window of the clip.
 
-    A clip in which no text was read has the mean of the caption's scores with all others, since nothing is known of it.
+    A clip in which no text was read gets the mean of the caption's scores with all other clips.
 
     Args:
         texts: features of Q captions.

@@ -1,4 +1,4 @@
-"""How well the start and the end of moments are found: recall, precision and overlap over time, and highlights."""
+"""Evaluation of moment retrieval: recall, precision and overlap of predicted windows in time, and highlights."""
 
 import lazy_loader
 

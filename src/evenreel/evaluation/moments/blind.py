@@ -1,4 +1,4 @@
-"""Two answers that look at no video: what any figure of moments has to be read beside."""
+"""Baselines of moment retrieval that look at no video, to be printed beside every result."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ WHOLE, PRIOR, FIXED = "the whole clip", "the best position", "the first half"
 
 
 def whole_clips(truth: MomentTruth) -> MomentPredictions:
-    """Answer every query with its whole clip, of its last true second where its length is not known."""
+    """Predict the whole clip for every query, up to its last true second where its length is not known."""
     ends = _ends(truth)
     return MomentPredictions({name: np.array([[0.0, end]]) for name, end in zip(truth.query_ids, ends, strict=True)})
 
 
 def best_positions(truth: MomentTruth, learned: MomentTruth | None) -> MomentPredictions:
-    """Answer every query with the positions that true windows have most often.
+    """Predict, for every query, the positions in a clip that true windows have most often.
 
-    Where annotators chose among few windows (the 21 of DiDeMo), these in the order of how often they were chosen, in
-    seconds; else windows between twentieths of a clip, in the order of how many queries they answer with an overlap of
-    a half, after Otani et al. 2020, who guess from where windows mostly are.
+    Where annotators chose among few windows (the 21 of DiDeMo), these are predicted in the order of how often they were
+    chosen. Else windows between twentieths of a clip are, in the order of how many queries they answer with an overlap
+    of a half (after Otani et al. 2020).
 
     Args:
         truth: queries to answer.
-        learned: annotations to learn from, those of training; None for the first half of a clip, fixed.
+        learned: annotations of the training split to learn from; None predicts the first half of a clip.
     """
     if learned is not None:
         chosen, counts = np.unique(np.concatenate(learned.windows), axis=0, return_counts=True)
@@ -44,7 +44,7 @@ def best_positions(truth: MomentTruth, learned: MomentTruth | None) -> MomentPre
 
 
 def blind_predictions(truth: MomentTruth, learned: MomentTruth | None = None) -> dict[str, MomentPredictions]:
-    """Return both answers that look at no video, by what they are.
+    """Return the predictions of both baselines that look at no video, by name: whole clip, and best position.
 
     Args:
         truth: queries to answer.
@@ -55,11 +55,12 @@ def blind_predictions(truth: MomentTruth, learned: MomentTruth | None = None) ->
 
 
 def clips_alone(predictions: MomentPredictions, truth: MomentTruth) -> MomentPredictions:
-    """Answer with the whole of the clips that a system names, in its order: what it finds without a look at moments.
+    """Replace predicted windows by the whole of their clips, in the same order: what a system finds without moments.
 
     Args:
         predictions: windows in all clips.
-        truth: queries; a clip that none of them is about, of unknown length, is as long as what is predicted of it.
+        truth: queries; a clip that none of them is about, of unknown length, ends where the last window predicted in it
+            ends.
     """
     ends = dict(zip(truth.clip_ids, _ends(truth), strict=True))
     windows, clips = {}, {}

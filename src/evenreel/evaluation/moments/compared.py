@@ -1,4 +1,4 @@
-"""Differences of systems that answered the same queries with windows, query by query."""
+"""Comparison of systems that predicted windows for the same queries, query by query."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from evenreel.evaluation.stats import holm, wilcoxon_test
 
 @dataclass(frozen=True)
 class MomentDifference:
-    """By how much a system's figure is above the first one's.
+    """Difference between a system and the first one in a metric of moments.
 
     Attributes:
         system: name of the system.
-        metric: its word.
-        interval: difference in percentage points.
+        metric: name of the metric.
+        interval: difference in percentage points, with its interval.
         p_wilcoxon: p value of Wilcoxon's signed ranks over clips.
         p_holm: the same, adjusted for the number of systems compared.
     """
@@ -35,7 +35,7 @@ class MomentDifference:
 
 
 def compare_moments(systems: Mapping[str, MomentEvaluation], confidence: float = 0.95) -> list[MomentDifference]:
-    """Compare systems with the first of them on the same queries, clips being drawn with all their queries.
+    """Compare systems with the first of them on the same queries; intervals draw clips with all their queries.
 
     Args:
         systems: evaluations of the same queries by the names of the systems.

@@ -1,4 +1,4 @@
-"""Evaluation of predicted windows: a value of each metric for every query, and figures with intervals."""
+"""Evaluation of predicted windows: values of each metric for every query, and figures with intervals."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _SHOWN = 3
 
 @dataclass(frozen=True, eq=False)
 class MomentEvaluation:
-    """Figures of one system on the queries of a corpus.
+    """Figures of one system's predicted windows on the queries of a corpus.
 
     Attributes:
         query_ids: Q ids of captions.
-        clip_ids: clip of each; intervals draw clips with all their queries.
-        per_query: (Q,) value of each metric in percent, by its word; NaN where a query has no answer to it, as where
-            nobody rated its clip.
-        summary: a figure for each metric with its interval, by its word.
+        clip_ids: clip of each query; intervals draw clips with all their queries.
+        per_query: (Q,) values in percent by the metric's name; NaN for a query that the metric is not defined for, such
+            as one of highlights where the clip is not rated.
+        summary: figure of each metric with its interval, by the metric's name.
         confidence: confidence of the intervals.
         notices: sentences that belong beside the figures.
         all_clips: whether windows are of all clips (video corpus moment retrieval), not of each query's own.
@@ -60,7 +60,7 @@ class MomentEvaluation:
     all_clips: bool = False
 
     def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
-        """Return the evaluation as plain data for `json.dumps`; `per_query` adds every query's values."""
+        """Return the evaluation as a dictionary that JSON can hold; `per_query` adds every query's values."""
         document: dict[str, Any] = {
             "queries": len(self.query_ids),
             "searched": "all clips" if self.all_clips else "each query's own clip",
@@ -83,10 +83,10 @@ class MomentEvaluation:
 def evaluate_moments(
     predictions: MomentPredictions, truth: MomentTruth, settings: MomentSettings | None = None
 ) -> MomentEvaluation:
-    """Evaluate predicted windows of queries in the clip that each is about, or in all clips.
+    """Evaluate windows predicted for queries, in each query's own clip or in all clips.
 
-    A query with several true windows is answered by any of them; for the average precision each counts (QVHighlights,
-    Lei et al. 2021). A query that no prediction answers finds nothing.
+    Any of a query's true windows answers it; for the average precision each counts (QVHighlights, Lei et al. 2021). A
+    query without a prediction has found nothing.
 
     Args:
         predictions: windows of queries, the likeliest first.

@@ -1,4 +1,4 @@
-"""Predicted windows of queries, and predicted ratings of stretches of a clip."""
+"""Predictions of moments: windows for each query, and ratings of stretches of its clip."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _WINDOWS, _RATINGS = "pred_relevant_windows", "pred_saliency_scores"
 
 @dataclass(frozen=True, eq=False)
 class MomentPredictions:
-    """What a system answers to queries.
+    """Windows that a system predicts for queries, and ratings of stretches of clips.
 
     Attributes:
-        windows: by query id, (M, 2) windows, the likeliest first.
-        ratings: by query id, (S,) scores of the stretches of the clip, the higher the better; empty where a system
+        windows: (M, 2) start and end in seconds, the likeliest first, by query id.
+        ratings: (S,) scores of the stretches of the clip, the higher the better, by query id; empty where a system
             gives none.
-        clips: by query id, the clip of each of its windows, where a system searched all clips (video corpus moment
-            retrieval); empty where each query was asked of its own clip.
+        clips: clip of each window, by query id, where a system searched all clips (video corpus moment retrieval);
+            empty where each query's own clip was searched.
     """
 
     windows: Mapping[str, RankedWindows]
@@ -37,12 +37,12 @@ class MomentPredictions:
 
 
 def load_predictions(path: Path) -> MomentPredictions:
-    """Read predictions, a query a line of JSON, in the form of QVHighlights' submissions.
+    """Load predicted moments from a JSON Lines file, a query a line, in the form of QVHighlights' submissions.
 
     A line has the id of a caption (`caption_id`, `query_id`, `qid` or `desc_id`), `pred_relevant_windows`, a list of
     [start, end] or [start, end, score] in seconds of the clip, and perhaps `pred_saliency_scores`. With scores windows
-    are ordered by them, equal ones as they stand. A system that searched all clips says in front of each which clip it
-    is in: [clip_id, start, end] or [clip_id, start, end, score].
+    are ordered by them, equal ones as they stand. Where all clips were searched, each begins with its clip: [clip_id,
+    start, end] or [clip_id, start, end, score].
 
     Raises:
         ScoresError: the file cannot be read, a line is no such object or names a query again, or a window ends before

@@ -1,4 +1,4 @@
-"""Settings of an evaluation of moments, and its metrics by their words."""
+"""Settings of the evaluation of moments, and its metrics."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _WORD = re.compile(r"(?:R([1-9]\d{0,2})|(mAP)|nDCG@([1-9]\d{0,2}))@(0\.\d{1,2}|1
 
 @dataclass(frozen=True)
 class MomentMetric:
-    """Metric of moments; make it with `parse_moment_metric`.
+    """Metric of moment retrieval or highlight detection; make it with `parse_moment_metric`.
 
     Attributes:
         family: `R`, a true window is among the first n; `mAP`; `mIoU`, mean overlap of the first window; `nDCG`;
             `Rank`, the mean rank of the windows of those who agree best is at most n (DiDeMo); `HL-mAP` and `HIT@1` of
             highlights.
-        threshold: least overlap with a true window; None where there is none, and for the mean over 0.5 to 0.95.
-        first: number of windows that count; 0 for all that count anyway.
-        level: least rating of a highlight, a key of `LEVELS`; empty elsewhere.
+        threshold: least overlap (IoU) with a true window; None where there is none, and for the mean over 0.5 to 0.95.
+        first: number of first windows that count; 0 for no limit.
+        level: least rating of a highlight, a key of `LEVELS`; empty for other metrics.
     """
 
     family: Family
@@ -44,20 +44,20 @@ class MomentMetric:
 
     @property
     def is_hit(self) -> bool:
-        """Whether each query's value is 0 or 100."""
+        """Whether the value of a single query is always 0 or 100."""
         return self.family in ("R", "Rank", "HIT@1")
 
     @property
     def of_highlights(self) -> bool:
-        """Whether it is of ratings of clips, and not of windows."""
+        """Whether the metric is of ratings of clips' stretches, not of windows."""
         return bool(self.level)
 
 
 def parse_moment_metric(word: str) -> MomentMetric:
-    """Parse `R1@0.5`, `mAP@0.5`, `mAP`, `mIoU`, `nDCG@10@0.5`, `HL-mAP-VeryGood` or `HIT@1-VeryGood`.
+    """Parse the name of a metric of moments: `R1@0.5`, `mAP@0.5`, `mAP`, `mIoU`, `nDCG@10@0.5` or `HL-mAP-VeryGood`.
 
     Raises:
-        UsageError: the word is none of them.
+        UsageError: the word is no metric.
 
     >>> str(parse_moment_metric("R5@0.70")), str(parse_moment_metric("HIT@1-Good"))
     ('R5@0.7', 'HIT@1-Good')
@@ -90,9 +90,10 @@ class MomentSettings:
     """Settings of an evaluation of moments.
 
     Attributes:
-        metrics: figures, in the order they are shown; empty for those that the annotations have an answer to.
+        metrics: names of metrics, in the order they are shown; empty for all that the annotations allow.
         windows: number of predicted windows of a query that count for mAP (QVHighlights: 10).
-        partial: accept predictions that leave queries out, with a notice; a query without a prediction finds nothing.
+        partial: accept predictions that leave queries out, with a notice; a query without a prediction counts as not
+            found.
         confidence: confidence of the intervals, between 0 and 1.
     """
 

@@ -1,4 +1,4 @@
-"""Where in a video the moment is that a query asks for, as people said."""
+"""Annotated moments: the windows of a video that answer each query."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class MomentTruth:
         query_ids: Q ids, those of captions.
         clip_ids: clip that each query is about.
         windows: (W_q, 2) windows of each query, in seconds of the clip; W_q is at least 1.
-        agreeing: (Q,) number of people that count, where a query's windows are their answers about one moment; 0 where
-            its windows are different moments.
-        durations: (Q,) seconds of the clip; NaN where they are not known.
-        ratings: by query id, (S, raters) ratings of stretches of the clip; empty where nobody rated.
+        agreeing: (Q,) number of annotators that count, where a query's windows are several people's answers about one
+            moment; 0 where its windows are different moments.
+        durations: (Q,) length of the clip in seconds; NaN where it is not known.
+        ratings: (S, raters) ratings of the S stretches of the clip, by query id; empty without ratings.
     """
 
     query_ids: tuple[str, ...]
@@ -43,14 +43,14 @@ class MomentTruth:
     ratings: Mapping[str, NDArray[np.float64]]
 
     def between(self, shortest_s: float, longest_s: float) -> MomentTruth:
-        """Keep windows that are longer than some seconds and at most as long as others, and queries that have any."""
+        """Select windows longer than `shortest_s` and at most `longest_s` seconds, and the queries that have any."""
         kept = [
             one[(one[:, 1] - one[:, 0] > shortest_s) & (one[:, 1] - one[:, 0] <= longest_s)] for one in self.windows
         ]
         return replace(self, windows=tuple(kept)).of([row for row, one in enumerate(kept) if len(one)])
 
     def of(self, rows: Sequence[int]) -> MomentTruth:
-        """Keep some queries, by their places."""
+        """Select some queries, by their indices."""
         return replace(
             self,
             query_ids=tuple(self.query_ids[row] for row in rows),
@@ -62,7 +62,7 @@ class MomentTruth:
 
 
 def has_windows(corpus: Corpus) -> bool:
-    """Tell whether any caption has a window."""
+    """Return whether any caption of a corpus has an annotated window."""
     captions = corpus.captions
     return WINDOWS in captions.columns and bool((captions[WINDOWS].list.len() > 0).any())
 

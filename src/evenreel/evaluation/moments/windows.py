@@ -12,11 +12,11 @@ THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 
 
 def overlaps(first: Windows, second: Windows) -> NDArray[np.float64]:
-    """Compute the intersection over union of every two windows.
+    """Compute the intersection over union (IoU) of windows in time, each of the first with each of the second.
 
     Args:
-        first: (M, 2) windows.
-        second: (N, 2) windows.
+        first: (M, 2) start and end.
+        second: (N, 2) start and end.
 
     Returns:
         (M, N) from 0 to 1; 0 where both are empty.
@@ -34,17 +34,17 @@ def overlaps(first: Windows, second: Windows) -> NDArray[np.float64]:
 
 
 def found_windows(shared: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
-    """Tell which ranked windows find a true one that no window before them has found.
+    """Mark the ranked windows that match a true window which no window before them has matched.
 
     Each takes the true window that it overlaps most, among those that are left (the rule of ActivityNet's and
     QVHighlights' evaluations).
 
     Args:
-        shared: (M, N) overlaps of ranked windows with true ones.
+        shared: (M, N) overlaps (IoU) of ranked windows with true ones.
         threshold: least overlap.
 
     Returns:
-        (M,) whether each finds one.
+        (M,) whether each ranked window matches one.
     """
     found = np.zeros(len(shared), np.bool_)
     left = np.ones(shared.shape[1], np.bool_)
@@ -57,11 +57,11 @@ def found_windows(shared: NDArray[np.float64], threshold: float) -> NDArray[np.b
 
 
 def average_precision(hits: NDArray[np.bool_], relevant: int) -> float:
-    """Compute the area under the interpolated curve of precision over recall.
+    """Compute average precision: the area under the interpolated curve of precision over recall.
 
     Args:
         hits: (M,) whether each ranked item is right.
-        relevant: number of right items there are, at least as many as hits.
+        relevant: number of right items, ranked or not.
 
     >>> average_precision(np.array([True, False, True]), 2)  # 1 of 1, then 2 of 3
     0.8333333333333333
@@ -75,13 +75,14 @@ def average_precision(hits: NDArray[np.bool_], relevant: int) -> float:
 
 
 def rated_precision(right: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
-    """Compute the mean interpolated precision over the scores at which recall rises, as QVHighlights does.
+    """Compute the average precision of scored items, as QVHighlights does for highlights.
 
-    Items of equal score are found together; with no two alike it is `average_precision` of their ranking.
+    It is the mean interpolated precision at the scores where recall rises. Items of equal score are found together;
+    without ties it is `average_precision` of their ranking.
 
     Args:
         right: (S,) whether each item is right.
-        scores: (S,) the higher the earlier.
+        scores: (S,) scores; items are ranked from the highest.
 
     >>> rated_precision(np.array([True, False, True]), np.array([3.0, 2.0, 1.0]))
     0.8333333333333333
