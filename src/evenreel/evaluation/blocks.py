@@ -199,10 +199,7 @@ class CaptionGroups:
 
     @classmethod
     def of(cls, clip_ids: Sequence[str]) -> CaptionGroups:
-        """Group captions by their clips.
-
-        Args:
-            clip_ids: clip of each of the Q captions.
+        """Group captions by the clip (`clip_ids`) of each.
 
         >>> groups = CaptionGroups.of(["b", "a", "b"])
         >>> list(groups.clip_ids), groups.order.tolist(), groups.starts.tolist()

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 
 def mean_of(group: NDArray[np.int64], values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
-    """Compute the mean of known values by group, (m,) groups and values -> (groups,); NaN for a group without any."""
+    """Compute the mean value of each group, leaving out NaN: (groups,); NaN for a group without values.
+
+    Args:
+        group: (m,) group of each value, from 0.
+        values: (m,) values.
+        groups: number of groups.
+    """
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         sums = np.bincount(group[known], values[known], minlength=groups)
@@ -17,14 +23,14 @@ def mean_of(group: NDArray[np.int64], values: NDArray[np.float64], groups: int) 
 
 
 def weighted_mean(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
-    """Compute the mean of the values (n,) that are known, for each of B rows of counts (B, n) -> (B,); NaN for none."""
+    """Compute the mean of values (n,), leaving out NaN, for each of B rows of counts (B, n); NaN without values."""
     values, weights = _known(values, weights)
     with np.errstate(invalid="ignore"):  # a sample without any known query has no mean
         return np.asarray(weights @ values / weights.sum(axis=1), dtype=np.float64)
 
 
 def weighted_median(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
-    """Compute the median of the values (n,) that are known, for each of B rows of counts (B, n) -> (B,); NaN for none.
+    """Compute the median of values (n,), leaving out NaN, for each of B rows of counts (B, n); NaN without values.
 
     It is the middle value, or the mean of the two in the middle.
     """
