@@ -10,8 +10,7 @@ from evenreel import encoders
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.features.folder import remove_leftovers
-from evenreel.library import index_folders, verify
-from evenreel.library.index.rebuild import repair
+from evenreel.library import index_folders, repair, verify
 from evenreel.library.index.tagging import untag_library
 from tests.in_process import run_here
 from tests.library.videos import write_folder, write_video

@@ -13,7 +13,7 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import DeviceOption, JsonOption, LibraryOption, NoVisionOption
 from evenreel.cli.output import as_utf8
 from evenreel.cli.progress import bars
-from evenreel.cli.show_library import show_done, show_problems, show_report, show_result, show_stats
+from evenreel.cli.show_library import show_done, show_dropped, show_problems, show_report, show_result, show_stats
 from evenreel.config import RERANK_DEPTH, IndexSettings, default_library
 from evenreel.errors import LibraryError, UsageError
 
@@ -58,19 +58,36 @@ def index(
 
 def reindex(
     model: Annotated[
-        str, typer.Option(help="The new model: a hub id, a folder, 'builtin', or a name of 'evenreel models'.")
-    ],
+        str | None, typer.Option(help="The new model: a hub id, a folder, 'builtin', or a name of 'evenreel models'.")
+    ] = None,
     library: LibraryOption = None,
+    drop: Annotated[
+        str | None, typer.Option(help="Delete the vectors of this further model ('evenreel info' lists them).")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --drop: only say what would be freed.")] = False,
     anew: Annotated[bool, typer.Option("--anew", help="Drop what an unfinished run with another model made.")] = False,
     settings: IndexSettings = from_settings(
         IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also")
     ),
     as_json: JsonOption = False,
 ) -> None:
-    """Exchange the model of a library: new vectors are made, then take the place of the old ones at once."""
+    """Exchange the model of a library: new vectors are made, then take the place of the old ones at once.
+
+    Or drop a further model (--drop), whose vectors are deleted.
+    """
+    from evenreel.library import drop_model
     from evenreel.library import reindex as reindex_library
 
     place = library or default_library()
+    if drop is not None:
+        if model is not None or anew or settings != IndexSettings():
+            raise UsageError("--drop takes --library, --dry-run and --json; leave the other options out.")
+        show_dropped(drop_model(place, drop, dry_run=dry_run), as_json)
+        return
+    if model is None:
+        raise UsageError("Name the new model with --model, or with --drop a further one that is to go.")
+    if dry_run:
+        raise UsageError("--dry-run says what --drop would free; leave it out with --model.")
     with bars() as progress:
         report = reindex_library(place, model, settings, anew=anew, progress=progress)
     show_report(report, place, as_json)
@@ -148,7 +165,7 @@ def info(library: LibraryOption = None, as_json: JsonOption = False) -> None:
     from evenreel.library import open_library
 
     with open_library(library or default_library(), vision=False) as opened:
-        show_stats(opened.stats(), as_json)
+        show_stats(opened.stats(), opened.model_folders(), as_json)
 
 
 def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:

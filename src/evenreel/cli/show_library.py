@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenreel.features import SetAside
-    from evenreel.library import IndexReport, LibraryProblem, LibraryStats
+    from evenreel.library import DropReport, IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult
+    from evenreel.library.store.model_folders import ModelFolder
 
 MANY_NOTES = 10
 AGAIN = " (tried again when changed, or with --retry)"
@@ -26,6 +28,12 @@ AGAIN = " (tried again when changed, or with --retry)"
 WITHOUT = "Without {} that had been set aside"
 PARTS = {"seen": "what is seen", "on_screen": "words on screen", "both": "both together"}
 """What the parts of a matcher's score are called."""
+MODEL_STATES = {
+    "in the making": "in the making; the same evenreel reindex --model goes on",
+    "being dropped": "dropping it was broken off; evenreel repair finishes it",
+    "not named": "not named by the catalog; evenreel verify says more",
+}
+"""What is said of the vectors of a further model that the library is not searched with."""
 
 
 def console() -> Console:
@@ -227,18 +235,21 @@ def _span(start_s: float, end_s: float) -> str:
     return start if start == end else f"{start}-{end}"
 
 
-def show_stats(stats: LibraryStats, as_json: bool) -> None:
-    """Print what a library holds."""
+def show_stats(stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool) -> None:
+    """Print what a library holds, and the size of its further models."""
     if as_json:
-        print_json(stats.to_json())
+        print_json(stats.to_json() | {"models": models})
         return
     out = console()
     out.print(
         f"{safe(stats.library)}: {count(stats.files, 'file')}, {count(stats.clips, 'clip')}, "
         f"{_length(stats.hours)}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
     )
-    models = [stats.model or "none (words only)", *(f"also {name}" for name in stats.also)]
-    out.print(f"  model: {safe(', '.join(models))}   sampling: {safe(stats.rule)}")
+    names = [stats.model or "none (words only)", *(f"also {name}" for name in stats.also)]
+    out.print(f"  model: {safe(', '.join(names))}   sampling: {safe(stats.rule)}")
+    for one in models:
+        state = "" if one.state == "searched" else f" ({MODEL_STATES[one.state]})"
+        out.print(f"  vectors of {safe(one.model)}: {megabytes(one.bytes)}{state}")
     if stats.metadata:
         out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
     if stats.with_elements is not None:
@@ -246,6 +257,26 @@ def show_stats(stats: LibraryStats, as_json: bool) -> None:
     if stats.missing:
         out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
     list_aside(stats.set_aside, more=AGAIN)
+
+
+def megabytes(size: int) -> str:
+    """Format a size in bytes as megabytes of a million.
+
+    >>> megabytes(0), megabytes(12_345), megabytes(2_345_678_901)
+    ('0.0 MB', '0.1 MB', '2,345.7 MB')
+    """
+    return f"{math.ceil(size / 1e5) / 10:,.1f} MB"
+
+
+def show_dropped(report: DropReport, as_json: bool) -> None:
+    """Print what dropping a further model has freed, or would free."""
+    if as_json:
+        print_json(report.to_json())
+        return
+    done = "Dropped" if report.dropped else "Dropping"
+    freed = f"{megabytes(report.bytes)} of {safe(report.library)}"
+    frees = f"{freed} are free" if report.dropped else f"would free {freed}; nothing was changed"
+    console().print(f"{done} {safe(report.model)}{': ' if report.dropped else ' '}{frees}.")
 
 
 def _length(hours: float) -> str:

@@ -1,7 +1,8 @@
 from .calibrating import calibrate_library as calibrate_library
 from .index.ingest import index_folders as index_folders
 from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
-from .index.rebuild import repair as repair
+from .index.dropping import DropReport as DropReport, drop_model as drop_model
+from .index.repairing import repair as repair
 from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
 from .index.tagging import TagReport as TagReport, tag_library as tag_library, untag_library as untag_library

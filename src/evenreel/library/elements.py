@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
@@ -145,8 +145,12 @@ def read_elements(path: Path, weights_hash: str | None) -> EmbeddedDictionary:
 
 def named_elements(connection: sqlite3.Connection, library: Path) -> Path | None:
     """Return the dictionary file that the catalog names, None where the library has no dictionary."""
-    digest = get_meta(connection).get(_NAMED)
-    return None if digest is None else elements_path(library, digest)
+    return elements_of(library, get_meta(connection))
+
+
+def elements_of(library: Path, meta: Mapping[str, str]) -> Path | None:
+    """Return the dictionary file that entries of the catalog name, None where they name none."""
+    return elements_path(library, meta[_NAMED]) if _NAMED in meta else None
 
 
 def name_elements(connection: sqlite3.Connection, digest: str) -> None:

@@ -23,6 +23,7 @@ from evenreel.library.search.together import open_further
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog
 from evenreel.library.store.also import other_model
+from evenreel.library.store.model_folders import ModelFolder, model_folders
 from evenreel.library.store.writer import open_vectors
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
@@ -282,7 +283,12 @@ class Library:
     def stats(self) -> LibraryStats:
         """Count what the library holds and list what was set aside."""
         with self._reading():
-            return read_stats(self._connection, self.path, self._meta)
+            return read_stats(self._connection, self.path, catalog.get_meta(self._connection))
+
+    def model_folders(self) -> list[ModelFolder]:
+        """List the vectors of further models on disk with their size, also of those that are not searched with."""
+        with self._reading():
+            return model_folders(self.path, catalog.get_meta(self._connection))
 
     def clip(self, clip_id: str) -> ClipDetail:
         """Return everything known about one clip.

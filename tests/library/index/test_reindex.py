@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,8 +18,11 @@ from evenreel.cli.app import app
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, MediaError, UsageError
 from evenreel.features.pool import ReaderPool
-from evenreel.library import index_folders, reindex, repair, verify
+from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.library import index_folders, reindex, repair, tag_library, verify
+from evenreel.library.elements import elements_files, named_elements
 from evenreel.library.store.also import further
+from evenreel.library.store.catalog import open_for_reading
 from tests.library.damage import table_of
 from tests.library.state import state
 from tests.library.test_also import BOTH, SETTINGS, load
@@ -192,10 +197,61 @@ def test_repair_finishes_an_exchange_that_was_broken_off_behind_its_transaction(
 ) -> None:
     index_folders([videos], library, SETTINGS)
     broken_off_behind(monkeypatch, library)
-    assert verify(library)
+    (problem,) = verify(library)
+    assert problem.where == f"model {NEW}@1"
+    assert problem.what.startswith("its exchange was broken off")
+    assert problem.remedy.startswith("run: evenreel repair")
     repair(library)
     assert verify(library) == []
     assert state(library) == alone(tmp_path / "other", videos, replace(SETTINGS, model=NEW))
+
+
+def test_a_damaged_shard_is_found_though_it_waits_for_its_place(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, SETTINGS)
+    broken_off_behind(monkeypatch, library)
+    waiting = sorted(library.glob("shards.next-*/*/*.safetensors"))
+    waiting[0].write_bytes(b"spoilt")
+    waiting[1].replace(library / "shards" / waiting[1].parent.name / waiting[1].name)  # as far as it came
+    found = [problem.where for problem in verify(library)]
+    assert found == [f"model {NEW}@1", f"clip {waiting[0].stem}"]
+
+
+def finish_by_index(videos: Path, library: Path) -> None:
+    index_folders([videos], library, IndexSettings(read_text=False))
+
+
+def finish_by_repair(_: Path, library: Path) -> None:
+    repair(library)
+
+
+@pytest.mark.parametrize("finish", [finish_by_index, finish_by_repair])
+def test_a_dictionary_of_scene_elements_that_was_made_before_an_exchange_was_finished_stays(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, finish: Callable[[Path, Path], None]
+) -> None:
+    index_folders([videos], library, SETTINGS)
+    tag_library(library, SceneDictionary(("ball",), ("jump",), source="before"))
+    broken_off_behind(monkeypatch, library)
+    with monkeypatch.context() as patch:  # as an evenreel did that did not finish the exchange first
+        patch.setattr("evenreel.library.index.tagging.finish_exchange", lambda *_: None)
+        tag_library(library, SceneDictionary(("cat",), ("run",), source="after"))
+    finish(videos, library)
+    assert verify(library) == []
+    with closing(open_for_reading(library)) as connection:
+        kept = named_elements(connection, library)
+    assert kept is not None
+    assert [kept] == elements_files(library)
+
+
+def test_making_scene_elements_finishes_an_exchange(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, SETTINGS)
+    broken_off_behind(monkeypatch, library)
+    tag_library(library, SceneDictionary(("cat",), ("run",), source="after"))
+    assert verify(library) == []
+    assert not list(library.glob("shards.next-*"))
 
 
 def test_a_library_that_is_open_says_that_its_model_was_exchanged(videos: Path, library: Path) -> None:

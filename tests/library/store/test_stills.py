@@ -18,9 +18,8 @@ from evenreel.features import stills as stills_of
 from evenreel.features.sealed import seal, unseal
 from evenreel.features.shards import shard_files, shard_path
 from evenreel.features.stills import NEAR_S, SIDE_PX, Stills, read_still, write_stills
-from evenreel.library import index_folders, open_library, verify
+from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.index import ingest
-from evenreel.library.index.rebuild import repair
 from evenreel.media import open_video, parse_rule
 from evenreel.types import FloatArray
 from tests.in_process import run_here

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from evenreel.features.shards import shard_files, shard_path
 from evenreel.files import sync_folder
-from evenreel.library.elements import elements_files
+from evenreel.library.elements import elements_files, elements_of
 from evenreel.library.store.also import MODELS, folder_of_model, further
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.writer import vectors_files, vectors_path
@@ -25,6 +25,24 @@ def waiting_shards(library: Path, weights_hash: str) -> Path:
     return library / f"{_WAITING}{folder_of_model(weights_hash)}"
 
 
+def unfinished_exchange(library: Path, meta: Mapping[str, str]) -> Path | None:
+    """Return the folder of shards that the catalog names and that are not in their place yet; None where all are.
+
+    Args:
+        library: folder of the library.
+        meta: entries of its catalog.
+    """
+    folder = waiting_shards(library, meta.get("weights_hash", ""))
+    return folder if meta.get("weights_hash") and folder.is_dir() else None
+
+
+def named_shard(library: Path, waiting: Path | None, clip_id: str) -> Path:
+    """Return the path of the shard that the catalog names: among those that wait (`unfinished_exchange`), or not."""
+    if waiting is not None and (path := shard_path(waiting, clip_id)).exists():
+        return path
+    return shard_path(library / SHARDS, clip_id)
+
+
 def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
     """Finish an exchange that was broken off after its transaction, and clear away one that was before it.
 
@@ -35,10 +53,11 @@ def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
     Raises:
         OSError: the disk cannot be written.
     """
-    own = waiting_shards(library, meta.get("weights_hash", ""))
+    own = unfinished_exchange(library, meta)
     for folder in library.glob(f"{_WAITING}*"):
         if folder == own:
-            for path in {*vectors_files(library), *elements_files(library)} - {vectors_path(library, meta)}:
+            named = {vectors_path(library, meta), elements_of(library, meta)}
+            for path in {*vectors_files(library), *elements_files(library)} - named:
                 path.unlink(missing_ok=True)
             for path in shard_files(folder):
                 place = shard_path(library / SHARDS, path.stem)

@@ -29,6 +29,7 @@ from evenreel.features.progress import NoProgress, SetAside, StagedProgress
 from evenreel.features.shards import Shard, tidy_shards
 from evenreel.features.stills import Stills
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
+from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.first_run import taken_back_if_empty
 from evenreel.library.index.joined import ModelStore, joined, opened_model
@@ -88,6 +89,7 @@ def index_folders(
         try:
             with copied(library, connection), contextlib.ExitStack() as opened:
                 finish_exchange(library, catalog.get_meta(connection))
+                finish_dropping(library, connection)
                 store = Store(library, connection, known.rows)
                 job = IndexJob(store, settings, progress or NoProgress())
                 job.join(opened)

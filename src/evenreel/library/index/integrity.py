@@ -1,4 +1,4 @@
-"""Checks of a library: finds what is damaged and names the fix (`evenreel.library.index.rebuild`)."""
+"""Checks of a library: finds what is damaged and names the fix (`evenreel.library.repair`)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ from evenreel.features.shards import (
     shard_path,
 )
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
+from evenreel.library.index.exchange import named_shard, unfinished_exchange
 from evenreel.library.store import catalog, schema, seals
-from evenreel.library.store.also import further, places
+from evenreel.library.store.also import folder_of_model, place_of
 from evenreel.library.store.catalog import SHARDS, STILLS
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.kept import FILE, UnreadableCopyError, changes_of, read_copy, state_of
 from evenreel.library.store.kept_stills import known_clips, trouble_with
+from evenreel.library.store.model_folders import ModelFolder, model_folders
 from evenreel.library.store.rows import rows_of, stored_rows
+from evenreel.library.store.salvage import salvage
 from evenreel.library.store.schema import FULL_TEXT
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.library.store.writer import open_vectors
@@ -64,24 +67,46 @@ def verify(library: Path) -> list[LibraryProblem]:
     if not (library / catalog.CATALOG).is_file():
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")
-        return [LibraryProblem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)]
+        gone = LibraryProblem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)
+        return [gone, *_further_problems(library)]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
         return [*_all_problems(library), *_further_problems(library)]
 
 
 def _further_problems(library: Path) -> Iterator[LibraryProblem]:
-    """What is wrong with the vectors of further models; nothing where the catalog cannot say which there are."""
-    with suppress(LibraryError), closing(catalog.open_for_reading(library)) as connection:
-        with catalog.readable(library):
-            meta = catalog.get_meta(connection)
-        for place, name in places(library, meta).items():
-            if not (place / catalog.CATALOG).is_file():
-                if place.name in further(meta):  # one in the making may not have begun
-                    yield LibraryProblem(f"model {name}", "its vectors are gone", SET_AGAIN)
-                continue
+    """What is wrong with the vectors of further models, and where dropping or exchanging one was broken off."""
+    meta = _settings(library)
+    for one in model_folders(library, meta):
+        place, where = place_of(library, one.folder), f"model {one.model}"
+        if one.state == "being dropped":
+            yield LibraryProblem(where, "dropping it was broken off", f"{RUN_REPAIR} (evenreel index finishes it too)")
+        elif one.state == "not named":
+            yield from _unnamed_problems(library, meta, one)
+        elif (place / catalog.CATALOG).is_file():
             for problem in _all_problems(place):
-                yield replace(problem, where=f"model {name}: {problem.where}")
+                yield replace(problem, where=f"{where}: {problem.where}")
+        elif next(shard_files(place / SHARDS), None) is not None:
+            yield LibraryProblem(f"{where}: {catalog.CATALOG}", "it is gone, its feature shards are there", RUN_REPAIR)
+        elif one.state == "searched":  # one in the making may not have begun
+            yield LibraryProblem(where, "its vectors are gone", SET_AGAIN)
+
+
+def _settings(library: Path) -> dict[str, str]:
+    """Entries of a catalog; what is left of them where it is gone or damaged."""
+    with suppress(LibraryError), closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+        return catalog.get_meta(connection)
+    with suppress(LibraryError, sqlite3.Error):
+        return salvage(library, library / catalog.CATALOG).settings
+    return {}
+
+
+def _unnamed_problems(library: Path, meta: Mapping[str, str], one: ModelFolder) -> Iterator[LibraryProblem]:
+    """Vectors that nothing names, but for those that an exchange which was broken off has made its shards of."""
+    if unfinished_exchange(library, meta) is None or one.folder != folder_of_model(meta["weights_hash"]):
+        what = f"the catalog does not name these vectors of {one.model}"
+        drop = f"evenreel reindex --drop {one.folder} deletes them"
+        yield LibraryProblem(f"folder models/{one.folder}", what, f"{RUN_REPAIR} (they are searched again), or {drop}")
 
 
 def _all_problems(library: Path) -> list[LibraryProblem]:
@@ -210,7 +235,11 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Library
 
 def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     meta, vectors = catalog.get_meta(connection), _matrix(library, connection)
-    known = set()
+    known, waiting = set(), unfinished_exchange(library, meta)
+    if waiting is not None:
+        what = "its exchange was broken off before all of its shards were in their place"
+        remedy = f"{RUN_REPAIR} (evenreel index finishes it too)"
+        yield LibraryProblem(f"model {meta.get('encoder_id')}", what, remedy)
     rows = connection.execute(
         "SELECT clip_id, shard_hash, first_row, count FROM clips LEFT JOIN vector_rows USING (clip_id)"
     )
@@ -218,10 +247,9 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
         if not is_clip_id(clip_id):
             yield LibraryProblem(f"clip {printable(str(clip_id))[:80]}", "this is no clip's id", RUN_REPAIR)
             continue
-        path = shard_path(library / SHARDS, clip_id)
-        known.add(path)
+        known.add(shard_path(library / SHARDS, clip_id))
         try:
-            shard = read_shard(path, digest)
+            shard = read_shard(named_shard(library, waiting, clip_id), digest)
         except LibraryError as error:
             yield LibraryProblem(f"clip {clip_id}", str(error), _remedy(error))
             continue

@@ -1,4 +1,4 @@
-"""Repair of a library from what is left of it.
+"""One library made anew from what is left of it, or the vectors of one of its further models.
 
 All changes of the catalog are one transaction, and no file is renamed or deleted before it is committed: a
 repair that fails, or is killed, leaves the library as it was.
@@ -10,7 +10,7 @@ import hashlib
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,10 +33,9 @@ from evenreel.library.elements import (
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.integrity import SET_AGAIN, broken_metadata, foreign, unreadable_parts
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.also import places
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import bank_of, measure_nonsense, null_scores_hold
-from evenreel.library.store.filesystem import BROKEN, free_name, library_lock
+from evenreel.library.store.filesystem import BROKEN, free_name
 from evenreel.library.store.fulltext import clear_full_text, fill_full_text
 from evenreel.library.store.kept import put_aside_unreadable, write_copy
 from evenreel.library.store.kept_stills import drop_useless
@@ -44,7 +43,7 @@ from evenreel.library.store.rows import replace_rows
 from evenreel.library.store.salvage import Salvaged, salvage
 from evenreel.library.store.schema import BOOKKEEPING, tables
 from evenreel.library.store.vectors import ExactVectors
-from evenreel.library.store.writer import closing_error, open_vectors, vectors_files, vectors_path
+from evenreel.library.store.writer import open_vectors, vectors_files, vectors_path
 from evenreel.wording import count
 
 MODEL = ("encoder_id", "weights_hash", "dimension")
@@ -65,44 +64,13 @@ class _Work:
     forgotten: set[Path] = field(default_factory=set)
 
 
-def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
-    """Rebuild everything derived from the shards and the catalog; without a catalog, from the shards alone.
-
-    Nothing is decoded again. A clip whose shard is damaged, or was made with another model or sampling rule, is
-    dropped; the shard is kept as `*.broken`, and its files are read again by the next `evenreel index`.
-
-    Args:
-        library: folder of the library.
-        drop_missing: also forget files that were marked missing, and the clips that no other file has.
-
-    Returns:
-        What was done, a sentence each.
+def rebuild(library: Path, drop_missing: bool) -> list[str]:
+    """Repair one library that the caller holds, or the vectors of one further model; see `evenreel.library.repair`.
 
     Raises:
-        LibraryError: there is nothing to repair from, another process holds the library, the disk is full, or a shard
-            cannot be read just now or is of a later version; then nothing has changed.
+        LibraryError: there is nothing to repair from, the disk is full, or a shard cannot be read just now or is of a
+            later version; then nothing has changed.
     """
-    if not library.is_dir():
-        raise LibraryError(f"There is no library at {library}.")
-    with library_lock(library):
-        try:
-            return [*_repair(library, drop_missing), *_repair_further(library, drop_missing)]
-        except (sqlite3.Error, OSError) as error:
-            raise closing_error(library, error) from error
-
-
-def _repair_further(library: Path, drop_missing: bool) -> Iterator[str]:
-    """Repair the vectors of further models; what is gone is left to the next index run."""
-    with closing(catalog.open_for_reading(library)) as connection:
-        further = places(library, catalog.get_meta(connection))
-    for place, name in further.items():
-        if (place / catalog.CATALOG).exists() or next(shard_files(place / SHARDS), None) is not None:
-            yield from (f"model {name}: {done}" for done in _repair(place, drop_missing))
-        else:
-            yield f"model {name}: its vectors are gone; {SET_AGAIN}"
-
-
-def _repair(library: Path, drop_missing: bool) -> list[str]:
     damage, known = _damage(library), salvage(library, library / catalog.CATALOG)
     finish_exchange(library, known.settings)
     _remove_catalog(library / REBUILT)

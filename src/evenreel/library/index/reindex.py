@@ -9,7 +9,6 @@ of the old ones after it; a run that is killed in between leaves that to the nex
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -25,13 +24,14 @@ from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
 from evenreel.library.contents import roots, single_files
 from evenreel.library.elements import drop_elements
 from evenreel.library.index import ingest
+from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange, waiting_shards
 from evenreel.library.index.model import load
 from evenreel.library.index.rebuild import next_generation, rebuild_vectors
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.also import ALSO, MAKING, folder_of_model, further, noted, place_of
+from evenreel.library.store.also import ALSO, DROPPING, MAKING, folder_of_model, further, noted, place_of
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.filesystem import library_lock
@@ -75,6 +75,7 @@ def reindex(
     with library_lock(library), closing(catalog.open_for_writing(library)) as connection, copied(library, connection):
         try:
             finish_exchange(library, catalog.get_meta(connection))
+            finish_dropping(library, connection)
             store, encoder = Store(library, connection, {}), load(model, settings)
             _begin(store, encoder, anew)
             job = ingest.IndexJob(store, replace(settings, model=None, read_text=False), progress)
@@ -92,7 +93,7 @@ def reindex(
 
 def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
     """Note the model that is in the making."""
-    meta, folder = store.meta(), folder_of_model(encoder.weights_hash)
+    meta, folder, unwanted = store.meta(), folder_of_model(encoder.weights_hash), dict[str, str]()
     if not meta.get("dimension"):
         raise LibraryError(
             f"The library {store.library} has no model to exchange; evenreel index --model MODEL gives it one."
@@ -108,8 +109,9 @@ def _begin(store: Store, encoder: Encoder, anew: bool) -> None:
                 "--anew to drop what was made."
             )
         if other not in further(meta):
-            shutil.rmtree(place_of(store.library, other), ignore_errors=True)
-    store.begin((), {MAKING: noted({folder: encoder.encoder_id})})
+            unwanted[other] = name
+    store.begin((), {MAKING: noted({folder: encoder.encoder_id}), DROPPING: noted(unwanted)})
+    finish_dropping(store.library, store.connection)
 
 
 def _its_files(connection: sqlite3.Connection) -> Scan:

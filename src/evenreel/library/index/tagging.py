@@ -13,6 +13,7 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, embed
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library.elements import drop_elements, elements_files, name_elements, update_elements, write_elements
+from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.store import catalog
 from evenreel.library.store.also import other_model
 from evenreel.library.store.filesystem import library_lock
@@ -116,6 +117,7 @@ def _writing(library: Path) -> Iterator[Store]:
     with library_lock(library), closing(catalog.open_for_writing(library)) as connection:
         try:
             with copied(library, connection):
+                finish_exchange(library, catalog.get_meta(connection))
                 yield Store(library, connection, {})
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error

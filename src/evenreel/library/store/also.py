@@ -17,6 +17,8 @@ ALSO = "also"
 """Entry of `meta`: the further models that are searched, as JSON: folder -> name of the model."""
 MAKING = "making"
 """Entry of `meta`: the model whose vectors will take the place of the library's own, in the same form."""
+DROPPING = "dropping"
+"""Entry of `meta`: the further models whose vectors are being deleted, in the same form."""
 
 _FOLDER = re.compile(r"[0-9a-f]{16}")
 
@@ -25,6 +27,16 @@ def further(meta: Mapping[str, str], entry: str = ALSO) -> dict[str, str]:
     """Return the further models that an entry of the catalog names: folder -> name of the model."""
     found: dict[str, str] = json.loads(meta.get(entry, "{}"))
     return {folder: name for folder, name in found.items() if _FOLDER.fullmatch(folder)}
+
+
+def is_model_folder(place: Path) -> bool:
+    """Return whether a folder lies and is called as one of a further model, whatever it holds."""
+    return place.parent.name == MODELS and _FOLDER.fullmatch(place.name) is not None and place.is_dir()
+
+
+def library_of(place: Path) -> Path:
+    """Return the library that a folder belongs to: itself, or the one that it is a further model's folder of."""
+    return place.parent.parent if place.parent.name == MODELS and _FOLDER.fullmatch(place.name) else place
 
 
 def noted(models: Mapping[str, str]) -> str:
@@ -49,7 +61,19 @@ def places(library: Path, meta: Mapping[str, str]) -> dict[Path, str]:
 
 
 def other_model(library: Path, made_with: str, offered: str) -> str:
-    """Return the error message for a model that is not the library's own."""
+    """Return the error message for a model that is another one than that of the vectors in a library.
+
+    Args:
+        library: folder of the library, or of a further model of it.
+        made_with: name of the model that the vectors are of.
+        offered: name of the other model.
+    """
+    if (whole := library_of(library)) != library:
+        return (
+            f"The library {whole} has vectors of the further model {made_with}, and {offered} has other weights now: "
+            f"evenreel reindex --drop {made_with} --library {whole} deletes them, evenreel index FOLDER --also "
+            f"{offered} --library {whole} makes new ones."
+        )
     return (
         f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
         f"models cannot be compared: leave --model out, or use another --library."

@@ -18,6 +18,7 @@ from evenreel.documents import whole_number
 from evenreel.errors import EvenreelError, LibraryError
 from evenreel.features.shards import shard_files
 from evenreel.library.store import kept, seals
+from evenreel.library.store.also import library_of
 from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
@@ -138,8 +139,8 @@ def _is_gone(library: Path) -> bool:
         return False
     if next(shard_files(library / SHARDS), None):
         raise LibraryError(
-            f"The catalog of {library} is gone but its feature shards are there; evenreel repair --library {library} "
-            "makes a new one from them."
+            f"The catalog of {library} is gone but its feature shards are there; evenreel repair --library "
+            f"{library_of(library)} makes a new one from them."
         )
     return True
 
@@ -186,7 +187,7 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
     path = library / CATALOG
     if not path.is_file():
         raise LibraryError(
-            f"There is no library at {library}; make one with: evenreel index FOLDER --library {library}."
+            f"There is no library at {library}; make one with: evenreel index FOLDER --library {library_of(library)}."
         )
     # A folder that cannot be written cannot hold the log's shared memory; with no log left over,
     # the file alone is the whole truth.
@@ -283,7 +284,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 def damaged(library: Path | None, error: Exception) -> LibraryError:
     """Make the error for a damaged catalog."""
-    of, option = (f" of {library}", f" --library {library}") if library else ("", "")
+    of, option = (f" of {library}", f" --library {library_of(library)}") if library else ("", "")
     return LibraryError(
         f"The catalog{of} is damaged ({error}); evenreel repair{option} rebuilds it from the feature shards."
     )

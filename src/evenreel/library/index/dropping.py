@@ -1,0 +1,136 @@
+"""Further models that a library drops: no longer named by its catalog first, then their vectors are deleted.
+
+One transaction takes a model out of those that are searched and notes it as being dropped. Files are deleted after it,
+and then the note; a run that is killed in between leaves that to the next one that writes the library.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evenreel.arguments import as_path
+from evenreel.errors import UsageError
+from evenreel.library.index.exchange import finish_exchange
+from evenreel.library.store import catalog
+from evenreel.library.store.also import ALSO, DROPPING, MAKING, MODELS, further, noted, place_of
+from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.kept import copied
+from evenreel.library.store.model_folders import ModelFolder, model_folders
+from evenreel.library.store.writer import closing_error
+
+
+@dataclass(frozen=True)
+class DropReport:
+    """What dropping a further model frees.
+
+    Attributes:
+        library: folder of the library.
+        model: name of the model.
+        bytes: size of its vectors.
+        dropped: False if it was only asked what would be freed.
+    """
+
+    library: str
+    model: str
+    bytes: int
+    dropped: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data, the form that `--json` prints."""
+        return asdict(self)
+
+
+def drop_model(library: str | Path, model: str, *, dry_run: bool = False) -> DropReport:
+    """Delete the vectors of a further model of a library, one in the making too; the library's own stay.
+
+    Args:
+        library: folder of the library.
+        model: name of the further model, with its commit or without, or of its folder in `models`.
+        dry_run: only say what would be freed.
+
+    Raises:
+        UsageError: the library has no such further model, or several.
+        LibraryError: there is no library, it is damaged, another process holds it, or it cannot be written.
+    """
+    library = as_path(library, "library")
+    with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+        found = _named(library, catalog.get_meta(connection), model)
+    if dry_run:
+        return DropReport(str(library), found.model, found.bytes, dropped=False)
+    with library_lock(library), closing(catalog.open_for_writing(library)) as connection:
+        try:
+            with copied(library, connection):
+                finish_exchange(library, catalog.get_meta(connection))
+                _note(connection, {found.folder: found.model})
+                finish_dropping(library, connection)
+        except (sqlite3.Error, OSError) as error:
+            raise closing_error(library, error) from error
+    return DropReport(str(library), found.model, found.bytes, dropped=True)
+
+
+def finish_dropping(library: Path, connection: sqlite3.Connection) -> list[str]:
+    """Delete the vectors that the catalog notes as being dropped; return the models' names.
+
+    Args:
+        library: folder of the library, which the caller holds.
+        connection: its catalog, open for writing.
+
+    Raises:
+        OSError: they cannot be deleted; the note stays.
+    """
+    models = further(catalog.get_meta(connection), DROPPING)
+    for folder in models:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(place_of(library, folder))
+    if models:
+        with suppress(OSError):  # others are in it
+            (library / MODELS).rmdir()
+        with catalog.transaction(connection):
+            catalog.set_meta(connection, {DROPPING: noted({})})
+    return list(models.values())
+
+
+def _note(connection: sqlite3.Connection, models: dict[str, str]) -> None:
+    """Have the catalog name these models as being dropped, and no longer as searched or in the making."""
+    meta = catalog.get_meta(connection)
+    with catalog.transaction(connection):
+        left = {
+            entry: {folder: name for folder, name in further(meta, entry).items() if folder not in models}
+            for entry in (ALSO, MAKING)
+        }
+        left[DROPPING] = {**further(meta, DROPPING), **models}
+        catalog.set_meta(connection, {entry: noted(named) for entry, named in left.items()})
+
+
+def _named(library: Path, meta: dict[str, str], model: str) -> ModelFolder:
+    """The vectors that a person means.
+
+    Raises:
+        UsageError: none, or several.
+    """
+    from evenreel.encoders.known_models import model_id
+
+    wanted, there = model_id(model), model_folders(library, meta)
+    found = [one for one in there if wanted in {one.model, one.model.partition("@")[0], one.folder}]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        folders = " or ".join(one.folder for one in found)
+        raise UsageError(f"The library {library} has several models {model}; name the folder of one: {folders}.")
+    if wanted in {name for known in (meta.get("model", ""), meta.get("asked_model", "")) for name in _names(known)}:
+        raise UsageError(
+            f"{model} is the library's own model, which evenreel reindex --model MODEL exchanges for another one; "
+            "only further models can be dropped."
+        )
+    names = ", ".join(one.model for one in there)
+    raise UsageError(f"The library {library} has no further model {model}; it has {names or 'none besides its own'}.")
+
+
+def _names(model: str) -> set[str]:
+    """A model's name with its commit and without; none of a library without a model."""
+    return {model, model.partition("@")[0]} - {""}

@@ -1,0 +1,69 @@
+"""What the folder `models` of a library holds: whose vectors, what the catalog says of them, and their size."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from evenreel.errors import LibraryError
+from evenreel.library.store import catalog
+from evenreel.library.store.also import ALSO, DROPPING, MAKING, MODELS, further, is_model_folder, place_of
+
+FolderState = Literal["searched", "in the making", "being dropped", "not named"]
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The vectors of a further model on disk.
+
+    Attributes:
+        model: name of the model; that of the folder where it is not known.
+        folder: name of the folder in `models`.
+        state: `searched` with the library, `in the making` to become the library's own, `being dropped`, or `not named`
+            by the catalog.
+        bytes: size of its files, 0 where they are gone.
+    """
+
+    model: str
+    folder: str
+    state: FolderState
+    bytes: int
+
+
+def model_folders(library: Path, meta: Mapping[str, str]) -> list[ModelFolder]:
+    """List the vectors of further models: those that the catalog names, and those that lie there all the same.
+
+    Args:
+        library: folder of the library.
+        meta: entries of its catalog; empty where it is gone.
+    """
+    states: dict[FolderState, str] = {"searched": ALSO, "in the making": MAKING, "being dropped": DROPPING}
+    found = {
+        folder: ModelFolder(name, folder, state, size_of(place_of(library, folder)))
+        for state, entry in states.items()
+        for folder, name in further(meta, entry).items()
+    }
+    for place in sorted((library / MODELS).glob("*")):
+        if is_model_folder(place) and place.name not in found:
+            found[place.name] = ModelFolder(_name_of(place), place.name, "not named", size_of(place))
+    return list(found.values())
+
+
+def size_of(folder: Path) -> int:
+    """Return the size of all files in a folder in bytes; 0 where there is none."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # gone by now
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+def _name_of(place: Path) -> str:
+    """The model of vectors that the library's catalog does not name, as their own catalog says it."""
+    with suppress(LibraryError, sqlite3.Error), closing(catalog.open_for_reading(place)) as connection:
+        return catalog.get_meta(connection).get("encoder_id", place.name)
+    return place.name
