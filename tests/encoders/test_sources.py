@@ -17,7 +17,7 @@ from huggingface_hub import constants
 
 from evenreel.config import DEFAULT_MODEL
 from evenreel.encoders import load_encoder, sources
-from evenreel.encoders.sources import locate
+from evenreel.encoders.sources import folder_here, locate
 from evenreel.errors import EncoderError, UsageError
 from tests.encoders.hub import COMMIT, Hub
 from tests.encoders.onnx_files import alone
@@ -158,6 +158,40 @@ def test_whole_graphs_in_the_cache_suffice(
     monkeypatch.setenv("EVENREEL_OFFLINE", "1")
     monkeypatch.setattr(sources, "installed", lambda package: with_torch)
     assert locate("org/graphs") == (f"org/graphs@{COMMIT}", snapshot)
+
+
+def test_without_torch_a_known_export_stands_in_for_its_checkpoint(
+    checkpoints: dict[str, Path],
+    tmp_path: Path,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    export = "onnx-community/siglip2-base-patch16-224-ONNX"
+    graphs = in_cache(cache, alone(tmp_path / "graphs"), export, COMMIT)
+    own = in_cache(cache, checkpoints["clip"], DEFAULT_MODEL, COMMIT)
+    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
+    assert locate(DEFAULT_MODEL) == (f"{DEFAULT_MODEL}@{COMMIT}", own)
+    monkeypatch.setattr(sources, "installed", lambda package: False)
+    assert locate(DEFAULT_MODEL) == locate("default") == (f"{export}@{COMMIT}", graphs)
+    assert f"torch is not installed, so {DEFAULT_MODEL} is used in ONNX form: {export}" in caplog.text
+    assert folder_here("default") == graphs
+    for name, revision in ((f"{DEFAULT_MODEL}@{COMMIT}", None), (DEFAULT_MODEL, COMMIT)):
+        with pytest.raises(EncoderError, match="needs torch: pip install"):  # a library's model stays the one it is
+            locate(name, revision)
+    shutil.copytree(tmp_path / "graphs", own, dirs_exist_ok=True)
+    assert locate(DEFAULT_MODEL) == (f"{DEFAULT_MODEL}@{COMMIT}", own)
+
+
+def test_without_torch_the_ways_on_fetch_graphs(
+    cache: Path, online: None, no_sockets: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
+    monkeypatch.setattr(sources, "installed", lambda package: False)
+    with pytest.raises(EncoderError) as caught:
+        load_encoder("org/graphs")
+    assert "--include 'onnx/text_model.onnx*' --include 'onnx/vision_model.onnx*'" in str(caught.value)
+    assert "safetensors" not in str(caught.value)
 
 
 def test_a_model_is_downloaded_once_without_its_pickle_and_code(serve: Callable[..., Hub], cache: Path) -> None:

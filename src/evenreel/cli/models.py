@@ -142,6 +142,7 @@ def _facts(model: KnownModel) -> list[str]:
         model.licence + (", needs --accept-licence" if model.non_commercial else ""),
         model.languages,
         model.dimension and f"{model.dimension:,} numbers",
+        model.onnx and f"without torch: {model.onnx}",
     )
     return [part for part in parts if part]
 

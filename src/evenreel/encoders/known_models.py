@@ -44,6 +44,7 @@ class KnownModel:
         non_commercial: whether that forbids commercial use.
         languages: languages of captions.
         dimension: length of a vector.
+        onnx: hub id of an export in ONNX form that others made, which stands in for it where torch is not installed.
         figures: published figures.
     """
 
@@ -57,6 +58,7 @@ class KnownModel:
     non_commercial: bool = False
     languages: str = ""
     dimension: int | None = None
+    onnx: str = ""
     figures: tuple[PublishedFigure, ...] = ()
 
 

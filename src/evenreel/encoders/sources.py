@@ -8,8 +8,8 @@ from pathlib import Path
 from evenreel.config import DEFAULT_MODEL
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, missing_parts
 from evenreel.encoders.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
-from evenreel.encoders.known_models import model_id
-from evenreel.encoders.onnx.folder import ONNX_WANTED, missing_onnx_parts
+from evenreel.encoders.known_models import known_models, model_id
+from evenreel.encoders.onnx.folder import ONNX_WANTED, PICTURES, TEXT, missing_onnx_parts
 from evenreel.encoders.open_clip_files import CONFIG, WEIGHTS, is_open_clip
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
@@ -52,6 +52,7 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
     if (known := model_id(name)) != name:
         log.warning("the model '%s' is %s", name, known)
         name = known
+    name = name if revision else _loadable(name)
     folder = named_folder(name)
     hub = None if name == BUILTIN or folder is not None else HUB_ID.fullmatch(name)
     if revision is not None and (hub is None or hub["revision"] is not None):
@@ -88,7 +89,7 @@ def folder_here(name: str) -> Path | None:
     """
     from huggingface_hub.errors import HFValidationError
 
-    name = model_id(name)
+    name = _loadable(model_id(name), quiet=True)
     if name == BUILTIN:
         return BUILTIN_FOLDER
     if folder := named_folder(name):
@@ -101,6 +102,19 @@ def folder_here(name: str) -> Path | None:
     except HFValidationError as error:
         raise _nothing(name) from error
     return found if found and not _missing(found) else None
+
+
+def _loadable(name: str, *, quiet: bool = False) -> str:
+    """Return the id of a known export in place of a checkpoint that needs torch, where torch is not installed."""
+    known = known_models().find(name)
+    if installed("torch") or known is None or not known.onnx or name != known.id or named_folder(name):
+        return name
+    own = cached_folder(name, _revision(name, None))
+    if own is not None and not _missing(own):
+        return name
+    if not quiet:
+        log.warning("torch is not installed, so %s is used in ONNX form: %s", name, known.onnx)
+    return known.onnx
 
 
 def _revision(repository: str, named: str | None) -> str:
@@ -124,7 +138,8 @@ def _unavailable(repository: str, revision: str, reason: str) -> EncoderError:
     from huggingface_hub import constants
 
     command = f"hf download {repository} --revision {revision} --local-dir {repository.split('/')[1]}"
-    patterns = " ".join(f"--include '{pattern}'" for pattern in ("*.json", "*.txt", "spiece.model", "*.safetensors"))
+    weights = ("*.safetensors",) if installed("torch") else tuple(f"onnx/{part}*" for part in (TEXT, PICTURES))
+    patterns = " ".join(f"--include '{pattern}'" for pattern in ("*.json", "*.txt", "spiece.model", *weights))
     extra = "" if installed("torch") else " Its checkpoint, if it has one, needs torch: pip install 'evenreel[torch]'."
     return EncoderError(
         f"The model {repository} ({revision}) cannot be had, because {reason}; it was looked for in "
