@@ -10,7 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from evenreel.cli.from_settings import command_of, documented, from_settings
+from evenreel.cli.commands import command_of
+from evenreel.cli.from_settings import documented, from_settings
 from evenreel.errors import UsageError
 
 

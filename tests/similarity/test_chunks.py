@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from evenreel.similarity import chunks
-from evenreel.similarity.chunks import TableSide, in_chunks, lengths
+from evenreel.similarity.interaction import TableSide, in_chunks, lengths
 
 
 class Numbered(NamedTuple):

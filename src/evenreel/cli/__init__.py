@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
+
+from evenreel.errors import EvenreelError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -26,15 +30,45 @@ class Interrupted(BaseException):
     """Raised when the user or the system stops the program; no `except Exception` takes it for a failure."""
 
 
+class Output(io.TextIOWrapper):
+    """A text stream that falls silent when its reader has gone, as in `evenreel ... | head -1`.
+
+    The command goes on and keeps its exit status; as an exception, the closed pipe would become a failure in
+    typer and in rich before we could catch it.
+    """
+
+    def write(self, text: str, /) -> int:
+        """Write text, or drop it where nobody reads."""
+        try:
+            return super().write(text)
+        except OSError as error:
+            self._fall_silent(error)
+            return len(text)
+
+    def flush(self) -> None:
+        """Hand everything on, or drop it where nobody reads."""
+        try:
+            super().flush()
+        except OSError as error:
+            self._fall_silent(error)
+
+    def _fall_silent(self, error: OSError) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+        if not isinstance(error, BrokenPipeError):
+            why = (error.strerror or str(error)).lower()
+            raise EvenreelError(f"The output cannot be written ({why}); send it elsewhere.") from error
+
+
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were set aside."""
     from evenreel.cli.app import app
-    from evenreel.cli.output import open_output
-    from evenreel.errors import EvenreelError, UsageError
+    from evenreel.errors import UsageError
     from evenreel.extras import needed_extra
     from evenreel.provenance import typed
 
-    open_output()
+    _open_output()
     _listen_to_signals()
     try:
         with typed(sys.argv[1:]):
@@ -50,6 +84,18 @@ def main() -> None:
     except Interrupted:
         _end_soon(EXIT_INTERRUPTED)
         _fail([INTERRUPTED], EXIT_INTERRUPTED)
+
+
+def _open_output() -> None:
+    """Make standard output forgiving: a closed reader is no failure, and what it cannot encode is escaped.
+
+    Standard error escapes by itself, whatever the environment says.
+    """
+    if sys.stdout is None:  # started with `>&-`; the catalog must not become file 1
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 -- open to the end
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        encoding, by_line = sys.stdout.encoding, sys.stdout.line_buffering
+        sys.stdout = Output(sys.stdout.detach(), encoding, "backslashreplace", line_buffering=by_line)
 
 
 def _listen_to_signals() -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from evenreel.cli.from_settings import command_of
+from evenreel.cli.from_settings import OptionSettings
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,35 @@ class TableGroup(TyperGroup):
         """Return the command that the first word names, whole, and the other words."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, self.commands.get(name or ""), rest
+
+
+def command_of(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a command as Typer takes it: each parameter that stands for settings is replaced by their options.
+
+    Raises:
+        TypeError: two options would have one name, or settings have no field that is declared.
+    """
+    own = inspect.signature(function).parameters
+    made = {name: one.default for name, one in own.items() if isinstance(one.default, OptionSettings)}
+    if not made:
+        return function
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        function(**{name: made[name].build(given) if name in made else given[name] for name in own})
+
+    run.__annotations__ = {name: kind for name, kind in function.__annotations__.items() if name not in made}
+    hints = get_type_hints(run, include_extras=True)
+    every: list[inspect.Parameter] = []
+    for name, one in own.items():
+        plain = one.replace(kind=one.KEYWORD_ONLY, annotation=hints.get(name))
+        every += made[name].parameters() if name in made else [plain]
+    names = [one.name for one in every]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise TypeError(f"{function.__name__} has two options {', '.join(sorted(twice))}")
+    run.__annotations__ = {one.name: one.annotation for one in every}
+    cast("Any", run).__signature__ = inspect.Signature(every)
+    return run
 
 
 def group_of(table: Mapping[str, Listed]) -> type[TableGroup]:

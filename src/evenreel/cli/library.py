@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,6 @@ import typer
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import DeviceOption, JsonOption, LibraryOption, NoVisionOption
-from evenreel.cli.output import as_utf8
 from evenreel.cli.progress import bars
 from evenreel.cli.show_library import show_done, show_dropped, show_problems, show_report, show_result, show_stats
 from evenreel.config import RERANK_DEPTH, IndexSettings, default_library
@@ -27,6 +27,17 @@ MetadataOption = Annotated[
         "manifest.* in a folder are read by themselves."
     ),
 ]
+
+
+def _as_utf8(argument: str | None) -> str | None:
+    """Read an argument as UTF-8 whose bytes Python has kept as surrogates, because the locale cannot hold them."""
+    if argument is None or argument.isascii():
+        return argument
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(argument).decode("utf-8", "replace")
+    return argument
 
 
 def index(
@@ -97,13 +108,13 @@ def reindex(
 
 def search(
     query: Annotated[
-        str | None, typer.Argument(help="What is to be seen, or read on screen.", callback=as_utf8)
+        str | None, typer.Argument(help="What is to be seen, or read on screen.", callback=_as_utf8)
     ] = None,
     library: LibraryOption = None,
     k: Annotated[int, typer.Option("-k", help="How many clips at most.")] = 10,
     where: Annotated[
         str | None,
-        typer.Option(help="Filter, for example \"source = 'camera' and duration_s < 60\".", callback=as_utf8),
+        typer.Option(help="Filter, for example \"source = 'camera' and duration_s < 60\".", callback=_as_utf8),
     ] = None,
     image: Annotated[Path | None, typer.Option(help="Search by a picture instead of a sentence.")] = None,
     no_vision: NoVisionOption = False,

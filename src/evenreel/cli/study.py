@@ -13,9 +13,9 @@ import typer
 from typer.core import TyperCommand
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.commands import TableGroup
+from evenreel.cli.commands import TableGroup, command_of
 from evenreel.cli.evaluate.files import check_place
-from evenreel.cli.from_settings import command_of, from_settings
+from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
 from evenreel.errors import UsageError
 from evenreel.provenance import provenance_of

@@ -1,13 +1,13 @@
-"""The two tables of a corpus, clips and captions: their columns, and the rules that they must keep."""
+"""The two tables of a corpus, clips and captions: their columns, the rules that they must keep, and parts of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import polars as pl
 
-from evenreel.arguments import check_kind
+from evenreel.arguments import check_corpus, check_kind
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 
@@ -75,6 +75,44 @@ def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
         more = sum(1 for _ in found)
         raise CorpusError(*shown, *([f"... and {more:,} more."] if more else []))
     return Corpus(clips, captions)
+
+
+def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = None) -> Corpus:
+    """Select the clips of a split, or those for which a condition holds, with their captions.
+
+    Args:
+        corpus: corpus to select from; it is not changed.
+        split: value of the column `split`.
+        where: condition on the columns of `clips`, such as `pl.col("source") == "camera"`.
+
+    Raises:
+        CorpusError: no clip is left, or the condition names a column that is not there.
+        UsageError: an argument is of the wrong kind.
+    """
+    check_corpus(corpus)
+    check_kind(split, (str, type(None)), "split", "give its name, one text")
+    remedy = 'give a polars expression, such as pl.col("source") == "camera"'
+    check_kind(where, (pl.Expr, type(None)), "where", remedy)
+    clips = corpus.clips
+    try:
+        if split is not None:
+            clips = clips.filter(pl.col("split") == split)
+        if where is not None:
+            clips = clips.filter(where)
+    except pl.exceptions.PolarsError as error:
+        raise CorpusError(f"The clips cannot be selected by {where} ({error}).") from error
+    if clips.height == 0:
+        there = ", ".join(sorted(corpus.clips["split"].drop_nulls().unique())) or "none"
+        by = [] if split is None else [f"split {split!r}"]
+        by += [] if where is None else [f"condition {where}"]
+        raise CorpusError(f"No clip is left ({', '.join(by)}); the splits are: {there}.")
+    return Corpus(clips, corpus.captions.filter(pl.col("clip_id").is_in(clips["clip_id"].implode())))
+
+
+def splits_of(corpus: Corpus, clip_ids: Sequence[str]) -> list[str]:
+    """Return the names of the splits that some clips are in, sorted; clips without a split are ignored."""
+    named = pl.col("clip_id").is_in(pl.Series(clip_ids, dtype=pl.String).implode())
+    return corpus.clips.filter(named)["split"].drop_nulls().unique().sort().to_list()
 
 
 def violations(clips: pl.DataFrame, captions: pl.DataFrame) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from evenreel.arrays import Indices
-from evenreel.corpus.splits import splits_of
+from evenreel.corpus.tables import splits_of
 from evenreel.errors import ScoresError
 from evenreel.evaluation.listed import ListedScores
 from evenreel.types import Corpus, Scores

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from evenreel.corpus.splits import select
+from evenreel.corpus.tables import select
 from evenreel.errors import FeaturesError
 from evenreel.features.load import find_clips
 from evenreel.features.settings import Words

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evenreel.corpus.splits import select
+from evenreel.corpus.tables import select
 from evenreel.errors import FeaturesError
 from evenreel.features.load import find_clips
 from evenreel.features.scene_elements import clip_means

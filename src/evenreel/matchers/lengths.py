@@ -9,7 +9,7 @@ from torch import Tensor
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch, row_lengths
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.chunks import lengths
+from evenreel.similarity.interaction import lengths
 from evenreel.types import TextFeatures, VideoFeatures
 
 

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
+from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Limits
 from evenreel.settings_checks import ABOVE_0, check_settings
 from evenreel.similarity.pooling import masked_mean
@@ -58,3 +59,6 @@ class MeanPool(nn.Module):
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute the InfoNCE of the batch."""
         return contrastive(self, batch)
+
+
+ENTRY = Entry(MeanPool, MeanPoolSettings)

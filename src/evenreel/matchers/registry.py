@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
 
 from evenreel.errors import UsageError
-from evenreel.matchers.bima.matcher import Bima
-from evenreel.matchers.bima.settings import BimaSettings, dictionary_uses, with_dictionary_and_words
-from evenreel.matchers.fitting import Fit
-from evenreel.matchers.hgr.matcher import Hgr, HgrSettings, with_vocabulary
+from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
-from evenreel.matchers.t_mass import TMass, TMassSettings
-from evenreel.matchers.tcd.matcher import Tcd
-from evenreel.matchers.tcd.settings import TcdSettings, reads_on_screen
-from evenreel.matchers.temporal import Temporal, TemporalSettings
-from evenreel.matchers.wti import Wti, WtiSettings
-from evenreel.matchers.x_clip import XClip, XClipSettings
-from evenreel.matchers.x_pool import XPool, XPoolSettings
 
-
-class Entry(NamedTuple):
-    """A matcher in the registry: its class, settings, and what training does before it is built.
-
-    Attributes:
-        matcher: a class that is built from the dimension D and its settings.
-        settings: the class of these settings.
-        graphs: whether it reads the role graphs of captions.
-        fit: function that completes the settings before training; None where they need no training data.
-        uses: function that names, in words, what the settings use of other splits than the training split; None for
-            none.
-        windows: function that returns whether settings have on-screen windows read apart from frames; None for never.
-    """
-
-    matcher: type[Any]
-    settings: type[Any]
-    graphs: bool = False
-    fit: Fit | None = None
-    uses: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
-    windows: Callable[[Mapping[str, Any]], bool] | None = None
-
-
-MATCHERS: dict[str, Entry] = {
-    "mean_pool": Entry(MeanPool, MeanPoolSettings),
-    "temporal": Entry(Temporal, TemporalSettings),
-    "wti": Entry(Wti, WtiSettings),
-    "x_clip": Entry(XClip, XClipSettings),
-    "x_pool": Entry(XPool, XPoolSettings),
-    "t_mass": Entry(TMass, TMassSettings),
-    "hgr": Entry(Hgr, HgrSettings, graphs=True, fit=with_vocabulary),
-    "tcd": Entry(Tcd, TcdSettings, windows=reads_on_screen),
-    "bima": Entry(Bima, BimaSettings, fit=with_dictionary_and_words, uses=dictionary_uses),
+_MODULES = {
+    "mean_pool": "evenreel.matchers.mean_pool",
+    "temporal": "evenreel.matchers.temporal",
+    "wti": "evenreel.matchers.wti",
+    "x_clip": "evenreel.matchers.x_clip",
+    "x_pool": "evenreel.matchers.x_pool",
+    "t_mass": "evenreel.matchers.t_mass",
+    "hgr": "evenreel.matchers.hgr.matcher",
+    "tcd": "evenreel.matchers.tcd.matcher",
+    "bima": "evenreel.matchers.bima.matcher",
 }
+"""The module of each matcher, with its `ENTRY`."""
+
+
+class _Matchers(Mapping[str, Entry]):
+    """Matchers by their names; the module of one is imported when it is looked up, so that no other is needed."""
+
+    def __getitem__(self, name: str) -> Entry:
+        entry: Entry = import_module(_MODULES[name]).ENTRY
+        return entry
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+MATCHERS: Mapping[str, Entry] = _Matchers()
 
 
 def build_matcher(name: str, dimension: int, settings: Mapping[str, Any] | None = None) -> Matcher:

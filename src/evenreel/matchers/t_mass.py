@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
+from evenreel.matchers.entry import Entry
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.x_pool import TextConditionedPooling
@@ -192,3 +193,6 @@ def best_draw(centre: Tensor, radius: Tensor, pooled: Tensor, noise: Tensor) -> 
 def _cosines(texts: Tensor, pooled: Tensor) -> Tensor:
     """(B, D) captions and (B, B, D) videos pooled for each of them -> (B, B)."""
     return torch.einsum("qd,qvd->qv", F.normalize(texts, dim=-1), F.normalize(pooled, dim=-1))
+
+
+ENTRY = Entry(TMass, TMassSettings)

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
+from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import PooledVectors
 from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_heads, check_settings, whole
@@ -142,3 +143,6 @@ class Temporal(nn.Module):
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute the InfoNCE of the batch."""
         return contrastive(self, batch)
+
+
+ENTRY = Entry(Temporal, TemporalSettings)

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
+from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, one_of, whole
@@ -130,3 +131,6 @@ def weighted_tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) ->
 def _temporal(dimension: int, settings: WtiSettings) -> TemporalTransformer:
     blocks = TemporalSettings(settings.temporal_layers, settings.heads, settings.max_frames, settings.dropout)
     return TemporalTransformer(dimension, blocks)
+
+
+ENTRY = Entry(Wti, WtiSettings)

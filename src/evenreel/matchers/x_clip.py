@@ -16,13 +16,13 @@ from torch.nn import functional as F
 
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
+from evenreel.matchers.entry import Entry
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.similarity.attention import attend
-from evenreel.similarity.chunks import TableSide, in_chunks
-from evenreel.similarity.interaction import token_products
+from evenreel.similarity.interaction import TableSide, in_chunks, token_products
 from evenreel.similarity.pooling import masked_mean
 
 
@@ -170,3 +170,6 @@ def _cut_frames(video: XClipVideo, longest: int) -> XClipVideo:
 def _temporal(dimension: int, settings: XClipSettings) -> TemporalTransformer:
     sizes = TemporalSettings(settings.temporal_layers, settings.heads, settings.max_frames, settings.dropout)
     return TemporalTransformer(dimension, sizes)
+
+
+ENTRY = Entry(XClip, XClipSettings)

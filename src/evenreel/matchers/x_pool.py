@@ -17,6 +17,7 @@ from evenreel.losses import info_nce
 from evenreel.matchers.adapter import identity
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
+from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Limits
 from evenreel.settings_checks import ABOVE_0, SHARE, check_settings
 from evenreel.similarity.conditioned import AskingTexts, AttendedVideos, PooledVideos, centred, gram, pooled_cosines
@@ -150,3 +151,6 @@ class XPool(nn.Module):
 def _after(common: Tensor, rows: Tensor) -> Tensor:
     """(V, n, D) with the rows (m, D) that all videos have in common before them."""
     return torch.cat([common.expand(len(rows), -1, -1), rows], dim=1)
+
+
+ENTRY = Entry(XPool, XPoolSettings)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.similarity.chunks import TableSide, in_chunks
+from evenreel.similarity.interaction import TableSide, in_chunks
 
 
 class PhraseTexts(NamedTuple):

@@ -11,7 +11,7 @@ from evenreel.checkpoint.architecture import fitted, reads_graphs, reads_windows
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.debias.fusion import prior_weights
 from evenreel.errors import UsageError
-from evenreel.matchers.fitting import LearnedFrom
+from evenreel.matchers.entry import LearnedFrom
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.ensemble.strata import sizes
 from evenreel.training.loop.run_folder import Facts

@@ -17,7 +17,7 @@ from evenreel.language.role_graphs import ROLES
 from evenreel.losses import ranking_hinge
 from evenreel.matchers import MATCHERS, TextBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.matchers.fitting import LearnedFrom
+from evenreel.matchers.entry import LearnedFrom
 from evenreel.matchers.hgr.matcher import Hgr, HgrSettings, with_vocabulary
 from evenreel.matchers.hgr.text import Most, numbered
 from evenreel.types import RoleGraph, RoleNode

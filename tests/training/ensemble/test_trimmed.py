@@ -8,7 +8,8 @@ import pytest
 
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError
-from evenreel.training.ensemble.trimmed import trimmed_corpus, uses_of
+from evenreel.training.ensemble.trimmed import trimmed_corpus
+from evenreel.training.recipe.recipe import uses_of
 from evenreel.training.recipe.sections import Trim
 from evenreel.types import Corpus
 from tests.training.small_material import small_recipe

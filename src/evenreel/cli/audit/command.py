@@ -280,7 +280,7 @@ def _audited(
 ) -> list[AuditResult]:
     from evenreel.audits import audit as audit_scores
     from evenreel.evaluation.blocks import CheckedScores
-    from evenreel.evaluation.notices import infinite_scores
+    from evenreel.evaluation.measure import infinite_scores
 
     with share_bar(f"reading {given.name}") as progress:
         checked = CheckedScores(given.scores, progress)

@@ -25,9 +25,10 @@ from evenreel.matchers.adapter import AdapterSettings, ResidualMap
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, pretrained_mean_of
 from evenreel.matchers.bima.caption_decoder import CaptionDecoder, DecoderSettings
 from evenreel.matchers.bima.caption_words import CaptionWords, WrittenCaptions
-from evenreel.matchers.bima.settings import BimaSettings
+from evenreel.matchers.bima.settings import BimaSettings, dictionary_uses, with_dictionary_and_words
 from evenreel.matchers.bima.text import BiasHead, Gaussian, mean_draw
 from evenreel.matchers.bima.video import ElementAttention, SceneElements, SceneSettings
+from evenreel.matchers.entry import Entry
 from evenreel.matchers.wti import Wti, weighted_tokens
 from evenreel.settings_checks import FINITE, MOST_BITS, check_settings, one_of, whole
 from evenreel.similarity.interaction import TokenVectors
@@ -257,3 +258,6 @@ def _scene(dimension: int, settings: BimaSettings) -> SceneElements | None:
         return None
     sizes = SceneSettings(entities, activities, settings.kappa, settings.fixed_g, settings.residual)
     return SceneElements(dimension, sizes)
+
+
+ENTRY = Entry(Bima, BimaSettings, fit=with_dictionary_and_words, uses=dictionary_uses)

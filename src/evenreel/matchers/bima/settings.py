@@ -10,7 +10,7 @@ from typing import Any, Literal
 from evenreel.errors import UsageError
 from evenreel.losses.variational import Reduction
 from evenreel.matchers.bima.caption_words import vocabulary_of
-from evenreel.matchers.fitting import LearnedFrom
+from evenreel.matchers.entry import LearnedFrom
 from evenreel.matchers.wti import WtiSettings
 from evenreel.settings_checks import (
     ABOVE_0,

@@ -21,7 +21,7 @@ from evenreel.errors import UsageError
 from evenreel.language.word_vectors import read_word_vectors
 from evenreel.losses.ranking import RankingSettings, ranking_hinge
 from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
-from evenreel.matchers.fitting import LearnedFrom
+from evenreel.matchers.entry import Entry, LearnedFrom
 from evenreel.matchers.hgr.text import GraphTexts, Most, numbered
 from evenreel.matchers.matcher import Limits
 from evenreel.settings_checks import (
@@ -207,3 +207,6 @@ def _changed(texts: PhraseTexts, change: VectorMap) -> PhraseTexts:
         verbs=change(texts.verbs, texts.verb_mask),
         nouns=change(texts.nouns, texts.noun_mask),
     )
+
+
+ENTRY = Entry(Hgr, HgrSettings, graphs=True, fit=with_vocabulary)

@@ -26,11 +26,12 @@ from evenreel.losses import info_nce
 from evenreel.losses.calibration import CycleSettings, Sequence, contrastive_synchrony, cycle_loss
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
+from evenreel.matchers.entry import Entry
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import PooledVectors as Sentences
 from evenreel.matchers.tcd.clues import Clue, ClueWeights, CoAttention, CrossAttention, weighed_attention
-from evenreel.matchers.tcd.settings import TcdSettings
+from evenreel.matchers.tcd.settings import TcdSettings, reads_on_screen
 from evenreel.similarity.clues import RowTerms, RowWeights, conditioned, mean_row
 from evenreel.similarity.pooling import masked_mean, masked_softmax
 from evenreel.similarity.states import chunks_of, row_count
@@ -347,3 +348,6 @@ def _joint(dimension: int) -> nn.Sequential:
     """`concat`: an MLP over both means."""
     first, last = nn.Linear(2 * dimension, 2 * dimension), nn.Linear(2 * dimension, dimension)
     return nn.Sequential(first, nn.GELU(), last)
+
+
+ENTRY = Entry(Tcd, TcdSettings, windows=reads_on_screen)

@@ -32,12 +32,12 @@ from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.runs import ALL
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.ensemble.towers import score_weights, tower_member_recipes
-from evenreel.training.ensemble.trimmed import trimmed_corpus, uses_of
+from evenreel.training.ensemble.trimmed import trimmed_corpus
 from evenreel.training.loop.module import mixed_words
 from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.loop.run_folder import MEMBERS
 from evenreel.training.loop.validation import SelectionMeasure, higher_is_better
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.recipe import Recipe, uses_of
 from evenreel.training.specs import spec_of
 from evenreel.types import Corpus, ScoreBlocks
 from evenreel.wording import count

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenreel.corpus.folder import load_corpus
-from evenreel.corpus.splits import select
+from evenreel.corpus.tables import select
 from evenreel.debias.likeness import likeness_weights
 from evenreel.errors import UsageError
 from evenreel.features.load import find_clips

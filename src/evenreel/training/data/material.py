@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from evenreel.checkpoint.architecture import kept_weights, reads_graphs, uses_in
 from evenreel.checkpoint.loading import load_matcher
@@ -28,10 +28,12 @@ from evenreel.training.data.pairs import pairs_of
 from evenreel.training.data.pixels import load_pixels
 from evenreel.training.data.splits import CorpusSplits, EncoderUsed, LoadedSplits, corpus_splits, digest, usable_part
 from evenreel.training.ensemble.strata import lengths_of
-from evenreel.training.ensemble.trimmed import Trimmed, uses_of
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe.recipe import Recipe, uses_of
 from evenreel.training.specs import check_words, spec_of
 from evenreel.types import Corpus
+
+if TYPE_CHECKING:
+    from evenreel.training.ensemble.trimmed import Trimmed
 
 
 @dataclass(frozen=True, eq=False)

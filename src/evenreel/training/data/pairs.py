@@ -16,7 +16,6 @@ from torch import Tensor
 from evenreel.arrays import Indices
 from evenreel.corpus.relevance import ClassRelevance, class_relevance
 from evenreel.errors import CorpusError
-from evenreel.losses.ranking import BY_RELEVANCE
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import Corpus
 
@@ -85,7 +84,11 @@ class Pairs:
 
 def needs_relevance(recipe: Recipe) -> bool:
     """Return whether the loss of a recipe needs degrees of relevance, see `evenreel.losses.RankingSettings`."""
-    return recipe.matcher.settings.get("mining") in BY_RELEVANCE
+    if "mining" not in recipe.matcher.settings:  # of most matchers; their trainings need no ranking loss
+        return False
+    from evenreel.losses.ranking import BY_RELEVANCE
+
+    return recipe.matcher.settings["mining"] in BY_RELEVANCE
 
 
 def pairs_of(

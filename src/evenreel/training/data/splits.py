@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from evenreel.corpus.counterparts import counterparts, only_paired, with_generated
-from evenreel.corpus.splits import select, split_corpus
+from evenreel.corpus.splits import split_corpus
+from evenreel.corpus.tables import select
 from evenreel.errors import CorpusError
 from evenreel.training.data.pairs import needs_relevance
-from evenreel.training.ensemble.trimmed import Trimmed, trimmed_corpus
 from evenreel.training.recipe.recipe import Recipe, RecipeError
 from evenreel.training.recipe.sections import Data
 from evenreel.types import Corpus
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evenreel.encoders.trainable import TrainableTowers
     from evenreel.features.progress import SetAside
     from evenreel.training.data.examples import TrainingExamples
+    from evenreel.training.ensemble.trimmed import Trimmed
     from evenreel.training.loop.run_folder import Facts
 
 
@@ -101,6 +102,8 @@ def corpus_splits(corpus: Corpus, recipe: Recipe) -> CorpusSplits:
     learned, selected = parts_of(corpus, recipe.data, recipe.loop.seed)
     mirrors = trimmed = None
     if recipe.trim is not None:
+        from evenreel.training.ensemble.trimmed import trimmed_corpus
+
         target = _target(corpus, recipe, selected)
         trimmed = trimmed_corpus(learned, target, recipe.trim, recipe.loop.seed)
         learned = trimmed.corpus

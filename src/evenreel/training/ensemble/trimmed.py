@@ -10,10 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.corpus.actions import Actions, Unit, actions_of
-from evenreel.corpus.splits import select
+from evenreel.corpus.tables import select
 from evenreel.debias.trimming import Trimming, trimmed, trimmed_at_random
 from evenreel.errors import CorpusError
-from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import Trim
 from evenreel.types import Corpus
 
@@ -65,17 +64,6 @@ def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Tr
     return Trimmed(
         corpus, len(clips), trimmed_classes, _sentence(trim, len(clips), trimmed_classes, actions.unit, height)
     )
-
-
-def uses_of(recipe: Recipe) -> tuple[str, ...]:
-    """List what a model of a recipe uses of a split it is neither trained nor selected on (`ScoreNotes.uses`)."""
-    trim, likeness = recipe.trim, recipe.likeness
-    found: list[str] = []
-    if trim is not None and trim.target not in (None, recipe.data.validation):
-        found.append(f"class lengths of the split {trim.target}")
-    if likeness is not None and (likeness.corpus is not None or likeness.split != recipe.data.validation):
-        found.append("frames of searched clips")
-    return tuple(found)
 
 
 def _means(actions: Actions, kept: NDArray[np.bool_]) -> Mapping[int, float]:

@@ -14,7 +14,6 @@ from lightning.pytorch import LightningModule
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.debias.source.contrast import Debiased
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.matchers.batches import Batch, Counterparts, PairBatch, TextBatch, VideoBatch, with_tensors
 from evenreel.matchers.matcher import Matcher
@@ -44,7 +43,11 @@ class RetrievalModule(LightningModule):
         self.towers = towers
         self._recipe, self._steps = recipe, steps
         # A method and no module: the weights are the matcher's own, whatever it is trained with.
-        self._loss = matcher.loss if recipe.debias is None else Debiased(matcher, recipe.debias).loss
+        self._loss = matcher.loss
+        if recipe.debias is not None:
+            from evenreel.debias.source.contrast import Debiased
+
+            self._loss = Debiased(matcher, recipe.debias).loss
         self.terms: dict[str, Tensor] = {}
         self.strict_loading = False  # towers that learn nothing are not in the checkpoints
 

@@ -6,13 +6,11 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from evenreel.debias import trimming
-from evenreel.debias.source import contrast as source
-from evenreel.debias.source.contrast import SourceDebias
+from evenreel.debias.source.settings import SourceDebias
 from evenreel.documents import brief, parse_yaml
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
@@ -23,8 +21,8 @@ Settings = TypeVar("Settings")
 
 LARGEST = 2**63
 _PRESET = "preset"
-_PRESETS: Mapping[type, Mapping[str, Any]] = {SourceDebias: source.PRESETS, Trim: trimming.PRESETS}
-"""Settings that a table may start from: `preset: NAME`, and beside it what differs."""
+_PRESETS = {SourceDebias: "evenreel.debias.source.contrast", Trim: "evenreel.debias.trimming"}
+"""The modules whose `PRESETS` a table may start from: `preset: NAME`, and beside it what differs."""
 
 
 def find_recipe(name: str | Path) -> Path:
@@ -158,7 +156,7 @@ def read_settings(kind: type[Settings], given: object, place: str = "") -> Setti
     if not isinstance(given, Mapping):
         raise RecipeError(f"{place or 'A recipe'} is {brief(given)}; it must be a table of settings.")
     if _PRESET in given and kind in _PRESETS:
-        given = _from_preset(_PRESETS[kind], given, place)
+        given = _from_preset(import_module(_PRESETS[kind]).PRESETS, given, place)
     hints = get_type_hints(kind)
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]  # it is a dataclass
     if strangers := [str(key) for key in given if key not in known]:

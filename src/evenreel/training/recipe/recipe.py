@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from evenreel.debias.source.contrast import SourceDebias
+from evenreel.debias.source.settings import SourceDebias
 from evenreel.debias.without_habits import HabitRemoval
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.documents import brief
@@ -132,6 +132,17 @@ def wrong_settings(recipe: Recipe) -> Iterator[str]:
 def selects(recipe: Recipe) -> bool:
     """Return whether a recipe keeps a validation split to select the model on."""
     return recipe.data.validation is not None or recipe.data.held_out > 0
+
+
+def uses_of(recipe: Recipe) -> tuple[str, ...]:
+    """List what a model of a recipe uses of a split that it is neither trained nor selected on (`ScoreNotes.uses`)."""
+    trim, likeness = recipe.trim, recipe.likeness
+    found: list[str] = []
+    if trim is not None and trim.target not in (None, recipe.data.validation):
+        found.append(f"class lengths of the split {trim.target}")
+    if likeness is not None and (likeness.corpus is not None or likeness.split != recipe.data.validation):
+        found.append("frames of searched clips")
+    return tuple(found)
 
 
 def _wrong_name(name: str) -> Iterator[str]:
