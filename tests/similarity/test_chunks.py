@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from evenreel.similarity import chunks
+from evenreel.similarity import interaction
 from evenreel.similarity.interaction import TableSide, in_chunks, lengths
 
 
@@ -39,7 +39,7 @@ def side(sizes: list[int], seen: list[int]) -> TableSide:
 def test_every_pair_is_scored_in_its_place(captions: list[int], videos: list[int], limit: int) -> None:
     seen: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "chunk_tokens", lambda _: limit)
+        patch.setattr(interaction, "chunk_tokens", lambda _: limit)
         table = in_chunks(
             lambda text, video: 100 * text.numbers[:, None] + video.numbers, side(captions, seen), side(videos, seen)
         )

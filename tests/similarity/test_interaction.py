@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.similarity import chunks
+from evenreel.similarity import interaction
 from evenreel.similarity.interaction import TokenVectors, token_interaction
 from evenreel.similarity.pooling import masked_softmax
 
@@ -52,7 +52,7 @@ def test_in_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     words, frames = tokens(mask, 0), tokens(mask.flip(0), 1)
     expected = slow(words, frames)
     for size in (1, 5, 8):
-        monkeypatch.setattr(chunks, "chunk_tokens", lambda _, size=size: size)
+        monkeypatch.setattr(interaction, "chunk_tokens", lambda _, size=size: size)
         torch.testing.assert_close(token_interaction(words, frames), expected, atol=1e-6, rtol=0)
 
 

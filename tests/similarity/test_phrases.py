@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.similarity import chunks
+from evenreel.similarity import interaction
 from evenreel.similarity.phrases import PhraseTexts, PhraseVideos, attended_cosines, frames_of, phrase_similarity
 from evenreel.similarity.states import gather_rows, take_rows
 
@@ -107,7 +107,7 @@ def test_a_caption_without_phrases_has_a_third_of_its_sentence() -> None:
 def test_chunks_of_any_size_give_the_table_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     text, (video, *_) = texts([1, 0, 3, 2, 0], [2, 0, 3, 1, 1]), videos([3, 1, 4, 2])
     whole = phrase_similarity(text, video, SHARPNESS)
-    monkeypatch.setattr(chunks, "chunk_tokens", lambda _: 5)
+    monkeypatch.setattr(interaction, "chunk_tokens", lambda _: 5)
     torch.testing.assert_close(phrase_similarity(text, video, SHARPNESS), whole, atol=1e-12, rtol=0)
 
 

@@ -189,7 +189,9 @@ def _metrics(metrics: tuple[RecordedMetric, ...]) -> Iterator[str]:
 def _use(about: About, library: bool, seen: bool) -> Iterator[str]:
     yield from ("## Use", "")
     if library:
-        yield from _in_library(about)
+        yield from ("In a library of videos:", "", "```console")
+        yield f"evenreel index VIDEOS --library LIBRARY --model {about.encoder.model}"
+        yield from ('evenreel search "a sentence" --library LIBRARY --rerank CHECKPOINT', "```", "")
     yield from ("On a corpus:", "", "```console", about.features_command + " --out FEATURES")
     if seen:
         before = replace(about, encoder=replace(about.encoder, before=None), inputs=Inputs(rule=about.inputs.rule))
@@ -204,9 +206,3 @@ def _use(about: About, library: bool, seen: bool) -> Iterator[str]:
     if about.encoder.trained_further:
         yield f"`CHECKPOINT/{ENCODER}` has to be a folder; of a checkpoint on the hub make it one first:"
         yield from ("`hf download org/name --local-dir CHECKPOINT`.", "")
-
-
-def _in_library(about: About) -> Iterator[str]:
-    yield from ("In a library of videos:", "", "```console")
-    yield f"evenreel index VIDEOS --library LIBRARY --model {about.encoder.model}"
-    yield from ('evenreel search "a sentence" --library LIBRARY --rerank CHECKPOINT', "```", "")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import save
-from torch import Tensor
 
 from evenreel.checkpoint.architecture import build, kept_weights, resolved
 from evenreel.checkpoint.card import model_card
@@ -69,19 +68,16 @@ def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretr
         note = _write_towers(folder / ENCODER, towers, pretrained.about.encoder)
         pretrained = replace(pretrained, about=replace(pretrained.about, encoder=note))
     weights = folder / WEIGHTS
-    payload = save(_tensors(pretrained), metadata={"format": "pt"})
+    kept = kept_weights(pretrained.matcher).items()
+    # Where two names share one tensor, each has a copy of its own, which safetensors asks for.
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in kept}
+    payload = save(tensors, metadata={"format": "pt"})
     weights.write_bytes(payload)  # not `save_file`, whose files nobody else may read
     digest = hashlib.sha256(payload).hexdigest()
     config = Config(pretrained.spec, pretrained.about, digest)
     (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
     (folder / CARD).write_text(model_card(config, seen=pretrained.needs_pretrained_means), encoding="utf-8")
     return pretrained
-
-
-def _tensors(pretrained: Pretrained) -> dict[str, Tensor]:
-    """Copies of the weights that scoring needs; where two names share one tensor, each has its own, for safetensors."""
-    kept = kept_weights(pretrained.matcher)
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in kept.items()}
 
 
 def _write_towers(folder: Path, towers: Towers, before: EncoderNote) -> EncoderNote:

@@ -99,7 +99,9 @@ def evaluate(
     notices = _misfits(checked, corpus, settings)
     clusters = clusters_of(corpus, settings.cluster)
     notices += [clusters.notice] if clusters.chosen and clusters.notice and settings.resamples else []
-    case = _Case(checked, _relevance_of(relevance, corpus, checked), _clips_of(corpus, checked), clusters, settings)
+    clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
+    clips = [clip_of[caption] for caption in checked.caption_ids]
+    case = _Case(checked, _relevance_of(relevance, corpus, checked), clips, clusters, settings)
     directions: dict[Direction, DirectionResult] = {}
     for number, direction in enumerate(settings.directions):
         part = part_of(progress, number, len(settings.directions))
@@ -294,11 +296,6 @@ def _relevance_of(
     if degrees.shape != size:
         raise UsageError(f"The relevance has the shape {degrees.shape}; it must be that of the scores, {size}.")
     return degrees
-
-
-def _clips_of(corpus: Corpus, scores: CheckedScores) -> list[str]:
-    clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
-    return [clip_of[caption] for caption in scores.caption_ids]
 
 
 def _misfits(scores: CheckedScores, corpus: Corpus, settings: EvaluationSettings) -> list[str]:

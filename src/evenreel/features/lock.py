@@ -49,7 +49,9 @@ def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterat
     except OSError as caught:
         raise error(f"{folder} cannot be written: {caught.strerror or caught}.") from caught
     try:
-        _name_holder(folder)
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "started": time.strftime("%Y-%m-%d %H:%M:%S")}
+        with contextlib.suppress(OSError):  # a courtesy: the lock itself is held already
+            (folder / HOLDER).write_text(json.dumps(holder), encoding="utf-8")
         yield
     finally:
         (folder / HOLDER).unlink(missing_ok=True)
@@ -85,13 +87,6 @@ def _may_live(holder: dict[str, Any] | None) -> bool:
         return False
     except psutil.AccessDenied:
         return True
-
-
-def _name_holder(folder: Path) -> None:
-    started = time.strftime("%Y-%m-%d %H:%M:%S")
-    holder = {"pid": os.getpid(), "host": socket.gethostname(), "started": started}
-    with contextlib.suppress(OSError):  # a courtesy: the lock itself is held already
-        (folder / HOLDER).write_text(json.dumps(holder), encoding="utf-8")
 
 
 def _named(folder: Path) -> dict[str, Any] | None:

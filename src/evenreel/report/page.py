@@ -110,7 +110,7 @@ def render(page: Page, made: Provenance | None = None) -> str:
     )
     return Template(_file("page.html")).substitute(
         title=escape(page.title),
-        lead=_lead(page.lead),
+        lead="\n".join(f'<p class="lead">{escape(line)}</p>' for line in page.lead.splitlines()),
         style=_file("page.css"),
         body=body,
         footer=_origin(made or provenance_of()),
@@ -127,10 +127,6 @@ def _origin(made: Provenance) -> str:
         rows = [[one.what, printable(one.place), one.digest or "\N{EN DASH}"] for one in made.inputs]
         parts.append(Table(("made of", "place", "SHA-256 begins with"), rows, left=3))
     return "\n".join(["<footer>", "<h2>Where this is from</h2>", *(_part(part, []) for part in parts), "</footer>"])
-
-
-def _lead(lines: str) -> str:
-    return "\n".join(f'<p class="lead">{escape(line)}</p>' for line in lines.splitlines())
 
 
 def _part(part: Text | Table | Chart, charts: list[str]) -> str:

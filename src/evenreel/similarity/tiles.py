@@ -77,8 +77,10 @@ class MatcherScores:
         size = len(texts.ids), len(videos.ids)
         table_bytes = size[0] * size[1] * np.dtype(np.float32).itemsize
         keeps = table_bytes <= budget_bytes // 4
-        self._kept = _ScoreCache.room(size) if keeps else None
-        self._tile = tile_shape(size, self._costs(), budget_bytes - CHUNK_BYTES - keeps * table_bytes)
+        self._kept = _ScoreCache(np.empty(size, np.float32), np.zeros(size[0], np.bool_)) if keeps else None
+        # States are there twice: moved to the matcher's device, and laid out for its chunks.
+        costs = Costs(PAIR_BYTES, 2 * row_bytes(self._text), 2 * row_bytes(self._video))
+        self._tile = tile_shape(size, costs, budget_bytes - CHUNK_BYTES - keeps * table_bytes)
 
     def block(self, captions: slice, videos: slice) -> FloatArray:
         """Compute the scores of some captions and videos as float32 (q, v); slices past the end are cut short."""
@@ -86,15 +88,16 @@ class MatcherScores:
         if self._kept is None:
             return self._scored(rows, columns)
         missing = self._kept.missing(rows)
-        self._kept.put(missing, self._scored(missing, slice(0, len(self.video_ids))))
-        return self._kept.values[rows, columns].copy()
+        values, done = self._kept
+        values[missing], done[missing] = self._scored(missing, slice(0, len(self.video_ids))), True
+        return values[rows, columns].copy()
 
     def score_all(self) -> Scores:
         """Compute the whole matrix of scores, which takes 4 x Q x V bytes."""
         return Scores(self.block(slice(None), slice(None)), self.caption_ids, self.video_ids, self.about)
 
     def _scored(self, captions: slice, videos: slice) -> FloatArray:
-        scores = np.empty((_length(captions), _length(videos)), np.float32)
+        scores = np.empty((captions.stop - captions.start, videos.stop - videos.start), np.float32)
         device = device_of(self._scorer)
         with torch.inference_mode(), evaluating(self._scorer):
             for rows in slices(captions.stop, self._tile[0], captions.start):
@@ -105,10 +108,6 @@ class MatcherScores:
                     scores[_place(rows, captions), _place(columns, videos)] = tile
         return scores
 
-    def _costs(self) -> Costs:
-        """States are there twice: moved to the matcher's device, and laid out for its chunks."""
-        return Costs(PAIR_BYTES, 2 * row_bytes(self._text), 2 * row_bytes(self._video))
-
 
 class _ScoreCache(NamedTuple):
     """Scores that were calculated: `values` (Q, V), and `done` (Q,) True = the row is there."""
@@ -116,17 +115,10 @@ class _ScoreCache(NamedTuple):
     values: FloatArray
     done: NDArray[np.bool_]
 
-    @classmethod
-    def room(cls, size: tuple[int, int]) -> _ScoreCache:
-        return cls(np.empty(size, np.float32), np.zeros(size[0], np.bool_))
-
     def missing(self, rows: slice) -> slice:
         """From the first of these rows that is not there to the last, empty where all are."""
         places = rows.start + np.flatnonzero(~self.done[rows])
         return slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(rows.start, rows.start)
-
-    def put(self, rows: slice, scores: FloatArray) -> None:
-        self.values[rows], self.done[rows] = scores, True
 
 
 def tile_shape(size: tuple[int, int], costs: Costs, budget_bytes: int) -> tuple[int, int]:
@@ -184,10 +176,6 @@ def _within(wanted: slice, count: int) -> slice:
     if step != 1:
         raise UsageError(f"Scores were asked for in steps of {step}; ask for a block without a step.")
     return slice(start, max(start, stop))
-
-
-def _length(rows: slice) -> int:
-    return int(rows.stop - rows.start)
 
 
 def _place(piece: slice, whole: slice) -> slice:
