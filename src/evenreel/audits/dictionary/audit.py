@@ -13,6 +13,7 @@ from functools import partial
 from evenreel.audits.dictionary.figures import count_curves, named_and_got, precision_and_chance
 from evenreel.audits.dictionary.measures import ChosenElements, KindMeasures, NamedCaptions, gain_of_named, measure
 from evenreel.audits.dictionary.tables import NAMES, coverage_of, dictionary_tables, hubs_of, named_share
+from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import AuditSettings
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
@@ -22,21 +23,6 @@ from evenreel.report.result.record import ENOUGH, AuditFigure, AuditResult, Effe
 from evenreel.report.result.words import figure_words
 
 EFFECT = "gain of the phrases that captions name, points"
-
-_METHOD = (
-    "A caption names a phrase where the same rules that make a dictionary of captions find it there, in its base form "
-    "and also without modifiers or object; twice in one caption counts once. A clip gets the phrases that lie nearest "
-    "to the mean of its frames, by cosine (BiMa, section 3.1).",
-    "The gain of a phrase is the share of clips that got it among those with a caption that names it, less the share "
-    "among the other clips that have captions, in points. Its interval is Newcombe's (1998, method 10) from Wilson's; "
-    "the gain of all is the mean over pairs of a clip and a phrase that it is named by, with percentiles of bootstrap "
-    "samples of clips (Efron 1979). People do not name everything that a clip shows, so the other clips show some of "
-    "it too, and gains are too small rather than too large.",
-    "Average precision ranks all those clips by their cosine with the phrase and looks for the named ones; equal "
-    "scores count in expectation. Beside it stands the share of named clips, about what a random order reaches.",
-    "Gini is 0 where all phrases count alike and near 1 where one has all (Gini 1912). Hubs are phrases that very many "
-    "clips get; the skewness of how often each is got tells of them (Radovanović et al. 2010), and is near 0 without.",
-)
 
 
 def audit_dictionary(
@@ -72,7 +58,7 @@ def audit_dictionary(
         tables=tuple(dictionary_tables(found, settings)),
         figures=tuple(_figures(found)),
         notices=tuple(_notices(dictionary, found)),
-        method=_METHOD,
+        method=paragraphs("dictionary", "Phrases of captions and clips", "Gain", "Average precision", "Hubs"),
         confidence=settings.confidence,
     )
 

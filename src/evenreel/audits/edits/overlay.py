@@ -15,7 +15,8 @@ from math import isnan
 from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMeasures, measure_overlay
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.edits.tables import standing_table
-from evenreel.audits.edits.words import STANDING_METHOD, edited_notices, perturbed_notices
+from evenreel.audits.edits.words import edit_lead, edited_notices, perturbed_notices
+from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.figures import deltas_by_group
@@ -31,26 +32,6 @@ NO_CONTROL = (
 UNMOVED = "So do all in a ranking that does not read, and in one that reads those that name no word on any screen."
 
 RISES, FALLS = "A wrong clip that carries words of the caption's clip", "The caption's clip with words of another"
-
-PLACING_METHOD = (
-    "A wrong clip carries words of the caption's own clip, as the column overlay_of of the corpus has it; it alone is "
-    "the edited one, and all others stand as they were. Where several carry them, each counts. It rises by how much "
-    "its distance grows, and by how many places it comes nearer to the first. The caption's own clip, with another "
-    "clip's words on it, is measured alone likewise, and falls."
-)
-
-DISTANCE_METHOD = (
-    "Distance: the score of the clip less the mean score of the other clips of the gallery, in standard deviations of "
-    "these; only finite scores are counted. Places: clips with equal scores share their mean place."
-)
-
-EFFECT_METHOD = (
-    "The effect is by how much further a wrong clip rises with the words than with the control, as many letters that "
-    "say nothing, in standard deviations; 0 is no further. Where the other clips of some pair all score the same, "
-    "which leaves it without a distance, the effect is in places, which all pairs have. The interval is Student's over "
-    "the clips whose words they are, with all their captions, and p is of the signed-rank test of Wilcoxon (1945) over "
-    "these clips."
-)
 
 
 def audit_overlay(
@@ -92,7 +73,9 @@ def audit_overlay(
             *_silent(measured),
             *perturbed_notices(measured.own, NO_CONTROL, UNMOVED),
         ),
-        method=(PLACING_METHOD, DISTANCE_METHOD, EFFECT_METHOD, STANDING_METHOD),
+        method=paragraphs(
+            "edits", "Wrong clips", "Distance and places", "Effect of misleading words", "Percentile and recall"
+        ),
         confidence=settings.confidence,
     )
 
@@ -127,14 +110,9 @@ def _silent(measured: OverlayMeasures) -> Iterator[str]:
 
 
 def _lead(measured: OverlayMeasures) -> str:
-    effect, edit = measured.effect, measured.edit
-    if not effect.enough:
-        return f"What was seen of {edit!r}"
-    if effect.low is None:
-        return f"Without an interval nothing can be told of {edit!r}"
-    if not effect.is_significant:
-        return "That the ranking follows misleading words cannot be told"
-    return "The ranking shuns misleading words" if effect.value < 0 else "The ranking follows misleading words"
+    does = "shuns" if measured.effect.value < 0 else "follows"
+    chance = "That the ranking follows misleading words cannot be told"
+    return edit_lead(measured.effect, measured.edit, chance, f"The ranking {does} misleading words")
 
 
 def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -> AuditTable:

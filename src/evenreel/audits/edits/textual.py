@@ -16,13 +16,11 @@ from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_p
 from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Standings
 from evenreel.audits.edits.tables import movement_table, perturbed_figures, standing_table
 from evenreel.audits.edits.words import (
-    DISTANCE_METHOD,
-    EFFECT_METHOD,
-    STANDING_METHOD,
     edited_notices,
     perturbed_notices,
     perturbed_sentence,
 )
+from evenreel.audits.method import paragraph, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings, check_edited, checked_settings
 from evenreel.audits.statistics.means import ratio_intervals, share_interval
 from evenreel.errors import UsageError
@@ -39,16 +37,6 @@ CHANCE = 50.0
 NO_CONTROL = (
     "Score the captions also with an edit that changes neither style nor content, such as `evenreel perturb --edit "
     "control` makes, and name it control."
-)
-
-ALONE_METHOD = (
-    f"Edits whose names begin with {OF_CONTENT} take the content of a caption away, or give it another's, and leave "
-    "its style: a ranking that hears content alone then finds the clip no better than by chance, at percentile 50."
-)
-
-SPREAD_METHOD = (
-    "Spread: the mean square of the distances of a clip's captions from their mean, over clips with at least two. The "
-    "share that an edit takes away is 1 less the ratio of the spread after the edit and before; below 0 it adds some."
 )
 
 
@@ -108,7 +96,11 @@ def audit_textual(
             *edited_notices(scores, corpus, settings, edited),
             *perturbed_notices(measured, NO_CONTROL),
         ),
-        method=(DISTANCE_METHOD, EFFECT_METHOD, ALONE_METHOD, SPREAD_METHOD, STANDING_METHOD),
+        method=(
+            *paragraphs("edits", "Distance", "Effect"),
+            paragraph("edits", "Style alone", of_content=OF_CONTENT),
+            *paragraphs("edits", "Spread", "Percentile and recall"),
+        ),
         confidence=settings.confidence,
     )
 

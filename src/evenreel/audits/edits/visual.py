@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from evenreel.audits.edits.measures import measure_perturbed
 from evenreel.audits.edits.tables import movement_table, perturbed_figures, standing_table
 from evenreel.audits.edits.words import (
-    DISTANCE_METHOD,
-    EFFECT_METHOD,
-    STANDING_METHOD,
     edited_notices,
     perturbed_notices,
     perturbed_sentence,
 )
+from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
 from evenreel.report.result.record import AuditResult
 from evenreel.types import Corpus, ScoreBlocks
@@ -25,12 +23,6 @@ from evenreel.types import Corpus, ScoreBlocks
 NO_CONTROL = (
     "Score the clips also with an edit that leaves alone what is asked about, another take of the same scene or as "
     "many patches painted over elsewhere (`evenreel corpus edit --control`), and name it control."
-)
-
-PLACING_METHOD = (
-    "Its clip: the own clip of each caption is edited, and stands among the others as they were. The other clips: "
-    "these are edited, and it is as it was. All clips: both. An edit that makes every clip look odd lowers all their "
-    "scores; that moves the own clip in the first case, and cancels out in the last."
 )
 
 
@@ -70,6 +62,6 @@ def audit_visual(
             *edited_notices(scores, corpus, settings, edited),
             *perturbed_notices(measured, NO_CONTROL),
         ),
-        method=(DISTANCE_METHOD, EFFECT_METHOD, PLACING_METHOD, STANDING_METHOD),
+        method=paragraphs("edits", "Distance", "Effect", "What is edited", "Percentile and recall"),
         confidence=settings.confidence,
     )

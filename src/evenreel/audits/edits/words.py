@@ -11,7 +11,7 @@ from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.report.result.record import Effect
-from evenreel.report.result.words import interval_words
+from evenreel.report.result.words import by_certainty, interval_words
 from evenreel.types import Corpus, ScoreBlocks
 
 _MOST_BESIDE = 3
@@ -74,15 +74,16 @@ def _beyond_words(measured: PerturbedMeasures, confidence: float, when: str) -> 
 
 
 def _beyond_lead(effect: Effect, edit: str) -> str:
-    if not effect.enough:
-        return f"What was seen of {edit!r}"
-    if effect.low is None:
-        return f"Without an interval nothing can be told of {edit!r}"
-    if not effect.is_significant:
-        return f"That the ranking hangs on what {edit!r} changes cannot be told"
-    if effect.value < 0:
-        return f"The ranking hangs less on what {edit!r} changes than on what the control does"
-    return f"The ranking hangs on what {edit!r} changes"
+    hangs = f"The ranking hangs on what {edit!r} changes"
+    less = f"The ranking hangs less on what {edit!r} changes than on what the control does"
+    chance = f"That the ranking hangs on what {edit!r} changes cannot be told"
+    return edit_lead(effect, edit, chance, less if effect.value < 0 else hangs)
+
+
+def edit_lead(effect: Effect, edit: str, chance: str, found: str) -> str:
+    """Begin the sentence on the effect of an edit, with `chance` or `found` where an interval says which."""
+    few, unsure = f"What was seen of {edit!r}", f"Without an interval nothing can be told of {edit!r}"
+    return by_certainty(effect, few, unsure, chance, found)
 
 
 def _beside_words(measured: PerturbedMeasures) -> str:
@@ -115,25 +116,3 @@ def _turned(effect: Effect) -> Effect:
 def _recall_words(measured: PerturbedMeasures, when: str) -> str:
     before, after = ([*means(measured.standings[key])][1] for key in ((AS_IS, AS_IS), measured.main))
     return f" R@1 goes from {before:.1f} to {after:.1f}% {when}."
-
-
-DISTANCE_METHOD = (
-    "Distance: the score of a caption's own clip less the mean score of the other clips of the gallery, in standard "
-    "deviations of these; only finite scores are counted. A clip moves by how much its distance changes, up or down, "
-    "and falls by how much it declines; both are means over captions. Minus infinity is not retrieved."
-)
-
-EFFECT_METHOD = (
-    "The effect is how much further clips move under the first edit than under the control, an edit that changes "
-    "something else as much; 0 is no further. Where there is no control it is how far they fall. The mean fall alone "
-    "would not do: where what is edited goes with nothing that captions say, as many clips rise as fall however much "
-    "the ranking hangs on it. The interval is Student's over clips, each with all its captions, and p is of the "
-    "signed-rank test of Wilcoxon (1945) over clips. Where other clips are edited every caption sees the same ones, so "
-    "the recall that is lost has an interval over captions and clips: without an effect it means nothing which of a "
-    "clip's two versions is called the edited one, and they are exchanged for half of the clips (Fisher 1935)."
-)
-
-STANDING_METHOD = (
-    "Percentile: the share of the other clips that the own one stands above, ties half. R@k counts the own clip alone; "
-    "clips with equal scores are in random order, and each figure is its mean over all orders."
-)

@@ -8,7 +8,8 @@ from math import isnan
 from evenreel.audits.hubness.captions import MOST_TAGGED, QueryWords
 from evenreel.audits.hubness.chance import DRAWS
 from evenreel.audits.hubness.measures import HubnessMeasures
-from evenreel.report.result.words import interval_words
+from evenreel.audits.method import paragraph
+from evenreel.report.result.words import by_certainty, interval_words
 
 _FEW_WORDS = 3
 """Words that the sentence names."""
@@ -32,15 +33,14 @@ def hubness_sentence(measured: HubnessMeasures, words: QueryWords, confidence: f
 
 def _lead(measured: HubnessMeasures) -> str:
     effect = measured.effect
-    if not effect.enough:
-        return "What was seen"
-    if effect.low is None:
-        return "Without an interval no crowding can be told"
-    if not effect.is_significant:
-        return "That a few clips crowd the rankings cannot be told"
-    if effect.value < effect.neutral:
-        return "No clip crowds the rankings; they are shared out more evenly than by chance"
-    return "A few clips crowd the rankings"
+    even = "No clip crowds the rankings; they are shared out more evenly than by chance"
+    return by_certainty(
+        effect,
+        "What was seen",
+        "Without an interval no crowding can be told",
+        "That a few clips crowd the rankings cannot be told",
+        even if effect.value < effect.neutral else "A few clips crowd the rankings",
+    )
 
 
 def _hub_words(measured: HubnessMeasures) -> str:
@@ -88,37 +88,8 @@ def hubness_notices(measured: HubnessMeasures, words: QueryWords) -> Iterator[st
 
 def hubness_method(measured: HubnessMeasures, words: QueryWords) -> Iterator[str]:
     """Yield paragraphs on how it was calculated, with the sources."""
-    yield COUNT_METHOD
-    yield CHANCE_METHOD
-    yield INTERVAL_METHOD
+    yield paragraph("hubness", "Counts")
+    yield paragraph("hubness", "By chance", draws=DRAWS)
+    yield paragraph("hubness", "Intervals")
     if words.looked_at:
-        yield f"{WORDS_METHOD} Tagger: {words.tagger}."
-
-
-COUNT_METHOD = (
-    "N_k is the number of queries that have a clip among their first k. Its skewness, the third standardised moment "
-    "over clips, tells of hubs: near 0 all clips are shown about as often, far above it a few are shown to very many "
-    "(Radovanović et al. 2010). Hubs are clips whose N_k is more than two standard deviations above the mean. Gini is "
-    "0 where all clips are shown alike and near 1 where one takes every place (Gini 1912). Clips with equal scores are "
-    "in random order, and counts are expected ones; what scores minus infinity is never shown."
-)
-
-CHANCE_METHOD = (
-    f"By chance: what captions of one clip show, or of one video, stays together and is shown of clips at random; the "
-    f"mean over {DRAWS} such rankings. Captions that find much the same make random rankings more uneven than as many "
-    "that find each its own. People ask for some things more than for others, and some clips show more, so that a "
-    "skewness a little above chance need be no fault."
-)
-
-INTERVAL_METHOD = (
-    "Intervals are Student's, with the variance of what each query adds to the figure at the margin (infinitesimal "
-    "jackknife, Jaeckel 1972); captions of one clip count together. Bootstrap samples would draw queries twice, which "
-    "makes counts more uneven than they are. Near chance the variance is that of random rankings, since the jackknife "
-    "finds too much there. They hold for other queries asked of the same gallery."
-)
-
-WORDS_METHOD = (
-    "A word brings hubs where the queries with it have more of them among the first clips than others: the correlation "
-    "over clips, each with the share of its captions that have the word, is held against that of permuted ones (Pitman "
-    f"1937), with Bonferroni's correction. At most {MOST_TAGGED:,} queries are tagged."
-)
+        yield paragraph("hubness", "Words", most=MOST_TAGGED, tagger=words.tagger)

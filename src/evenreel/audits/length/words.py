@@ -11,9 +11,9 @@ from evenreel.audits.length.data import LengthData
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import FAILED, LengthMeasures, tertiles
 from evenreel.audits.length.trims import USES_TEST
-from evenreel.audits.statistics.permuted import PERMUTED_METHOD
+from evenreel.audits.method import paragraph
 from evenreel.report.result.record import Effect
-from evenreel.report.result.words import figure_words
+from evenreel.report.result.words import by_certainty, figure_words
 
 
 def length_sentence(measured: LengthMeasures, confidence: float) -> str:
@@ -53,11 +53,14 @@ def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
 
 def length_method(measured: LengthMeasures) -> Iterator[str]:
     """Yield paragraphs on how it was calculated, with the sources."""
-    yield EXCESS_METHOD
+    yield paragraph("length", "Excess", main=MAIN)
     if measured.has_length_bias:
-        yield from LEAN_METHOD
-    yield RATIO_METHOD
-    yield TIES_METHOD
+        yield paragraph("length", "Length bias", main=MAIN)
+        yield paragraph("length", "Suspected failures", main=MAIN, failed=FAILED)
+        yield paragraph("length", "Trimming and strata", uses_test=USES_TEST)
+    what = "the lengths of clips are permuted, within their class where there are classes"
+    yield paragraph("length", "Ratio", permuted=paragraph("shared", "Permuted clips", what=what))
+    yield paragraph("length", "Equal scores")
 
 
 def unit_of(data: LengthData) -> str:
@@ -78,13 +81,13 @@ def _length_bias_sentence(measured: LengthMeasures, confidence: float) -> str:
 
 def _length_bias_lead(effect: Effect) -> str:
     side = "towards" if effect.value > 0 else "away from"
-    if not effect.enough:
-        return f"What was seen leans {side} the lengths that classes had in training"
-    if effect.low is None:
-        return "Without an interval no lean towards the lengths of training can be told"
-    if not effect.is_significant:
-        return "No lean towards the lengths that classes had in training can be told"
-    return f"The ranking leans {side} the lengths that classes had in training"
+    return by_certainty(
+        effect,
+        f"What was seen leans {side} the lengths that classes had in training",
+        "Without an interval no lean towards the lengths of training can be told",
+        "No lean towards the lengths that classes had in training can be told",
+        f"The ranking leans {side} the lengths that classes had in training",
+    )
 
 
 def _tertiles_words(measured: LengthMeasures) -> str:
@@ -123,44 +126,10 @@ def _ratio_sentence(measured: LengthMeasures, confidence: float) -> str:
 
 def _ratio_lead(effect: Effect) -> str:
     side = "long" if effect.value > 1 else "short"
-    if not effect.enough:
-        return f"What was seen leans towards {side} clips"
-    if effect.low is None:
-        return "Without an interval no preference for a length can be told"
-    if not effect.is_significant:
-        return "No preference for long or short clips can be told"
-    return f"The ranking returns {side} clips first"
-
-
-EXCESS_METHOD = (
-    f"Excess: the mean logarithm of the lengths of the first {MAIN} clips less what it would be if length had no say, "
-    "which is, for each of them, the mean over all clips of the gallery of its own class. Where classes are not known, "
-    "clips that answer are left out and all others are one class. A clip of several verbs counts with an equal part of "
-    "its length for each."
-)
-
-LEAN_METHOD = (
-    "The effect is the partial rank correlation (Spearman 1904, Kendall 1942) over captions of that excess with the "
-    "mean length that their class, <verb, noun>, has in training, given its mean length in test and the expected "
-    f"length of the first {MAIN} clips. The lengths of the first clips themselves do not suffice, given the length in "
-    "test alone: a ranking by content returns clips of related classes too, and their lengths go with those in "
-    "training. The interval is of percentiles of bootstrap samples of classes (Efron 1979), with ranks made anew in "
-    "each; p is twice the smaller share of samples on either side of 0.",
-    f"Suspected failures (the paper on frame-length bias, section B): captions whose first answer stands behind rank "
-    f"{FAILED}; less those with a tail verb or a tail noun, those whose class differs by less than a second between "
-    f"training and test, and those whose first {MAIN} clips are nearer in length to the class in test. A clip answers "
-    "where its verb and nouns equal the caption's. The filter needs statistics of the test set, and is no proof: some "
-    "captions pass it in any ranking.",
-    "RmvAll and the strata are those of the paper (algorithms 1 and 2), mended where they cannot work as printed: the "
-    "mean is calculated anew after every clip, and the least number of clips is looked at before one is left out. "
-    f"Whatever is trained on a division that '{USES_TEST}' has seen the test set.",
-)
-
-RATIO_METHOD = "Ratio: the exponential of the mean excess over captions. " + PERMUTED_METHOD.format(
-    what="the lengths of clips are permuted, within their class where there are classes"
-)
-
-TIES_METHOD = (
-    "Clips with equal scores are in random order, and each figure is its mean over all orders. What scores minus "
-    "infinity is not retrieved, and is in no mean."
-)
+    return by_certainty(
+        effect,
+        f"What was seen leans towards {side} clips",
+        "Without an interval no preference for a length can be told",
+        "No preference for long or short clips can be told",
+        f"The ranking returns {side} clips first",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isqrt
 
+from evenreel.audits.method import paragraph
 from evenreel.audits.overview.audit import PAPER_RULE, Overview, overview_tables
 from evenreel.report.page import Chart, Page, Section, Table, Text
 from evenreel.report.result.page import words_columns
@@ -11,13 +12,12 @@ from evenreel.report.result.words import cells, figure_words
 from evenreel.types import CAMERA
 
 _FEWEST_BINS, _MOST_BINS = 5, 40
-METHOD = (
-    "Codec, picture size, frame rate and duration are what the headers of the files say, the size as it is shown and "
-    "the duration as far as packets bear it out; a clip that is a part of a file has the duration of that part.",
-    "The similarity of a pair is the cosine of the means of its two clips' frame vectors; Generative Ghost (section "
-    f"2.3) takes {PAPER_RULE.split()[0]} frames evenly over each clip. Intervals are Student's over real "
-    "clips; those of differences between splits are of Welch's t-test (1947).",
-)
+
+
+def overview_method() -> tuple[str, str]:
+    """Return the paragraphs on how an overview is computed, with the source."""
+    frames = PAPER_RULE.split()[0]
+    return paragraph("overview", "Files"), paragraph("overview", "Similarity", frames=frames)
 
 
 def overview_page(found: Overview) -> Page:
@@ -29,7 +29,10 @@ def overview_page(found: Overview) -> Page:
     for table in overview_tables(found):
         shown = Table(table.columns, cells(table), title=table.title, left=words_columns(table))
         parts += [shown, Text(table.note, "note")]
-    sections += [Section("What was found", parts), Section("How it was calculated", [Text(one) for one in METHOD])]
+    sections += [
+        Section("What was found", parts),
+        Section("How it was calculated", [Text(one) for one in overview_method()]),
+    ]
     return Page("Real clips and their mirrors", overview_sentence(found), sections)
 
 

@@ -13,11 +13,9 @@ from evenreel.audits.source.paired import LocationMode, SourceMeasures, measure_
 from evenreel.audits.source.tables import exposure_table, paired_tables, preference_table
 from evenreel.audits.source.unpaired import Unpaired, measure_unpaired
 from evenreel.audits.source.words import (
-    PAIRED_METHOD,
-    TIES_METHOD,
-    UNPAIRED_METHOD,
     paired_effect,
     paired_sentence,
+    source_method,
     unpaired_effect,
     unpaired_sentence,
 )
@@ -78,7 +76,7 @@ def audit_source(
             *_without_scores(corpus, groups),
             *(notice for one in measured for notice in one.notices),
         ),
-        method=(*(PAIRED_METHOD if measured else ()), *UNPAIRED_METHOD, TIES_METHOD, *_location_words(main)),
+        method=(*source_method(paired=bool(measured)), *_location_words(main)),
         confidence=settings.confidence,
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from evenreel.audits.method import paragraph
 from evenreel.audits.pairs import paired_groups, score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.audits.source.alike_pairs import AlikePairs, ConfoundMeasures, measure_confounds
@@ -77,7 +78,11 @@ def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
             *score_notices(scores, corpus, settings.cluster),
             *dict.fromkeys(notice for one in measured for notice in one.notices),
         ),
-        method=METHOD,
+        method=(
+            paragraph("confounds", "Pairs that are alike"),
+            paragraph("confounds", "Properties", properties=", ".join(f"{one.name} {one.alike}" for one in PROPERTIES)),
+            paragraph("confounds", "Associations"),
+        ),
         confidence=settings.confidence,
     )
 
@@ -193,19 +198,3 @@ def _figure(one: ConfoundMeasures) -> AuditFigure:
     unit = "win rate of real clips, %"
     effects = {name: Effect(unit, rate.value, rate.low, rate.high, NEUTRAL) for name, rate in rates.items()}
     return AuditFigure(f"All pairs and alike ones: {one.group}", partial(effect_intervals, effects))
-
-
-METHOD = (
-    "Pairs are a real clip and its mirror of one group; each caption of the real clip votes for the one with the "
-    "higher score, ties half. Intervals are over captions, all captions of a pair together, by the score method of "
-    "Wilson (1927) or the transformation of Hall (1992); p is of an exact sign test over pairs (Dixon and Mood 1946). "
-    "A pair is only compared with itself, so clips that crowd the rankings have no part in it.",
-    "Two clips are alike in a property by a fixed margin: "
-    + ", ".join(f"{one.name} {one.alike}" for one in PROPERTIES)
-    + ". A win rate among alike pairs is free of that property, and of no other difference; compression strength and "
-    "sharpness are not compared. Without alike pairs, no statistic can tell the source from the property: `evenreel "
-    "corpus equalise` makes clips alike.",
-    "Associations are Spearman's rank correlation over pairs between the score gap (real less mirror, mean over "
-    "captions) and the logarithm of the ratio of the property (mirror to real; of the area for a picture's size; "
-    "different or not for a codec), with p-values adjusted for their number (Holm 1979).",
-)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isnan
 
+from evenreel.audits.method import paragraph, paragraphs
 from evenreel.audits.source.paired import SourceMeasures
 from evenreel.audits.source.unpaired import NEUTRAL, Exposure, Preference
 from evenreel.audits.statistics.deltas import MIX_R
-from evenreel.audits.statistics.permuted import BOTH, PERMUTED_METHOD
+from evenreel.audits.statistics.permuted import BOTH
 from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.report.result.words import figure_words
+from evenreel.report.result.words import by_certainty, figure_words
 
 
 def paired_effect(measured: SourceMeasures) -> Effect:
@@ -85,50 +87,21 @@ def _few_pairs(measured: SourceMeasures) -> str:
 def _direction(effect: Effect) -> str:
     """Word who is favoured, as far as that is significant."""
     side = "real" if effect.value > effect.neutral else "generated"
-    if not effect.enough:
-        return "What was seen" if effect.value == effect.neutral else f"What was seen leans towards {side} clips"
-    if effect.low is None:
-        return "Without an interval no preference can be told"
-    if not effect.is_significant:
-        return "No preference between real and generated clips can be told"
-    return f"The ranking favours {side} clips"
+    return by_certainty(
+        effect,
+        "What was seen" if effect.value == effect.neutral else f"What was seen leans towards {side} clips",
+        "Without an interval no preference can be told",
+        "No preference between real and generated clips can be told",
+        f"The ranking favours {side} clips",
+    )
 
 
-PAIRED_METHOD = (
-    "A real clip and the generated clip that mirrors it answer the same captions. Each caption looks for the one among "
-    "the n real clips, for the other among the n mirrors, and for each among all 2n, where the other is a competitor. "
-    "(Generative Ghost, section 2.4.)",
-    "Relative Δ = 200 (real - generated) / (real + generated) of a figure in the mixed gallery, with the opposite sign "
-    "for MedR and MeanR, 0 where both are 0: above 0 favours real clips. Location Δ is what it would be if every clip "
-    "stood next to its mirror, either one first as often: a rank r alone becomes 2r or 2r - 1. Normalized Δ = Relative "
-    "Δ - Location Δ is what the separate galleries do not explain. MixR is the mean of the deltas of R@1, MedR and "
-    "MeanR. (Generative Ghost, section 2.4.)",
-    "Win rate: captions whose real clip scores higher than its mirror, ties half. The sign test (Dixon and Mood 1946) "
-    "counts a pair for the side that most of its captions put first; it is exact and two-sided. At equal standing: the "
-    "same over captions for which both clips have the same rank alone, so that one being the easier to find does not "
-    "explain it. AUC (Hanley and McNeil 1982): the chance that the score of a caption with its real clip is above that "
-    "of any caption with its mirror.",
-    "From video to text, each clip looks among all captions of the pairs for the best-placed one of its own.",
-    "Intervals of deltas and of the AUC, and p, are over captions and clips, by exchange (Fisher 1935): without a "
-    "preference it means nothing which clip of a pair is called the real one, so the two change places in half of the "
-    "pairs, for all captions at once, and everything is measured anew; the interval is the measured figure less the "
-    "quantiles of these samples. A few clips that crowd the rankings, whatever their source, are in it. Intervals of "
-    "win rates are over captions, by the score method of Wilson (1927) or the transformation of Hall (1992). All "
-    "captions of a pair count together, and all pairs of a video where clips share one.",
-)
-
-UNPAIRED_METHOD = (
-    "Preference without pairs: for each caption, every real clip that does not answer it meets every generated clip "
-    "that does not; the share that real clips win, ties half (Mann and Whitney 1947), is averaged over captions. The "
-    "clip of a caption, the mirrors of that and the real clip of a mirror answer it.",
-    "Exposure: which share of the first k clips is generated, on average over captions, beside their share of the "
-    "gallery; clips that answer are among them.",
-    PERMUTED_METHOD.format(what="which clips are real is permuted, within pairs where there are any"),
-    "That of the exposure is Wilson's (1927) of as many independent places as would vary by all this: one clip that "
-    "takes all places counts as one.",
-)
-
-TIES_METHOD = (
-    "Clips with equal scores are in random order, and each figure is its mean over all orders. What scores minus "
-    "infinity is not retrieved: it is no hit, and its rank is behind all others."
-)
+def source_method(*, paired: bool) -> Iterator[str]:
+    """Yield paragraphs on how it was computed, with the sources; those of pairs where there are some."""
+    if paired:
+        yield from paragraphs("source", "Pairs", "Deltas", "Win rate", "From video to text", "Intervals of pairs")
+    yield from paragraphs("source", "Preference without pairs", "Exposure")
+    yield paragraph(
+        "shared", "Permuted clips", what="which clips are real is permuted, within pairs where there are any"
+    )
+    yield from paragraphs("source", "Interval of the exposure", "Equal scores")

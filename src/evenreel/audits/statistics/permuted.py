@@ -21,16 +21,6 @@ from evenreel.arrays import Column, Indices
 from evenreel.audits.settings import AuditSettings
 from evenreel.evaluation.intervals import GroupedMean
 
-PERMUTED_METHOD = (
-    "Interval and p are over captions and clips: {what}, while every clip is shown as often as it is (Pitman 1937), so "
-    "that a few clips which crowd the rankings, whatever they are, are no preference. Where clips of one video are "
-    "drawn together, the means of videos are permuted, and what clips have beyond these, and beyond the mean of their "
-    "class, changes its sign video by video. What captions favour each for "
-    "itself, beyond what permuted clips give them, is added, captions of one clip as one. The interval is the measured "
-    "figure less the quantiles of all this."
-)
-"""How figures with such intervals are calculated; `what` is permuted."""
-
 BOTH = "captions and clips"
 """What such intervals are over."""
 

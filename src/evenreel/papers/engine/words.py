@@ -5,19 +5,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
+from evenreel.report.paragraphs import page_paragraph, page_text
 
-
-@cache
-def _text(paper: str) -> str:
-    return (files("evenreel.papers") / "words" / f"{paper}.md").read_text(encoding="utf-8")
-
-
-@cache
-def _paragraphs(paper: str) -> dict[str, str]:
-    sections = (section.partition("\n") for section in _text(paper).split("\n## ")[1:])
-    return {heading: " ".join(body.split()) for heading, _, body in sections}
+PACKAGE = "evenreel.papers"
 
 
 def paragraph(paper: str, heading: str, **values: object) -> str:
@@ -31,7 +21,7 @@ def paragraph(paper: str, heading: str, **values: object) -> str:
     >>> paragraph("rerank", "Times", timed=20)[:42]
     'Time is the median over 20 captions, one a'
     """
-    return _paragraphs(paper)[heading].format(**values)
+    return page_paragraph(PACKAGE, paper, heading, **values)
 
 
 def paragraphs(paper: str, *headings: str) -> tuple[str, ...]:
@@ -45,6 +35,6 @@ def study_words(name: str) -> tuple[str, str]:
     >>> study_words("ghost/f2")
     ('How near are mirrors to real clips?', 'Figure 2: similarity of pairs')
     """
-    rows = _text(name.partition("/")[0]).splitlines()
+    rows = page_text(PACKAGE, name.partition("/")[0]).splitlines()
     asks, reproduces = next(row for row in rows if row.startswith(f"| {name} |")).strip("| ").split(" | ")[1:]
     return asks, reproduces

@@ -16,7 +16,7 @@ from evenreel.audits.overview.audit import (
     overview_tables,
     similarities,
 )
-from evenreel.audits.overview.page import METHOD, overview_sentence
+from evenreel.audits.overview.page import overview_method, overview_sentence
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import UsageError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
@@ -68,7 +68,7 @@ def _findings(found: Overview, material: PairInputs, figures: tuple[AuditFigure,
         overview_tables(found),
         figures,
         found.notices,
-        METHOD,
+        overview_method(),
         few=few_pairs(material.test, groups_in(material.test)),
     )
 

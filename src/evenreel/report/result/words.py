@@ -68,6 +68,26 @@ def effect_interval(effect: Effect) -> str:
     return f"{cell(effect.low, 2)} to {cell(effect.high, 2)}"
 
 
+def by_certainty(effect: Effect, few: str, unsure: str, chance: str, found: str) -> str:
+    """Choose the words for an effect by how much can be concluded of it.
+
+    Args:
+        effect: the effect.
+        few: words where there is too little data.
+        unsure: words where there is no interval.
+        chance: words where the interval includes the neutral value.
+        found: words where the effect is significant.
+
+    >>> by_certainty(Effect("R", 1.0, -0.5, 1.5), "too few", "no interval", "may be chance", "above 0")
+    'may be chance'
+    """
+    if not effect.enough:
+        return few
+    if effect.low is None or effect.high is None:
+        return unsure
+    return found if effect.is_significant else chance
+
+
 def verdict(effect: Effect) -> str:
     """Say whether the effect differs significantly from that of a ranking without preference.
 
@@ -78,13 +98,8 @@ def verdict(effect: Effect) -> str:
     """
     if not isfinite(effect.value):
         return "not measured"
-    if not effect.enough:
-        return "too few to conclude"
-    if effect.low is None or effect.high is None:
-        return "no interval"
-    if not effect.is_significant:
-        return f"cannot be told from {effect.neutral:g}"
-    return f"{'above' if effect.value > effect.neutral else 'below'} {effect.neutral:g}"
+    side = f"{'above' if effect.value > effect.neutral else 'below'} {effect.neutral:g}"
+    return by_certainty(effect, "too few to conclude", "no interval", f"cannot be told from {effect.neutral:g}", side)
 
 
 def effect_words(result: AuditResult) -> str:
