@@ -23,7 +23,7 @@ from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import EncodeTexts, QueryStream, taken
 from evenreel.adaptation.titan.causal import CausalCorrection
 from evenreel.adaptation.titan.pseudo_labels import Resources
-from evenreel.arrays import slices
+from evenreel.arrays import CACHED_BYTES, row_bands
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.concentration import balance
 from evenreel.evaluation.metrics import PerQuery
@@ -77,7 +77,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, eq=False)
 class StreamOutcome:
-    """What one row of a table found with one seed.
+    """Metrics of one stream, answered in the way of one row with one seed.
 
     Attributes:
         per_query: columns of `METRICS` in the order of the split's captions.
@@ -88,13 +88,13 @@ class StreamOutcome:
     diagnosis: Diagnosis | None = None
 
     def figure(self, metric: str) -> float:
-        """Return a metric over all captions."""
+        """Summarise a metric over all captions, R@k in percent or a median rank."""
         (asked,) = parse_metrics([metric])
         return float(asked.summary(self.per_query)[0])
 
 
 class Target:
-    """One model with the split that it is tested on, and what all of its rows share.
+    """One model with its test split, whose captions are a stream of queries for each row of a table.
 
     Args:
         model: with features of the split that is searched.
@@ -113,7 +113,7 @@ class Target:
 
     @cached_property
     def groups(self) -> NDArray[np.int64]:
-        """Return the numbers of the captions' own clips, (Q,)."""
+        """Return a number for each caption that is equal for captions of one clip, (Q,)."""
         return np.unique(self.own, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
@@ -129,9 +129,8 @@ class Target:
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
         """Return the column of the first clip of each caption by the source model, (Q,)."""
-        videos = slice(0, len(self.part.videos.ids))
-        parts = (self.scores.block(rows, videos) for rows in slices(len(self.sentences), 1024))
-        return np.concatenate([part.argmax(axis=1) for part in parts]).astype(np.int64)
+        bands = row_bands(self.scores, CACHED_BYTES)
+        return np.concatenate([band.argmax(axis=1) for _, band in bands]).astype(np.int64)
 
     @cached_property
     def confounders(self) -> FloatArray | None:
@@ -172,7 +171,7 @@ class Target:
         return resources_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
 
     def check(self, row: Row) -> None:
-        """Refuse a row that the model cannot be tested with.
+        """Check that the model can answer a stream in the way of a row.
 
         Raises:
             UsageError: something that it takes is missing, or nothing of the matcher may learn.
@@ -214,7 +213,7 @@ def answered(target: Target, row: Row, seed: int, progress: Progress, *, setting
 
 
 def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:
-    """Hold the report of a stream against the labels."""
+    """Compare the pseudo-labels of a stream with the clips that its captions describe."""
     last = dict(pair for step in report.steps for pair in step.labels)
     own = dict(zip(target.part.corpus.captions["caption_id"], target.own, strict=True))
     columns = {clip: column for column, clip in enumerate(target.part.videos.ids)}
@@ -235,7 +234,7 @@ def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:
 
 
 def switched(correction: CausalCorrection, row: Row) -> CausalCorrection:
-    """Return a copy of a correction with other settings; what it learned of the source stays."""
+    """Return a copy of a bias correction with the settings of a row; what it learned of the source stays."""
     other = copy.deepcopy(correction)
     other.settings = replace(correction.settings, **row.correction)
     return other

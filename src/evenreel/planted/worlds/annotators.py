@@ -26,7 +26,7 @@ from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, contents_of, corpus_of
 from evenreel.planted.worlds.lengths import noun_strata
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
-from evenreel.planted.worlds.splits import LEARNED
+from evenreel.planted.worlds.splits import LEARNED, check_strength, rows_of_splits
 from evenreel.planted.worlds.vectors import (
     Contents,
     DrawnWords,
@@ -106,11 +106,8 @@ def draw_annotators(
         UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
     chosen = settings or AnnotatorSettings()
-    if not 0 <= strength <= 1:
-        raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
-    learned = (clips["split"] == "train").to_numpy()
-    if not learned.any():
-        raise UsageError("A world needs clips of the split train.")
+    check_strength(strength)
+    learned = rows_of_splits(clips, ("train",))
     contents, lengths = contents_of(clips, np.zeros(clips.height), np.zeros(clips.height)), clips["length_s"].to_numpy()
     rows = np.repeat(np.arange(clips.height), np.where(learned, chosen.captions, 1))
     places = stream(seed, Stream.WRITERS).random(int(contents.nouns.max()) + 1)

@@ -31,7 +31,7 @@ from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, contents_of, corpus_of
 from evenreel.planted.worlds.lengths import noun_strata
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
-from evenreel.planted.worlds.splits import LEARNED
+from evenreel.planted.worlds.splits import LEARNED, check_strength, rows_of_splits
 from evenreel.planted.worlds.vectors import (
     BLOCK_CLIPS,
     Contents,
@@ -130,8 +130,7 @@ def draw_backgrounds(
         UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
     chosen = settings or BackgroundSettings()
-    if not 0 <= strength <= 1:
-        raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
+    check_strength(strength)
     learned = clips["split"].is_in(LEARNED).to_numpy()
     usual = usual_kinds(clips, chosen.kinds, seed)[clips["noun"].to_numpy()]
     shown = np.empty(len(usual), np.int64)
@@ -155,9 +154,7 @@ def usual_kinds(clips: pl.DataFrame, kinds: int, seed: int) -> Indices:
     Raises:
         UsageError: no clip is a training clip.
     """
-    nouns, learned = clips["noun"].to_numpy().astype(np.int64), (clips["split"] == "train").to_numpy()
-    if not learned.any():
-        raise UsageError("A world needs clips of the split train.")
+    nouns, learned = clips["noun"].to_numpy().astype(np.int64), rows_of_splits(clips, ("train",))
     return noun_strata(stream(seed, Stream.KINDS).random(int(nouns.max()) + 1), nouns[learned], kinds)
 
 

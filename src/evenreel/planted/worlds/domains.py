@@ -26,7 +26,7 @@ from evenreel.arrays import Indices
 from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, contents_of, length_ranks, world_of
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
-from evenreel.planted.worlds.splits import LEARNED
+from evenreel.planted.worlds.splits import LEARNED, check_strength, rows_of_splits
 from evenreel.planted.worlds.vectors import BLOCK_CLIPS, Contents, Stream, in_cone, stream, words_of
 from evenreel.settings_checks import AT_LEAST_0, SHARE, check_settings, number
 from evenreel.types import FloatArray, TextFeatures
@@ -98,11 +98,8 @@ def draw_domains(
         UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
     chosen = settings or DomainSettings()
-    if not 0 <= strength <= 1:
-        raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
-    learned = (clips["split"] == "train").to_numpy()
-    if not learned.any():
-        raise UsageError("A world needs clips of the split train.")
+    check_strength(strength)
+    learned = rows_of_splits(clips, ("train",))
     source = clips["split"].is_in(LEARNED).to_numpy() & (stream(seed, Stream.DOMAINS).random(len(learned)) < strength)
     shown = _shown(clips["noun"].to_numpy(), learned, source, chosen.frequencies, seed)
     table = clips.with_columns(

@@ -11,10 +11,9 @@ import polars as pl
 
 from evenreel.arrays import Column, Indices
 from evenreel.corpus import make_corpus, select
-from evenreel.errors import UsageError
 from evenreel.planted.worlds.lengths import LENGTH_WORLD, noun_strata, planted_lengths
 from evenreel.planted.worlds.settings import WorldSettings
-from evenreel.planted.worlds.splits import LEARNED
+from evenreel.planted.worlds.splits import LEARNED, check_strength, rows_of_splits
 from evenreel.planted.worlds.vectors import Contents, Stream, frames_of, middles, stream, words_of
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
@@ -101,11 +100,8 @@ def bias_lengths(clips: pl.DataFrame, strength: float, count: int, seed: int) ->
     Raises:
         UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
-    if not 0 <= strength <= 1:
-        raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
-    learned = clips["split"].is_in(LEARNED).to_numpy()
-    if not learned.any():
-        raise UsageError("A world needs clips of the split train.")
+    check_strength(strength)
+    learned = rows_of_splits(clips, LEARNED)
     nouns = clips["noun"].to_numpy().astype(np.int64)
     places = stream(seed, Stream.STRATA).random(int(nouns.max()) + 1)
     strata = noun_strata(places, nouns[learned], count)[nouns]

@@ -34,6 +34,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.planted.worlds.drawing import FeatureWorld, contents_of, corpus_of
 from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
+from evenreel.planted.worlds.splits import check_strength
 from evenreel.planted.worlds.vectors import (
     BLOCK_CLIPS,
     Contents,
@@ -137,8 +138,7 @@ def draw_signs_world(
     Raises:
         UsageError: the strength is not between 0 and 1.
     """
-    if not 0 <= strength <= 1:
-        raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
+    check_strength(strength)
     chosen = settings or SignSettings()
     drawn = draw_signs(clips["split"], strength, chosen, seed)
     table = clips[drawn.scenes].with_columns(clips["clip_id"], sign=drawn.signs, named=drawn.named)

@@ -31,7 +31,7 @@ from evenreel.errors import UsageError
 from evenreel.planted.source import GENERATOR
 from evenreel.planted.worlds.drawing import FeatureWorld, contents_of, draw_world, length_ranks
 from evenreel.planted.worlds.settings import WorldSettings
-from evenreel.planted.worlds.splits import LEARNED
+from evenreel.planted.worlds.splits import LEARNED, check_strength
 from evenreel.planted.worlds.vectors import (
     BLOCK_CLIPS,
     Contents,
@@ -115,8 +115,7 @@ def draw_mirrored_world(
     Raises:
         UsageError: the strength is not between 0 and 1, no clip is a training clip, or shares are more than 1.
     """
-    if not 0 <= strength <= 1:
-        raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
+    check_strength(strength)
     chosen = settings or WorldSettings()
     real = draw_world(clips, 0.0, seed, chosen)
     frames = _mirror_frames(_contents(clips, real), chosen, mirrors or MirrorShares(), seed)

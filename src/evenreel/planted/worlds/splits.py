@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from evenreel.errors import CorpusError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.planted.worlds.vectors import Stream, stream
 from evenreel.types import Corpus
 
@@ -15,6 +17,28 @@ LEARNED = ("train", "val")
 """Splits that a bias is planted in: a validation split that is held out of the training clips shares their bias."""
 ANSWER = ("verb", "noun")
 """Columns that a caption of an annotated clip names."""
+
+
+def check_strength(strength: float) -> None:
+    """Check the probability with which a bias holds in a world.
+
+    Raises:
+        UsageError: it is not between 0 and 1.
+    """
+    if not 0 <= strength <= 1:
+        raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
+
+
+def rows_of_splits(clips: pl.DataFrame, splits: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which of V clips are of some splits that are learned from, (V,).
+
+    Raises:
+        UsageError: none is.
+    """
+    rows = clips["split"].is_in(splits).to_numpy()
+    if not rows.any():
+        raise UsageError("A world needs clips of the split train.")
+    return rows
 
 
 class SplitSizes(NamedTuple):
