@@ -63,7 +63,7 @@ class Seen:
 
 
 def maps(material: PictureInputs, settings: MapSettings, progress: Progress) -> Findings:
-    """Make figures 1 and 6: heat on frames for captions, and the attention of frames to scene elements.
+    """Make figures 1 and 6 of BiMa: heat on frames for captions, and the attention of frames to scene elements.
 
     Raises:
         UsageError: there is no model or no way to look at clips; a caption or clip is not in the split.

@@ -97,7 +97,7 @@ class TextParts(NamedTuple):
 
 
 def projected_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make figure 5: content and bias of up to 1,000 captions of the test split, in a plane and in figures.
+    """Make figure 5 of BiMa: content and bias of up to 1,000 captions of the test split, in a plane and in figures.
 
     Raises:
         UsageError: the recipe trains another matcher, or there are too few clips.

@@ -38,7 +38,7 @@ FIGURE_4 = {"mean of the bias": 0, "one draw of it": 1}
 
 
 def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make table 5: recall by the content and by the bias of captions, of the same training.
+    """Make table 5 of BiMa: recall by the content and by the bias of captions, of the same training.
 
     Raises:
         UsageError: the recipe trains another matcher.
@@ -64,7 +64,7 @@ def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Pro
 
 
 def with_bias(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make figure 4: recall by the content of captions with a growing share of their bias.
+    """Make figure 4 of BiMa: recall by the content of captions with a growing share of their bias.
 
     Raises:
         UsageError: the recipe trains another matcher.

@@ -38,7 +38,7 @@ Place = tuple[str, str]
 
 
 def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make table 3: train each system on one corpus, and measure it on others and on its own.
+    """Make table 3 of BiMa: train each system on one corpus, and measure it on others and on its own.
 
     Raises:
         UsageError: there is no other corpus, or the recipe trains another matcher than bima.

@@ -48,13 +48,13 @@ _SPELT_OUT = (*OFF, *CHOSEN, "g", "residual", "kl_on", "reduction")
 
 
 def parts(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 4: BiMa with each part alone, with some, and with all of them."""
+    """Return the rows of table 4 of BiMa: BiMa with each part alone, with some, and with all of them."""
     recipe = from_the_start(bima_of(material, settings), material)
     return beside(changed(recipe, OFF), {name: changed(recipe, switches) for name, switches in PARTS.items()})
 
 
 def compared_with_others(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 3: BiMa with all parts and with none, and CLIP4Clip."""
+    """Return the rows of table 3 of BiMa: BiMa with all parts and with none, and CLIP4Clip."""
     recipe = from_the_start(bima_of(material, settings), material)
     clip4clip = replace(recipe, matcher=MatcherChoice(CLIP4CLIP))
     return beside(changed(recipe, OFF), {CLIP4CLIP: clip4clip, BIMA: changed(recipe, PARTS[BIMA])})
@@ -70,7 +70,7 @@ def row_of(name: str, value: float) -> str:
 
 
 def weights(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of figure 3: each weight of the loss changed, the others as in the paper."""
+    """Return the rows of figure 3 of BiMa: each weight of the loss changed, the others as in the paper."""
     chosen = {name: CHOSEN[name] for name in LAMBDAS}
     rows = {row_of(name, value): {name: value} for name, values in LAMBDAS.items() for value in values}
     return _beside_bima(changed(bima_of(material, settings), chosen), rows)

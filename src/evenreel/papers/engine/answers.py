@@ -51,7 +51,7 @@ def alike(models: Sequence[Model]) -> list[Model]:
 
 
 def asked(corpus: Corpus, queries: Sequence[str]) -> list[int]:
-    """Return the rows of captions by their ids.
+    """Return the rows of the captions that the user asks for, by their ids.
 
     Raises:
         UsageError: there is no such caption.

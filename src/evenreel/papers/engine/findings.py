@@ -65,7 +65,7 @@ def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
 
 
 def effect_of(figure: Interval, name: str = PREFERENCE) -> Effect:
-    """Return a figure as the effect of a study, neutral at 0."""
+    """Return a figure with its interval as the effect of a study, whose neutral value is 0."""
     return Effect(name, figure.value, figure.low, figure.high)
 
 

@@ -214,7 +214,7 @@ def _means(found: ComparedTrainings, metrics: tuple[str, ...]) -> AuditTable:
 
 
 def changes_table(rows: FigureRows, labels: Sequence[str], settings: TrainingSettings) -> AuditTable:
-    """Make a row for each figure that changes from one training to another.
+    """Make a table of how each figure changes from one training to another, with intervals over seeds.
 
     Args:
         rows: cells that say whose changes they are, and the changes by figure.
@@ -225,7 +225,7 @@ def changes_table(rows: FigureRows, labels: Sequence[str], settings: TrainingSet
 
 
 def means_table(rows: FigureRows, labels: Sequence[str], settings: TrainingSettings) -> AuditTable:
-    """Make a row for each figure of each training, with its interval.
+    """Make a table of the mean of each figure of each training, with its interval over seeds.
 
     Args:
         rows: cells that say whose figures they are, and their means over seeds by figure.

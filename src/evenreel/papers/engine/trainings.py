@@ -159,7 +159,7 @@ def _member(name: str, whole: TrainingOutcome, number: int) -> TrainingOutcome:
 
 
 def training_told(recipe: Recipe, material: LearningInputs) -> str:
-    """Say what all rows of a table of trainings have in common."""
+    """Say by which recipe and selection all rows of a table are trained, for the paragraphs on method."""
     if material.validation is not None:
         selected = f"the best by {recipe.selection.metric} on the split {recipe.data.validation}"
     elif recipe.data.held_out:

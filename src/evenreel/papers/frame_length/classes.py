@@ -77,7 +77,7 @@ class OneClass:
 
 
 def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progress: Progress) -> Findings:
-    """Make table 8: train with the shortest, with none and with the longest clips of a class left out.
+    """Make table 8 of the frame-length paper: a class without its shortest or longest training clips.
 
     Raises:
         CorpusError: the clips have no classes, or no lengths.

@@ -25,7 +25,7 @@ from evenreel.training.timing import Times, measured_times
 
 
 def costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make table 5: what the baseline, the ensemble and the backdoor adjustment cost.
+    """Make table 5 of the frame-length paper: what the baseline, the ensemble and the backdoor adjustment cost.
 
     Raises:
         CorpusError: there are too few clips for a batch of each stratum.

@@ -77,7 +77,7 @@ _BARS_NOTE = "Point at a bar for its class."
 
 
 def discrepancies(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make figures 2 and 8: each class by how much longer it is in test, with its sign and without.
+    """Make figures 2 and 8 of the frame-length paper: how much longer each class is in test.
 
     Raises:
         CorpusError: the clips have no classes or no lengths, or the splits have no class in common.
@@ -105,7 +105,7 @@ def discrepancies(material: LengthInputs, settings: StudySettings, progress: Pro
 
 
 def spread(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make figures 7, 9a and 10a: quartiles of the lengths of training and test clips.
+    """Make figures 7, 9a and 10a of the frame-length paper: quartiles of the lengths of training and test clips.
 
     Raises:
         CorpusError: the clips have no lengths.
@@ -131,7 +131,7 @@ def spread(material: LengthInputs, settings: StudySettings, progress: Progress) 
 
 
 def shown_lengths(material: LengthRankingInputs, settings: ClassSettings, progress: Progress) -> Findings:
-    """Make figures 1b, 6, 9b and 10b: lengths of a class in training, in test and among the clips ranked first.
+    """Make figures 1b, 6, 9b and 10b of the frame-length paper: lengths of a class in training, in test and first.
 
     Raises:
         CorpusError: the clips have no classes or no lengths.
@@ -166,7 +166,7 @@ _SHOWN_NOTE = f"Returned first: each clip as often as it is among the first {MAI
 
 
 def strips(material: LengthRankingInputs, settings: QuerySettings, progress: Progress) -> Findings:
-    """Make figures 5 and 11: how relevant the first clips of some captions are, and the first captions of clips.
+    """Make figures 5 and 11 of the frame-length paper: relevance of first clips and first captions.
 
     Raises:
         CorpusError: the clips have no classes or no lengths.

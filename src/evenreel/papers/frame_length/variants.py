@@ -26,25 +26,25 @@ MINED = {"RAN": "ran", "RANP": "ranp"}
 
 
 def against_trimming(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 1: every correction beside the baseline."""
+    """Return the rows of table 1 of the frame-length paper: every correction beside the baseline."""
     recipe = settings.recipe
     rows = {RMV_RAND: trimmed(recipe, "random"), RMV_ALL: trimmed(recipe, "all")}
     return beside(plain(recipe), rows | {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
 
 
 def against_mining(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 2: RAN and RANP, with and without the backdoor adjustment."""
+    """Return the rows of table 2 of the frame-length paper: RAN and RANP, with and without the backdoor adjustment."""
     return _each_with_backdoor({name: mined(settings.recipe, mining) for name, mining in MINED.items()})
 
 
 def with_mining(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of tables 3 and 9: the baseline, RAN and RANP, with and without the backdoor adjustment."""
+    """Return the rows of tables 3 and 9 of the frame-length paper: baseline, RAN and RANP, all also adjusted."""
     rows = {name: mined(settings.recipe, mining) for name, mining in MINED.items()}
     return _each_with_backdoor({BASELINE: settings.recipe} | rows)
 
 
 def divisions(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 4: training clips divided in several ways, and one stratum alone."""
+    """Return the rows of table 4 of the frame-length paper: ways to divide training clips, and one stratum alone."""
     recipe = settings.recipe
     chosen = _members(recipe)
     equal = replace(chosen, count=2, split="equal", fraction=None, thresholds=(), longest_first=False)
@@ -60,7 +60,7 @@ def divisions(material: LearningInputs, settings: TrainingSettings) -> Variants:
 
 
 def without_streams(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 6: each stream of the features left out in turn."""
+    """Return the rows of table 6 of the frame-length paper: each stream of the features left out in turn."""
     streams = settings.recipe.data.streams or tuple(material.streams)
     if len(streams) < 2:
         raise UsageError(
@@ -76,7 +76,7 @@ def without_streams(material: LearningInputs, settings: TrainingSettings) -> Var
 
 
 def other_matchers(material: LearningInputs, settings: BaseSettings) -> Variants:
-    """Return the rows of table 7: other base models, with and without the backdoor adjustment."""
+    """Return the rows of table 7 of the frame-length paper: other base models, adjusted and not."""
     if strange := [name for name in settings.bases if name not in MATCHERS]:
         raise UsageError(f"No matcher is called {strange[0]!r}; there are {', '.join(MATCHERS)}.")
     if material.start is not None:
@@ -87,13 +87,13 @@ def other_matchers(material: LearningInputs, settings: BaseSettings) -> Variants
 
 
 def with_ensemble(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 10: the backdoor adjustment beside as many models of all clips."""
+    """Return the rows of table 10 of the frame-length paper: the adjustment beside as many models of all clips."""
     recipe = settings.recipe
     return beside(plain(recipe), {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
 
 
 def fine_tuned_strata(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of the failure method (section C.4): strata that begin with a model of all clips."""
+    """Return the rows of the failure method (frame-length paper, C.4): strata that begin with a model of all clips."""
     recipe = settings.recipe
     members = replace(_members(recipe), begin="full")
     times = 1 + (members.count if members.steps == "full" else 1)

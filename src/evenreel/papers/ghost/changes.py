@@ -80,7 +80,12 @@ def compare_variants(
 
 
 def changes_table(found: VariantFigures, what: str) -> AuditTable:
-    """Make a row for each variant: the preference and its change, with intervals; `what` heads the variants."""
+    """Make a table with a row for each variant: its preference, and how that changes, with intervals.
+
+    Args:
+        found: preferences and their changes.
+        what: head of the column of variants, such as `frames`.
+    """
     rows = [
         (*key, *interval_cells(figures[MAIN], found.changes.get(key, Interval(0.0))))
         for key, figures in found.figures.items()
@@ -90,11 +95,16 @@ def changes_table(found: VariantFigures, what: str) -> AuditTable:
 
 
 def variant_tables(found: VariantFigures, what: str) -> list[AuditTable]:
-    """Make a table in the paper's form for each model and group; `what` heads the variants."""
+    """Make a table in the form of Generative Ghost's table 2 for each model and group of generated clips.
+
+    Args:
+        found: preferences of variants of models.
+        what: head of the column of variants, such as `frames`.
+    """
     named = {(f"{model}: real clips and {group}", name): one for (group, model, name), one in found.figures.items()}
     return group_tables(what, named, "{}")
 
 
 def variant_bars(found: VariantFigures) -> go.Figure:
-    """Draw a bar for each variant, by model and group."""
+    """Draw the Normalized Δ MixR of each variant as a bar, by model and group of generated clips."""
     return group_bars({(f"{model}, {group}", name): one for (group, model, name), one in found.figures.items()})

@@ -21,7 +21,7 @@ BEFORE = "before training"
 def compared(
     kinds: Mapping[str, Recipe], material: LearningInputs, settings: TrainingSettings, progress: Progress
 ) -> SeededFigures[tuple[str, str]]:
-    """Train each kind with each seed and measure it.
+    """Train a matcher by each recipe with each seed, and measure its preference on each group of generated clips.
 
     Args:
         kinds: recipes by name.

@@ -38,7 +38,7 @@ PLAIN = "plain"
 
 
 def debiased_training(material: LearningInputs, settings: GroupSettings, progress: Progress) -> Findings:
-    """Make table 6: every debiasing preset beside plain fine-tuning, on every group of generated clips."""
+    """Make table 6 of Generative Ghost: each debiasing preset beside plain fine-tuning, on each group of clips."""
     data = replace(settings.recipe.data, generated_group=settings.group)
     plain = replace(settings.recipe, data=data, debias=None)
     kinds: dict[str, Recipe] = {PLAIN: plain} | {

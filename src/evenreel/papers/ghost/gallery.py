@@ -41,12 +41,12 @@ Sweep = Mapping[float, Mapping[str, Interval]]
 
 @dataclass(frozen=True, eq=False)
 class GalleryDraws:
-    """What was counted in each of G galleries, (G,) sums over captions.
+    """First places and hits in each of G galleries, sums over captions.
 
     Attributes:
-        first: chances that the clip in the first place is generated.
-        hits: chances that the clip in the first place is the answer: of captions with a real and a generated one.
-        captions: how many captions there are of each.
+        first: (G,) chances that the clip in the first place is generated.
+        hits: (2, G) chances that it is the answer, of captions whose answer is real and of those whose is generated.
+        captions: (2, G) how many captions there are of each.
     """
 
     first: NDArray[np.float64]

@@ -72,12 +72,12 @@ _FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
 
 
 def measured(scores: ScoreBlocks, corpus: Corpus, group: str, audit: AuditSettings) -> Figures:
-    """Measure one system with one group of generated clips."""
+    """Measure how one system ranks real clips and the generated clips of one group that mirror them."""
     return figures_of(measure_source(scores, corpus, group, audit))
 
 
 def figures_of(measures: SourceMeasures) -> Figures:
-    """Bring the measures of the source audit under one kind of key."""
+    """Return the figures of a source audit by row and metric of Generative Ghost's tables, with its win rate."""
     rows = {**measures.figures, **measures.deltas}
     found = {(row, metric): figure for row, metrics in rows.items() for metric, figure in metrics.items()}
     return Figures({**found, WIN_RATE: measures.win_rate}, measures.notices)
@@ -120,7 +120,7 @@ def notices_of(every: Iterable[Figures]) -> tuple[str, ...]:
 
 
 def paper_table(title: str, labels: Sequence[str], rows: Rows) -> AuditTable:
-    """Make a table of seven rows for each system, as the paper prints them.
+    """Make a table with seven rows for each system, as Generative Ghost prints them.
 
     Args:
         title: of the table.
@@ -141,7 +141,14 @@ def _value(figure: Interval | None) -> float | None:
 
 
 def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = "") -> AuditTable:
-    """Make a row for each system: preference, win rate and recall among real clips alone, with intervals."""
+    """Make a table of preferences: Normalized Δ, win rate and recall among real clips alone, with intervals.
+
+    Args:
+        title: title of the table.
+        labels: heads of the columns that say whose figures they are.
+        rows: the cells of these columns, and the figures.
+        note: explanation for its readers; empty for that of intervals of one ranking.
+    """
     shown = {
         MAIN: PREFERENCE,
         ("normalized", "R@1"): "Normalized Δ R@1",
@@ -156,7 +163,7 @@ def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = 
 def group_tables(
     label: str, found: Mapping[tuple[str, str], Figures], title: str = "Real clips and {}"
 ) -> list[AuditTable]:
-    """Make a table in the paper's form for each group of generated clips.
+    """Make a table as Generative Ghost prints it for each group of generated clips.
 
     Args:
         label: head of the column with the second names.

@@ -36,14 +36,14 @@ _UNKNOWN = ClipFacts(pl.DataFrame(schema={"clip_id": pl.String(), **FACT_COLUMNS
 
 
 def benchmark(material: PairInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make table 1: clips of each group and split, their files, and their similarity to the real ones."""
+    """Make table 1 of Generative Ghost: clips by group and split, their files and their similarity to real ones."""
     found = _overview(material, settings)
     figures = _figures(found) if found.pairs["similarity"].is_not_nan().any() else ()
     return _findings(found, material, figures)
 
 
 def similarity(material: PairInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make figure 2: how the similarities of pairs are spread.
+    """Make figure 2 of Generative Ghost: how the similarities of pairs are spread.
 
     Raises:
         UsageError: there are no features.

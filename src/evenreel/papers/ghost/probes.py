@@ -36,7 +36,7 @@ View = Callable[[VideoFeatures, Collection[str]], VideoFeatures]
 
 
 def frame_order(material: ModelInputs, settings: FrameSettings, progress: Progress) -> Findings:
-    """Make table 4: frames in random and reverse order, of all clips and of generated ones alone."""
+    """Make table 4 of Generative Ghost: frames in random and reverse order, of all clips or of generated ones alone."""
     views = {AS_IT_IS: _ordered("original", settings)}
     for order in ("random", "reversed"):
         views[f"{order}, both"] = _ordered(order, settings)
@@ -51,7 +51,7 @@ def frame_order(material: ModelInputs, settings: FrameSettings, progress: Progre
 
 
 def one_frame(material: ModelInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make table 5: one frame of each clip, so that nothing but how clips look is left."""
+    """Make table 5 of Generative Ghost: one frame of each clip, so that nothing but how clips look is left."""
     views: dict[str, View] = {AS_IT_IS: lambda videos, generated: videos}
     views |= {f"{which} frame": partial(_one, which, settings.audit.seed) for which in ("middle", "first", "random")}
     return _findings(_probed(views, material, settings, progress), "a single frame", material, ())

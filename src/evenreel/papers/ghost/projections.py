@@ -52,7 +52,7 @@ COMPARED = (
 
 
 def projected(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
-    """Make figure 5: vectors of clips before and after debiasing, with frames in order and in random order."""
+    """Make figure 5 of Generative Ghost: vectors of clips before and after debiasing, frames in order or not."""
     paired = paired_clips(material, settings)
     (models,) = trained_models(material, replace(settings, seeds=1), progress)
     sets = {order: vector_sets(encoded(models, paired, order, settings), paired) for order in ORDERS}

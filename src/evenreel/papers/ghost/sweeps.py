@@ -36,7 +36,7 @@ PANELS = {
 
 
 def training_share(material: LearningInputs, settings: ShareSettings, progress: Progress) -> Findings:
-    """Make figure 3: train with a growing share of generated clips, and measure the preference."""
+    """Make figure 3 of Generative Ghost: train with a growing share of generated clips, and measure the preference."""
     found = compared(
         {name_of(share): mixed(settings, share) for share in settings.shares}, material, settings, progress
     )

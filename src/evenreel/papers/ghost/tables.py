@@ -32,7 +32,7 @@ Measured = Mapping[tuple[str, str], Figures]
 
 
 def from_text(material: RankingInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make table 2: rankings of clips generated from a caption alone, or from what nobody noted."""
+    """Make table 2 of Generative Ghost: rankings of clips generated from a caption alone, or from what nobody noted."""
     groups = [group for group, given in groups_in(material.test).items() if given not in SEEING]
     if not groups:
         raise CorpusError(
@@ -42,7 +42,7 @@ def from_text(material: RankingInputs, settings: StudySettings, progress: Progre
 
 
 def from_pictures(material: RankingInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make table 3: rankings of clips whose generator was also given a picture or a part of the real clip."""
+    """Make table 3 of Generative Ghost: rankings of clips whose generator saw a picture or a part of the real clip."""
     there = groups_in(material.test)
     groups = [group for group, given in there.items() if given in SEEING]
     if not groups:

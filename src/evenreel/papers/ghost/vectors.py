@@ -70,7 +70,7 @@ NAMES: Mapping[FrameOrder, str] = {"original": "p", "random": "p-random"}
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """The models of one seed, beside the one that they began as.
+    """The matchers that one seed trained, beside the one that they began as.
 
     Attributes:
         original: before training.
@@ -105,22 +105,22 @@ class Paired:
 
 
 def p_vector(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
-    """Make table 7: the p-vector of clips in order, added to real clips."""
+    """Make table 7 of Generative Ghost: the p-vector of clips in order, added to real clips."""
     return _study(("original",), material, settings, progress)
 
 
 def p_random(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
-    """Make table 8: the p-vector of clips with frames in random order, on the baseline of table 7."""
+    """Make table 8 of Generative Ghost: the p-vector of clips with frames in random order, added to real clips."""
     return _study(("random",), material, settings, progress)
 
 
 def p_both(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
-    """Make figure 4: both p-vectors on one baseline."""
+    """Make figure 4 of Generative Ghost: both p-vectors on one baseline."""
     return _study(("original", "random"), material, settings, progress)
 
 
 def trained_models(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Iterator[Trained]:
-    """Yield the models of one seed after the other."""
+    """Train with one seed after the other, and yield the original, the debiased and the control matcher of each."""
     data = replace(settings.recipe.data, generated_group=settings.group)
     control = replace(settings.recipe, data=data, debias=None)
     debiased = replace(control, debias=settings.recipe.debias or PRESETS["release"])
@@ -141,14 +141,14 @@ def paired_clips(material: LearningInputs, settings: VectorSettings) -> Paired:
 
 
 def in_order(videos: VideoFeatures, order: FrameOrder, settings: VectorSettings) -> VideoFeatures:
-    """Return videos in the frame order in which both models see them when their vectors are compared."""
+    """Return the features of videos with their frames in the order in which vectors of matchers are compared."""
     if order == "original" and settings.frames is None:
         return videos
     return reordered(videos, order, stage=settings.stage, take=settings.frames, seed=settings.audit.seed)
 
 
 def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: VectorSettings) -> dict[str, EmbeddingTable]:
-    """Encode the split's clips by each model, with frames in an order."""
+    """Encode the clips of the test split by the original, the debiased and the control matcher, frames in an order."""
     by_kind = {ORIGINAL: models.original, DEBIASED: models.debiased, CONTROL: models.control}
     return {
         kind: video_vectors(one.matcher, in_order(one.test.videos, order, settings)) for kind, one in by_kind.items()

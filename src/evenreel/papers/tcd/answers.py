@@ -72,7 +72,7 @@ class Answered:
 
 
 def first_answers(material: TextPictureInputs, settings: QuerySettings, progress: Progress) -> Findings:
-    """Make figure 4: the first clips of some captions, with the parts of their scores and their words.
+    """Make figure 4 of TCD: the first clips of some captions, with the parts of their scores and their words.
 
     Raises:
         UsageError: there is no model, no on-screen text or no way to look at clips; a caption is not in the split.

@@ -46,7 +46,7 @@ _PAIRS, _TIMED = 64, 5
 
 
 def reading_costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make table 8: tokens, parameters, multiply-adds and times.
+    """Make table 8 of TCD: tokens, parameters, multiply-adds and times.
 
     Raises:
         UsageError: the recipe trains another matcher, or the features have no on-screen text.

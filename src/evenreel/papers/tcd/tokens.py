@@ -42,7 +42,7 @@ Counts = Mapping[str, NDArray[np.int64]]
 
 
 def token_balance(material: FeatureInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make figure 1: count on-screen words, frames and windows of the clips that are searched.
+    """Make figure 1 of TCD: count on-screen words, frames and windows of the clips that are searched.
 
     Raises:
         UsageError: there are no features, or none of on-screen text.
@@ -81,7 +81,7 @@ def read_texts(part: CorpusPart) -> Mapping[str, ClipText]:
     """Read the on-screen text of each clip, by its id.
 
     Raises:
-        UsageError: nobody says.
+        UsageError: nobody says which words are on screen.
         FeaturesError: a file is damaged.
     """
     if part.on_screen is None:
@@ -90,7 +90,12 @@ def read_texts(part: CorpusPart) -> Mapping[str, ClipText]:
 
 
 def token_counts(part: CorpusPart) -> Counts:
-    """Count the tokens of each kind that every clip has; raises as `read_texts`."""
+    """Count the tokens of each kind that every clip has, (V,) by their kind.
+
+    Raises:
+        UsageError: nobody says which words are on screen.
+        FeaturesError: a file is damaged.
+    """
     texts, videos = read_texts(part), part.videos
     times_s = [own[mask] for own, mask in zip(videos.times_s, videos.frame_mask, strict=True)]
     rows = [(texts[name], own_s) for name, own_s in zip(videos.ids, times_s, strict=True)]
@@ -122,7 +127,7 @@ def _table(counts: Counts) -> AuditTable:
 
 
 def pairs_of_tokens(counts: Counts) -> AuditTable:
-    """Make a table of the pairs of tokens that attention over frames and words looks at."""
+    """Make a table of the pairs of tokens that attention compares: frames with windows, or with words one by one."""
     frames, whole = counts[FRAMES], counts[FRAMES] + counts[WINDOWS]
     kinds = {"windows (tcd)": whole} | {
         f"{name}, one by one": frames + counts[name] for name in (DISTINCT, ON_SIGNS, IN_FRAMES)

@@ -54,7 +54,7 @@ EMPTY_SAID, ALL_PRINTED = "empty windows say so", "all as printed"
 
 
 def with_windows(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 1: other matchers with and without windows of on-screen text, and TCD."""
+    """Return the rows of table 1 of TCD: other matchers with and without windows of on-screen text, and TCD."""
     recipe = tcd_of(material, settings)
     kinds: Variants = {}
     for name in BASES:
@@ -71,20 +71,20 @@ def among_frames(recipe: Recipe) -> Recipe:
 
 
 def modules(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 2: TCD with and without clues, co-attention and calibration."""
+    """Return the rows of table 2 of TCD: TCD with and without clues, co-attention and calibration."""
     recipe = tcd_of(material, settings)
     none = changed(recipe, NO_CTCD | NO_ATTENTION | NO_HSC)
     return beside(none, {name: changed(recipe, switches) for name, switches in MODULES.items()})
 
 
 def without_words(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 3: TCD with and without on-screen words."""
+    """Return the rows of table 3 of TCD: TCD with and without on-screen words."""
     recipe = tcd_of(material, settings, rewords=True)
     return beside(recipe, {WORDLESS: worded(recipe, ratio=0.0), SAID: worded(recipe, ratio=0.0, empty="caption")}, TCD)
 
 
 def word_ratios(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 4: TCD with a share of the on-screen words."""
+    """Return the rows of table 4 of TCD: TCD with a share of the on-screen words."""
     recipe = tcd_of(material, settings, rewords=True)
     return beside(recipe, {ratio_row(ratio): worded(recipe, ratio=ratio) for ratio in RATIOS}, TCD)
 
@@ -99,7 +99,7 @@ def ratio_row(ratio: float) -> str:
 
 
 def wordless_modules(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 5: parts of TCD left out where no window has words."""
+    """Return the rows of table 5 of TCD: parts of TCD left out where no window has words."""
     recipe = worded(tcd_of(material, settings, rewords=True), ratio=0.0, empty="caption")
     rows: dict[str, dict[str, Any]] = {
         "co-attention": NO_ATTENTION,
@@ -113,19 +113,19 @@ def wordless_modules(material: LearningInputs, settings: TrainingSettings) -> Va
 
 
 def fusions(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 6: ways to make one vector of frames and windows."""
+    """Return the rows of table 6 of TCD: ways to make one vector of frames and windows."""
     recipe = tcd_of(material, settings)
     return beside(recipe, {name.replace("_", " "): changed(recipe, {"fusion": name}) for name in FUSIONS}, TCD)
 
 
 def match_subsets(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 7: what a caption is compared with."""
+    """Return the rows of table 7 of TCD: what a caption is compared with."""
     recipe = tcd_of(material, settings)
     return beside(recipe, {f"match {' + '.join(parts)}": changed(recipe, {"matches": parts}) for parts in SUBSETS}, TCD)
 
 
 def calibration_weights(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 9: the weight of calibration, with the paper's in the middle.
+    """Return the rows of table 9 of TCD: the weight of calibration, with the paper's in the middle.
 
     Raises:
         UsageError: the recipe has neither adapter nor trained towers, so that calibration would reach nothing but its
@@ -151,7 +151,7 @@ def weight_row(weight: float) -> str:
 
 
 def conditions(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 10: on-screen text, frames and both, each weighed by the caption or not."""
+    """Return the rows of table 10 of TCD: on-screen text, frames and both, each weighed by the caption or not."""
     recipe = tcd_of(material, settings)
     kinds: Variants = {}
     for modality, name in (("ocr", "ocr alone"), ("video", "video alone"), ("both", TCD)):
@@ -161,7 +161,7 @@ def conditions(material: LearningInputs, settings: TrainingSettings) -> Variants
 
 
 def calibrations(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of figure 3: calibration by cycles, by pairs of the same moment, and none."""
+    """Return the rows of figure 3 of TCD: calibration by cycles, by pairs of the same moment, and none."""
     recipe = tcd_of(material, settings)
     rows = {CONTRASTIVE: changed(recipe, {"calibration": "contrastive"}), TCD: recipe}
     return {UNCALIBRATED: Variant(changed(recipe, NO_HSC))} | {

@@ -84,7 +84,7 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Pseudo-labels of a target's captions, without the correction of bias and with it.
+    """Pseudo-labels of the captions of a test split, without the correction of bias and with it.
 
     Attributes:
         target: the model and its split.
@@ -113,7 +113,7 @@ class Labelled:
 
 
 def corrected_phrases(material: StreamInputs, settings: PhraseSettings, progress: Progress) -> Findings:
-    """Make figure 5: phrases of captions with the clips they are labelled with, before and after the correction.
+    """Make figure 5 of TITAN: phrases of captions with the clips of their labels, before and after the correction.
 
     Raises:
         UsageError: a model carries no correction, nobody can read phrases, a caption is not in the split, or the

@@ -66,17 +66,17 @@ RowsOf = Callable[[AdaptSettings, bool], Rows]
 
 
 def online(settings: AdaptSettings, bank: bool) -> Rows:
-    """Return the rows of table 1: methods that learn batch by batch."""
+    """Return the rows of table 1 of TITAN: methods that learn batch by batch."""
     return _methods(_of_protocol(settings, "online", "titan/t3"), bank)
 
 
 def offline(settings: AdaptSettings, bank: bool) -> Rows:
-    """Return the rows of table 3: methods that learn from all queries first."""
+    """Return the rows of table 3 of TITAN: methods that learn from all queries first."""
     return _methods(_of_protocol(settings, "offline", "titan/t1"), bank)
 
 
 def parts(settings: AdaptSettings, bank: bool) -> Rows:
-    """Return the rows of table 2: rebalancing, correction, their halves, ways to match, and which weights learn."""
+    """Return the rows of table 2 of TITAN: rebalancing of labels, correction of bias, both, and changes of these."""
     settings = _whole(settings)
     bare = naive(settings)
     matched = replace(bare, matching=settings.matching)
@@ -104,7 +104,7 @@ def parts(settings: AdaptSettings, bank: bool) -> Rows:
 
 
 def thresholds(settings: AdaptSettings, bank: bool) -> Rows:
-    """Return the rows of figure 4: when a clip is crowded, and which of its words are over-attended."""
+    """Return the rows of figure 4 of TITAN: when a clip is crowded, and which of its words are over-attended."""
     own = by_labels(settings).counterfactuals
     if own is None:
         raise UsageError("This study is about counterfactual captions, and they are set to null; leave that out.")
@@ -122,7 +122,7 @@ class Swept(NamedTuple):
 
 
 def swept(own: CounterfactualSettings) -> dict[str, dict[float, Swept]]:
-    """Return the sweeps by what they go through, with their points by value.
+    """Return the sweeps of figure 4: by the name of the threshold that is changed, its points by value.
 
     >>> swept(CounterfactualSettings())["theta, share of a clip's queries"][0.5].row
     'theta 0.5'
@@ -138,7 +138,7 @@ def swept(own: CounterfactualSettings) -> dict[str, dict[float, Swept]]:
 
 
 def name_of_whole(settings: AdaptSettings) -> str:
-    """Name the row of the settings as they are.
+    """Name the row that learns by the settings of a study unchanged.
 
     >>> name_of_whole(AdaptSettings(causal=False))
     'TITAN without correction'

@@ -69,7 +69,7 @@ class StreamComparison:
 
 @dataclass(frozen=True, eq=False)
 class ComparedStreams:
-    """The rows of a table that one model made, measured with each seed.
+    """One model's rows of a table of streams, measured with each seed.
 
     Attributes:
         target: the model and its split.
@@ -155,7 +155,7 @@ def compared_streams(
 
 
 def settings_told(settings: StreamSettings) -> str:
-    """Say how models learn, which all rows have in common."""
+    """Say by which settings models learn from a stream, which all rows of a table have in common."""
     own = settings.adapt
     step = f"{own.steps} step{'s' if own.steps > 1 else ''} a batch"
     rounds = step if own.online else f"{own.epochs} epoch{'s' if own.epochs > 1 else ''} of {step}"

@@ -51,7 +51,7 @@ def no_crowd(targets: Sequence[Target], settings: AdaptSettings) -> Iterator[str
 
 
 def counts(target: Target, how: CounterfactualSettings) -> tuple[int, int]:
-    """Count the clips that are crowded by the source model, and the counterfactual captions that come of them."""
+    """Count the clips that the source model crowds with queries, and the counterfactual captions made of these."""
     made = counterfactuals(target.sentences, target.tagged, target.firsts, how)
     return len(crowded(target.firsts, len(target.sentences), how.beta)), len(made)
 
