@@ -35,7 +35,7 @@ class LibraryStream(NamedTuple):
     Attributes:
         pretrained: the matcher to adapt.
         stream: the encoded queries, and the clips with frames.
-        encode: encodes counterfactual captions with the library's model.
+        encode: function that encodes counterfactual captions with the library's model.
         names: name of the first file by clip id.
         query_count: number of queries given, repeated ones counted and empty ones not.
     """

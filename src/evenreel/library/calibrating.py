@@ -35,7 +35,7 @@ def calibrate_library(
     Args:
         labelled: library whose files have a `caption` in their metadata, by which their clips can be told apart.
         library: folder of the library that the calibration is for; it may be the same.
-        settings: number of draws.
+        settings: numbers of libraries and queries to draw, and their seed; None for the defaults.
         progress: called with the share of the libraries that were drawn.
 
     Raises:

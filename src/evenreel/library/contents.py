@@ -34,12 +34,18 @@ MAX_SIGNS = 500
 
 
 LONGEST_EXAMPLE = 60
-"""Characters of a search that is offered as an example."""
+"""Most characters of a search that is offered as an example."""
 
 
 @dataclass(frozen=True)
 class ClipFile:
-    """A file with the content of a clip: `state` is `indexed`, `set_aside` or `missing`, `folder` '' at the top."""
+    """A file with the content of a clip.
+
+    Attributes:
+        name: name of the file.
+        folder: its folder, relative to the indexed one; '' at the top of that.
+        state: `indexed`, `set_aside` or `missing`.
+    """
 
     name: str
     folder: str
@@ -56,7 +62,7 @@ class ClipDetail:
         signs: on-screen texts in order of time, at most `MAX_SIGNS`, as they were read.
         metadata: metadata of its first indexed file.
         elements: its scene elements, entities first; empty where the library has no scene dictionary.
-        starts_s: time on the file's own clock at our time 0, in seconds.
+        starts_s: what the file's own clock shows at our time 0, in seconds.
         shots: start and end of each shot in seconds; empty where they were not looked for.
     """
 
@@ -101,7 +107,12 @@ class FilePage:
 
 @dataclass(frozen=True)
 class Examples:
-    """Example searches that find something in a library: a given caption, words on screen; None without."""
+    """Example searches that find something in a library.
+
+    Attributes:
+        seen: caption of a clip, to be found in its frames; None where no clip has one.
+        read: words that are on screen; None where none were read.
+    """
 
     seen: str | None
     read: str | None

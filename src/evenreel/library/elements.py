@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from evenreel.features.scene_elements import EmbeddedDictionary
 
 FORMAT = 1
-"""Of the file, of which a reader refuses a larger one, and of the rule above."""
+"""Version of the file and of the rule above; a reader refuses a later one."""
 
 _FILE = "elements.{}.safetensors"
 _DIGEST = re.compile(r"[0-9a-f]+")
 
 MOST = {"entity": 5, "activity": 3}
-"""Kind of a phrase -> how many a clip has at most."""
+"""Most elements of a clip, by the kind of their phrases."""
 
 FEW = 30
 """With fewer clips than this, a phrase that fits most of them may still be what they are about."""
@@ -60,7 +60,7 @@ BY_CHANCE = 0.05
 """Share of clips that would be given one of N phrases of nonsense, were its scores normal."""
 
 LOOKED_AT = 32
-"""Phrases of a kind that are looked at in a clip: those of them that are everywhere may come first."""
+"""Number of a clip's nearest phrases of a kind that are examined; those that most clips have may come first."""
 
 CLIPS_AT_ONCE = 1024
 

@@ -46,7 +46,7 @@ class Library:
         device: where the model runs when it is loaded for the first search.
         vision: False searches by words alone and loads no model.
         relative_paths: filters compare `path` from the indexed folder on, so that its place on the disk stays private.
-        load: loads a further model by its name; by default it is loaded on `device` for the first search.
+        load: function that loads a further model by its name; by default it is loaded on `device` for the first search.
 
     Raises:
         LibraryError: there is no library, or it is damaged or of another version.

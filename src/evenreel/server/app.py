@@ -35,7 +35,7 @@ PAGES = ("/", "/library")
 NO_PAGE = "There is nothing at this address; /api/openapi.json lists those of the API."
 VARIES = {"vary": "accept"}
 GRACE_S = 3
-"""How long answers under way may take when the server is asked to stop."""
+"""Seconds that answers under way may take when the server is asked to stop."""
 STATUS: dict[type[EvenreelError], int] = {
     UsageError: 400,
     EncoderError: 400,
@@ -43,7 +43,7 @@ STATUS: dict[type[EvenreelError], int] = {
     MediaError: 404,
     EvenreelError: 503,
 }
-"""Of an error, by the first of these that it is."""
+"""HTTP status of an error: that of the first of these classes that it belongs to."""
 TOLD = (UsageError, NotFoundError, MediaError, BusyError, LoadingError)
 """Errors whose sentences are for visitors; the others may tell how the disk is laid out, so they go into the log."""
 SECRET = {
@@ -60,7 +60,7 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
 
     Args:
         library: folder of the library.
-        settings: who may come in, and limits; the defaults of `ServeSettings` without.
+        settings: who may come in, and limits; None for the defaults of `ServeSettings`.
 
     Raises (when it starts):
         LibraryError: there is no library, or it is damaged or of another version.

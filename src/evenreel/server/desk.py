@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("evenreel")
 T = TypeVar("T")
 CACHED_BYTES = 8 * 2**20
-"""Of answers that are kept, to be given again."""
+"""Most bytes of answers that are kept to be given again."""
 KEPT_PLACES = 1_000
-"""Clips of which it is kept where their files lie."""
+"""Most clips whose files' places are kept in memory."""
 Version = tuple[tuple[int, int, int], ...]
 
 

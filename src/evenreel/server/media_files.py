@@ -40,11 +40,11 @@ CODECS = {
     "libdav1d": "av01.0.08M.08",
     "theora": "theora",
 }
-"""An ordinary profile of each, which is all that a browser is asked about."""
+"""Codec as a browser is asked about it, by its name in FFmpeg: an ordinary profile of each."""
 IN_WEBM = frozenset({"vp8", "vp9", "av1", "libdav1d"})
 
 CHUNK_BYTES = 2**18
-"""Of a file that is sent, read at a time."""
+"""Bytes of a file that are read at a time to be sent."""
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 PREVIEW_SIDE_PX = 480
 PREVIEW_RATE = 30
 LAST_S = 1e-3
-"""So long before the end its last frame is still on screen."""
+"""Seconds before the end of a video at which its last frame is still on screen."""
 LIMITED_RANGE = 1
 TICKS = 90_000
-"""Of a preview's clock, a second."""
+"""Ticks of a preview's clock in a second."""
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,14 @@ READER = "evenreel.server.picture_reader:PictureReader"
 STILL_WIDTHS = (160, 320, 640, 1280)
 PREVIEW_PART_S = 60.0
 WAITING = 200
-"""Pictures that may be waited for; then those asked for first, of pages that were left, are given up."""
+"""Most pictures that may be waited for; beyond it those requested first, by pages that were left, are given up."""
 PAGE_GAP_S = 0.3
-"""Who asks after a longer silence has turned a page."""
+"""Longest pause, in seconds, between the requests of one page; after a longer one, a visitor has turned the page."""
 REMEMBERED_S = 600.0
-"""How long a picture that cannot be made is not tried again."""
+"""Seconds for which a picture that cannot be made is not tried again."""
 REMEMBERED = 1_000
 TRIM_SHARE = 1 / 16
-"""Of what may be kept is written between two looks at how much is there."""
+"""Share of the cache's limit that may be written between two looks at its size."""
 
 
 @dataclass(eq=False)
@@ -92,7 +92,7 @@ class Pictures:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     async def kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:
-        """Return a still made before, here or when the clip was indexed (then of the nearest moment); None without."""
+        """Return a still made before, None without; one made when the clip was indexed is of the nearest moment."""
         return await asyncio.to_thread(self._kept_still, clip_id, time_s, width)
 
     def _kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:

@@ -23,9 +23,9 @@ log = logging.getLogger("evenreel")
 READERS = 8
 """Threads that open and read files; on a disk that does not answer they are all that is held."""
 COMPARED_S = 5.0
-"""How long a visitor waits while a file is read through; then the answer is 'come back later'."""
+"""Seconds that a visitor waits while a file is read through; then the answer is 'come back later'."""
 COMPARING = 100
-"""Files that may wait to be read through."""
+"""Most files that may wait to be read through."""
 MOST_OF_ALL = 3 / 5
 """Share of the connections that may play at a time, so that the others can still search."""
 

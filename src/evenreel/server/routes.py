@@ -31,7 +31,7 @@ LONGEST_QUERY = 2_000
 EVERYWHERE = (400, 401, 403, 422, 503)
 """Refusals of every address: host, token, origin, a parameter that is none, too many waiting."""
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
-"""A clip's id is a digest of its content, so what is made from it never changes."""
+"""Header of what never changes: a clip's id is a digest of its content, and so is what is made from it."""
 PICTURE = {
     "required": True,
     "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FORWARDED = b"x-forwarded-for"
 OWN_BITS = 64
-"""Of an IPv6 address: whoever has one has all that begin with them."""
+"""Leading bits of an IPv6 address that stand for one person: whoever has one address has all that begin alike."""
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -102,7 +102,7 @@ class ServeSettings:
 
 
 def is_loopback(host: str) -> bool:
-    """True if an address can be reached from this machine only.
+    """Return whether an address can be reached from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, True, False)
@@ -116,7 +116,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_known_host(name: str, settings: ServeSettings) -> bool:
-    """True if a request may call the server by this name (the Host header without its port).
+    """Return whether a request may call the server by this name (the Host header without its port).
 
     A page of a stranger can make its own name point to this machine (DNS rebinding), but not a number or a name that
     is ours. So a server for this machine knows its loopback names; one for others also knows numbers, this machine's

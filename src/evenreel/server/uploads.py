@@ -17,7 +17,7 @@ from evenreel.server.settings import ServeSettings
 from evenreel.types import Pixels
 
 RECEIVING, DECODING, WAITING = 8, 2, 16
-"""Pictures at a time; decoded, each may take some hundred megabytes."""
+"""Most pictures that are received, decoded and waiting at a time; a decoded one may take some hundred megabytes."""
 
 
 class Uploads:

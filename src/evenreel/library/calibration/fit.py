@@ -51,7 +51,13 @@ TEXTS_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class LabelledQuery:
-    """A query and the clips that answer it; none where no clip does. Queries of each kind are asked equally often."""
+    """A query and the clips that answer it.
+
+    Attributes:
+        text: words of the query.
+        clip_ids: ids of the clips that answer it; empty where none does.
+        kind: kind of query, of any name; a fit asks equally many queries of each kind.
+    """
 
     text: str
     clip_ids: frozenset[str]
@@ -63,8 +69,8 @@ class CalibrationSettings:
     """Settings of a fit.
 
     Attributes:
-        libraries: libraries drawn of each size.
-        queries: queries with an answer that each is asked, and as many without.
+        libraries: number of libraries drawn of each size.
+        queries: number of queries with an answer for each library, and as many without an answer.
         seed: seed of the draws.
     """
 
@@ -139,7 +145,7 @@ def fit_calibration(
         encoder: its model.
         queries: what each clip shows; queries without a clip are asked as ones that nothing answers.
         phrases: plausible phrases that queries are compared with.
-        settings: number of draws.
+        settings: numbers of libraries and queries to draw, and their seed; None for the defaults.
         progress: called with the share of the libraries that were drawn.
 
     Raises:

@@ -26,12 +26,12 @@ LIKELY, POSSIBLE = 0.5, 0.1
 """Probabilities from which a clip fits, or may fit, where the library has an answer."""
 
 BEYOND = 1.3
-"""Libraries of so many times the clips of the largest one fitted on are still told probabilities."""
+"""Largest library that gets probabilities, in multiples of the largest one that the rule was fitted on."""
 
 
 @dataclass(frozen=True)
 class LogisticRule:
-    """Logistic regression.
+    """Logistic regression of an answer on its signals.
 
     Attributes:
         intercept: log odds where all signals are 0.
@@ -49,14 +49,20 @@ class LogisticRule:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Probabilities from which an answer fits and may fit, in libraries of each size; between sizes on a log scale."""
+    """Probabilities from which an answer fits or may fit, by the size of the library; between sizes on a log scale.
+
+    Attributes:
+        sizes: numbers of clips, rising.
+        fits: for each size, the probability from which an answer fits.
+        may_fit: for each size, the probability from which an answer may fit.
+    """
 
     sizes: tuple[int, ...]
     fits: tuple[float, ...]
     may_fit: tuple[float, ...]
 
     def state(self, probability: float, clips: int) -> State:
-        """Return what is said of an answer with this probability in a library of so many clips."""
+        """Return whether an answer with a probability fits, may fit or is nothing, in a library of `clips` clips."""
         at, sizes = np.log(clips), np.log(self.sizes)
         if probability >= np.interp(at, sizes, self.fits):
             return "fits"
@@ -68,9 +74,9 @@ class AnswerProbabilities:
     """Probabilities for one query.
 
     Attributes:
-        anything: that any clip of the library shows what was asked for.
-        clips: (H,) that each of the nearest clips shows it.
-        states: (H,) what is said of each.
+        anything: probability that any clip of the library shows what the query describes.
+        clips: (H,) probability that each of the nearest clips shows it.
+        states: (H,) state of each of these clips: `fits`, `may_fit` or `nothing`.
     """
 
     anything: float
@@ -119,7 +125,7 @@ class AnswerCalibration:
         return self.thresholds.sizes[0] <= clips <= self.most_clips
 
     def probabilities(self, nearest: NearestClips) -> AnswerProbabilities:
-        """Return how likely the library, and each of its nearest clips, answers; no clip is likelier than the library.
+        """Compute the probability that the library answers, and those of its nearest clips, none of which is larger.
 
         The nearest clip fits where the library answers, and so do others that are as likely as not.
         """
@@ -132,7 +138,7 @@ class AnswerCalibration:
 
 
 def logistic(odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the probabilities of log odds.
+    """Convert log odds, of any shape, to probabilities.
 
     Example:
         >>> logistic(np.array([-800.0, 0.0, 800.0])).tolist()

@@ -26,16 +26,16 @@ from evenreel.arrays import Column, Flags
 from evenreel.language.folding import content_words
 
 FIRST = 10
-"""Nearest clips that tell whether the library has anything that answers."""
+"""Number of nearest clips from which it is judged whether anything in the library answers."""
 
 MOST_WORDS = 6
-"""Words of a query that are encoded by themselves."""
+"""Most words of a query that are encoded one by one."""
 
 MANY_WORDS = 3
-"""Words of a query from which there are many."""
+"""Number of words from which a query counts as one of many words."""
 
 QUERY_ROW, CLIP_ROW = 23, 7
-"""Numbers that the rules for a query and for a clip weigh."""
+"""Lengths of the rows of signals that the rules for a query and for a clip weigh."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,9 @@ class NearestClips:
     def query_row(self) -> Column:
         """Return the signals of the query, crossed with the logarithm of the number of clips and the number of words.
 
-        They are the five signals; the logarithm and its products with them; and twice 1 and the five, which are 0
-        unless one word is asked for, or `MANY_WORDS` at least: (23,).
+        Returns:
+            (23,): the five signals; the logarithm and its products with them; 1 and the five signals where the query
+            has one word, else zeros; 1 and the five where it has `MANY_WORDS` or more, else zeros.
         """
         margins = self.margins[:FIRST]
         top = float(self.z[0])
@@ -102,14 +103,14 @@ def crossed(signals: NDArray[np.float64], *by: float) -> NDArray[np.float64]:
 
 
 def asked_words(text: str) -> list[str]:
-    """Return the first content words of a query, which are encoded by themselves; the text where it has none."""
+    """Return the first content words of a query, to be encoded one by one; its whole text where it has none."""
     return content_words(text)[:MOST_WORDS] or [text]
 
 
 def rivals(text: str, told: Sequence[Set[str]]) -> Flags:
-    """Return which phrases (N,) say something else than a query: True unless its words are theirs, or theirs its own.
+    """Mark the phrases that say something else than a query, (N,): False where one has all words of the other.
 
-    Where none says something else, all are returned.
+    Where no phrase says something else, all are marked.
 
     Args:
         text: the query.

@@ -37,7 +37,7 @@ def unfinished_exchange(library: Path, meta: Mapping[str, str]) -> Path | None:
 
 
 def named_shard(library: Path, waiting: Path | None, clip_id: str) -> Path:
-    """Return the path of the shard that the catalog names: among those that wait (`unfinished_exchange`), or not."""
+    """Return the path of a clip's shard: in `waiting` (see `unfinished_exchange`) if it is there, else in its place."""
     if waiting is not None and (path := shard_path(waiting, clip_id)).exists():
         return path
     return shard_path(library / SHARDS, clip_id)

@@ -48,7 +48,7 @@ from evenreel.types import Encoder
 from evenreel.wording import count, printable
 
 LOST = "its features were gone from the library, so it was read anew"
-"""What is noted of a file whose clip has no shard."""
+"""Note on a file whose clip has no shard."""
 
 log = logging.getLogger("evenreel")
 

@@ -31,7 +31,7 @@ TABLE_NAMES = tuple(
 )
 PATH_COLUMNS = ("path", "file_name", "filename", "file", "video")
 BAD_TABLE = "bad_table"
-"""Why a metadata table is set aside."""
+"""Reason with which a metadata table is set aside."""
 
 READER = "evenreel.library.index.metadata:TableReader"
 _ROWS_AT_ONCE = 100

@@ -35,9 +35,16 @@ class KnownFile:
 
 @dataclass
 class IndexPlan:
-    """The files of a run, by what has to be done with them.
+    """Files of an index run, sorted by what has to be done with them.
 
-    `lost` ones are work too: the shards of their clips are gone.
+    Attributes:
+        work: files to read.
+        lost: paths of those among `work` whose clips have lost their shards.
+        unchanged: paths of files with nothing to do.
+        returned: files that were missing and are back, each with the id of its clip.
+        refused: files that cannot be looked at.
+        aside_before: files that an earlier run set aside and that have not changed.
+        gone: paths of known files that are no longer there.
     """
 
     work: list[FoundFile] = field(default_factory=list)

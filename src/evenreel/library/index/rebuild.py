@@ -47,7 +47,7 @@ from evenreel.library.store.writer import open_vectors, vectors_files, vectors_p
 from evenreel.wording import count
 
 MODEL = ("encoder_id", "weights_hash", "dimension")
-"""The entries of `meta` about the model that a shard with frames says, too."""
+"""Entries of `meta` about the model, which every shard with frames repeats."""
 
 REBUILT = f"{catalog.CATALOG}.rebuilt"
 """Name of a new catalog until it is whole."""

@@ -18,9 +18,14 @@ SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found",
 
 @dataclass
 class Scan:
-    """Result of a scan: the files to consider, and counts of what was passed over.
+    """Result of a scan for videos.
 
-    `closed_folders` cannot be opened.
+    Attributes:
+        files: files to consider.
+        roots: folders that were scanned.
+        other_files: number of files that are no videos by their names.
+        links: number of links, which are not followed.
+        closed_folders: folders that cannot be opened.
     """
 
     files: list[FoundFile] = field(default_factory=list)

@@ -24,7 +24,7 @@ from evenreel.progress import Progress
 from evenreel.types import Encoder
 
 OFTEN = 20
-"""Phrases that a report lists."""
+"""Most phrases that a report lists."""
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 4_000
 MAX_CONDITIONS = 200
 MAX_DEPTH = 15
-"""Of and, or and not within each other: SQLite's parser stacks a hundred symbols, three to five for each."""
+"""Most levels of and, or and not within each other; SQLite's parser stacks 100 symbols, 3 to 5 for each."""
 TOLD = 80
-"""Characters of what a person wrote that an error repeats."""
+"""Most characters of what a person wrote that an error repeats."""
 MAX_TOLD = 50
-"""Metadata columns that an error lists."""
+"""Most metadata columns that an error lists."""
 
 Kind = Literal["number", "text", "any"]
 Value = str | int | float
@@ -52,10 +52,10 @@ COLUMNS: dict[str, tuple[str, Kind]] = {
     "has_vision": ("clips.has_vision", "number"),
     "has_text": ("clips.has_text", "number"),
 }
-"""What can be filtered by in every library, with its SQL over `files` joined with `clips`."""
+"""Columns that every library can be filtered by, with their SQL over `files` joined with `clips`, and their kind."""
 
 ELEMENT = "element"
-"""What a clip shows, in phrases of a dictionary."""
+"""Column of the phrases of a scene dictionary that a clip shows."""
 
 _PHRASE = "clip_elements.phrase"
 _OF_CLIP = "EXISTS (SELECT 1 FROM clip_elements WHERE clip_elements.clip_id = clips.clip_id AND {})"

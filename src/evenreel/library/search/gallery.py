@@ -19,7 +19,7 @@ from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
 
 DECIMALS = 5
-"""Of a similarity; float16 vectors do not tell more."""
+"""Decimals of a similarity; those of float16 vectors have no more that mean something."""
 
 
 @dataclass(frozen=True)

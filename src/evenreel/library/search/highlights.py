@@ -10,7 +10,7 @@ from evenreel.language.folding import fold, words
 from evenreel.library.search.spellings import Run, allowed_errors, runs_of
 
 Stretch = tuple[int, int]
-"""[start, end) in code points."""
+"""Start and end of a stretch of text, [start, end), in code points."""
 
 
 def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stretch, ...]:

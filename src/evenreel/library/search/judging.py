@@ -18,7 +18,7 @@ from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
 
 LOOKED_AT = 256
-"""Nearest clips that are told a probability, at least; those behind them answer nothing."""
+"""Number of nearest clips that get a probability, and more where more are shown; those behind them answer nothing."""
 
 NO_CALIBRATION = (
     "There is no calibration for this model, so nothing is said about how likely a clip is right; 'fits' is a rank "
@@ -48,7 +48,7 @@ class JudgedClips:
 
 
 def uncalibrated(calibration: AnswerCalibration | None, clips: int) -> str | None:
-    """Return why no probability is told of a search among so many clips; None where one is."""
+    """Return a sentence on why a search among `clips` clips has no probabilities; None where it has some."""
     if calibration is None:
         return NO_CALIBRATION
     if calibration.covers(clips):

@@ -35,7 +35,7 @@ from evenreel.wording import count
 log = logging.getLogger("evenreel")
 
 FORMAT = "1"
-"""Of the file that is kept."""
+"""Version of the file in which the measured directions are kept."""
 
 NO_VISION = "The library is searched by words alone, in which there is no direction of a source to take out."
 

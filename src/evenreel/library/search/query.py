@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 1_000
 MOST_CLIPS = 1_000_000
-"""Of an answer, and that a matcher scores anew."""
+"""Most clips of an answer, and most that a matcher scores anew."""
 
 NEVER_CUT_BYTES = 60
-"""A token is at least one byte, and the text towers in use read 62 tokens (SigLIP) or 75 (CLIP)."""
+"""Length of a query that no text tower cuts: they read 62 tokens (SigLIP) or more, each of at least one byte."""
 
 
 class UnfinishedText(str):

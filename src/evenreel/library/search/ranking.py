@@ -57,8 +57,8 @@ class RankedClip:
             measured.
         by_frames: state by its frames alone; None where `above_nonsense` is.
         probability: how likely its frames show what was asked for; None without a calibration.
-        written: share of the query's weight in writing.
-        shown: the same share, on screen alone.
+        written: share of the query's words, rare ones weighing more, that is on screen, in the clip's name or caption.
+        shown: share of the query's words, rare ones weighing more, that is on screen.
         on_screen: on-screen texts that matched.
         parts: similarities that a matcher's score is the mean of.
     """
@@ -134,8 +134,8 @@ def add_seen(
 ) -> None:
     """Add the matches of the frames' channel: its first k, all that may fit, and the clips of other channels.
 
-    No other clip can be among the first k of the whole, since k added clips rank above it. What fits is told by the
-    probabilities of `judged`, else by `seen.above_nonsense` where that was measured.
+    No other clip can be among the first k of the whole, since k added clips rank above it. Which clips fit follows from
+    the probabilities of `judged`, else from `seen.above_nonsense` where that was measured.
     """
     above, searched = seen.above_nonsense, np.isfinite(seen.scores)
     places: set[int] = {gallery.place[clip_id] for clip_id in found if clip_id in gallery.place}

@@ -63,7 +63,7 @@ EMPTY = "The library is empty: none of its files is there; `evenreel info` says 
 Answer = TypeVar("Answer")
 
 OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
-"""From the catalog's table `meta` to the vectors that it names, None for a library without vision."""
+"""Function from the catalog's table `meta` to the vectors that it names; None for a library without vision."""
 
 
 class Searcher:
@@ -71,11 +71,11 @@ class Searcher:
 
     Args:
         connection: the catalog; it is only read.
-        open_vectors: opens the vectors that the catalog names; called again after a repair has replaced them.
+        open_vectors: function that opens the vectors named in the catalog; called again after a repair replaced them.
         encoder: loads the library's model, called at the first search of a text; None to search by words or vectors
             only.
         folder: folder of the library; None for one in memory.
-        read_filter: parses a filter, None for no filter; by default as `filters.read_filter` does.
+        read_filter: function that parses a filter, None for no filter; by default as `filters.read_filter` does.
         further: models that rank clips for a text beside the library's own.
     """
 

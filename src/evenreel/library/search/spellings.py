@@ -45,14 +45,14 @@ MAX_SIMILAR_WORDS = 64
 LEAST_TYPED = 2
 LEAST_SPLIT = 4
 LONGEST_ENDING = 4
-"""Letters by which two forms of a word may differ at their ends: 'swimming' and 'swim'."""
+"""Most letters by which two forms of a word may differ at their ends: 'swimming' and 'swim'."""
 
 FORM, DOING, SPLIT_LETTER = 0.97, 0.9, 0.9
 LAST = "\U0010ffff"
 NUMBER = re.compile(r"\d+")
 TRIGRAM = 3
 MAX_BEGINNING = 1_000
-"""Words with one beginning that are looked at, the most frequent ones."""
+"""Most words with one beginning that are looked at, the most frequent ones."""
 
 Run = tuple[str, ...]
 """Words that may be written without spaces between them; a word is a run of one."""
@@ -181,7 +181,12 @@ def allowed_errors(*letters: int) -> int:
 
 
 def may_be_inside(word: str, least: int) -> bool:
-    """True if a folded word is also looked for inside longer ones; without spaces two characters are a word."""
+    """Return whether a folded word is also looked for inside longer ones.
+
+    Args:
+        word: the word.
+        least: fewest letters that it must have; of a script without spaces between words, such as Chinese, two do.
+    """
     return len(word) >= least or (len(word) > 1 and word >= "\u2e80")
 
 

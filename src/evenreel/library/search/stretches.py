@@ -19,12 +19,12 @@ EVEN = 1e-3
 CALM = 0.34
 """Scores are calm where they change from frame to frame by less than this share of what they vary by."""
 SHARE = 0.45
-"""Of calm scores, how far between the mean and the best of the smoothed ones a moment begins."""
+"""Level from which calm scores, smoothed, are a moment: this share of the way from their mean to their best."""
 BEYOND = 0.3
-"""Of other scores, by how many of their deviations the threshold is above Otsu's."""
+"""Height of the threshold above Otsu's for other scores, in their standard deviations."""
 
 FEW = 8
-"""Frames below which nothing is smoothed."""
+"""Number of frames below which scores are not smoothed."""
 
 SURE = 0.8
 """Share of starts, and of ends, that are meant to lie in their ranges."""

@@ -19,7 +19,7 @@ from evenreel.library.store.fulltext import phrase
 MAX_ANCHORS = 32
 MAX_SHOWN = 5
 MAX_ABOUT = 1000
-"""Names and captions beyond this rank add less than 1 / 1060 to a fused score."""
+"""Most clips that are found by their names and captions; one behind them would gain less than 1 / 1060 in fusion."""
 
 FAR_S = 30.0
 

@@ -31,7 +31,7 @@ from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 
 DECIMALS = 9
-"""Of shares: 1 - 2 * (1 - 195 / 200) is 0.95."""
+"""Decimals to which shares are rounded, so that 1 - 2 * (1 - 195 / 200) is 0.95."""
 
 SEVERAL_ARE_NOT_CALIBRATED = (
     "The library is searched with several models, and a calibration is one of a single model, so nothing is said about "
@@ -48,7 +48,7 @@ class FurtherModel:
     Args:
         folder: folder of its vectors.
         name: name of the model.
-        load: loads it, called at the first search.
+        load: function that loads the model, called at the first search.
     """
 
     def __init__(self, folder: Path, name: str, load: Callable[[str], Encoder]) -> None:
@@ -143,7 +143,7 @@ def open_further(library: Path, meta: Mapping[str, str], load: Callable[[str], E
 
 
 def encoded(models: Sequence[FurtherModel], parsed: ParsedQuery) -> tuple[EncodedByFurther, list[str]]:
-    """Encode a text by further models; return also notices of those that cannot, and why none is asked."""
+    """Encode a text by further models; return also notices of models that cannot, or of why none is used."""
     if parsed.text is None or parsed.vector is None:
         return [], []
     if parsed.query.neutral_source:

@@ -30,7 +30,7 @@ def further(meta: Mapping[str, str], entry: str = ALSO) -> dict[str, str]:
 
 
 def is_model_folder(place: Path) -> bool:
-    """Return whether a folder lies and is called as one of a further model, whatever it holds."""
+    """Return whether a folder has the place and name of a further model's, whatever it holds."""
     return place.parent.name == MODELS and _FOLDER.fullmatch(place.name) is not None and place.is_dir()
 
 
@@ -40,7 +40,7 @@ def library_of(place: Path) -> Path:
 
 
 def noted(models: Mapping[str, str]) -> str:
-    """Return further models as an entry of the catalog."""
+    """Encode further models, folder -> name of the model, as an entry of the catalog."""
     return json.dumps(dict(sorted(models.items())))
 
 

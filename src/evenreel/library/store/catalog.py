@@ -24,7 +24,9 @@ from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
 
 SCHEMA_VERSION = 3
-"""1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
+"""Version of the catalog's tables.
+
+1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
 
 2: rows are sealed, as a changed bit in a row was believed; words of names are found as people type them.
 
@@ -50,7 +52,7 @@ PASSING = (
     "access permission denied",
     "large file support is disabled",
 )
-"""How SQLite begins what it says of a lock, a disk or a permission, where the code of the error is not known."""
+"""Beginnings of SQLite's messages about a lock, a disk or a permission, for errors whose code is not known."""
 SHARDS = "shards"
 STILLS = "stills"
 
@@ -372,7 +374,7 @@ def metadata_keys(connection: sqlite3.Connection) -> set[str]:
 
 
 def has_elements(connection: sqlite3.Connection) -> bool:
-    """True if the library has a dictionary of scene elements; older catalogs lack the table."""
+    """Return whether the library has a dictionary of scene elements; older catalogs lack the table."""
     return connection.execute("SELECT 1 FROM meta WHERE key = 'elements'").fetchone() is not None
 
 

@@ -9,7 +9,7 @@ from evenreel.errors import LibraryError
 from evenreel.features.lock import writer_lock
 
 BROKEN = ".broken"
-"""Ends the name of a file that was put aside."""
+"""Ending of the name of a file that was put aside."""
 
 NETWORK_FILESYSTEMS = frozenset(
     ("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afpfs", "9p", "ncpfs", "ceph", "lustre", "gpfs", "beegfs")

@@ -65,7 +65,7 @@ def phrase(text: str) -> str:
 
 
 def padded(word: str) -> str:
-    """Return a word in the form of `vocabulary_trigrams`."""
+    """Put a space on either side of a word, as the index of trigrams has it."""
     return f" {word} "
 
 

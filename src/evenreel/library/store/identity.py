@@ -11,7 +11,7 @@ from evenreel.library.contents import Located
 from evenreel.media.content import FileStamp, watched_digest
 
 REMEMBERED = 10_000
-"""Files whose content was compared; they are not read again until they change again."""
+"""Most files that are remembered after their content was compared, to be read again only after another change."""
 
 
 class SameContent:

@@ -29,7 +29,7 @@ WIDENED = np.float32(2.0**112)
 """What `widened` leaves to be multiplied: the difference of the exponents' offsets, 127 - 15."""
 
 MANY_QUERIES = 8
-"""From here on it pays to multiply a tile by `WIDENED`: numbers too small for float32's full precision are slow."""
+"""Number of queries from which it pays to multiply a tile by `WIDENED`: very small float32 numbers are slow."""
 
 HalfArray = NDArray[np.float16]
 
@@ -42,7 +42,7 @@ class VectorIndex(Protocol):
         """D, the length of a vector."""
 
     def best_per_clip(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
-        """Score queries (Q, D) on clips given by their rows (C,), (C,): each clip's best frame, (Q, C)."""
+        """Score queries (Q, D) by the best frame of each clip, (Q, C); clips are given by first row and count, (C,)."""
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
         """Score one query (D,) on the frames of one clip: (count,)."""
