@@ -1,4 +1,4 @@
-"""Retrieval models: each scores captions against videos from the features of their words and frames."""
+"""Matchers, the retrieval models: each scores captions against videos from the features of their words and frames."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A trainable map in front of a matcher, so that one with few parameters of its own can be trained on frozen features.
+"""Trainable maps of features in front of a matcher, so that one with few parameters can be trained on frozen features.
 
 The map is residual and its last layer starts as zero (as in Houlsby et al., arXiv 1902.00751, and CLIP-Adapter, arXiv
 2110.04544), so that training starts at the wrapped matcher.
@@ -25,7 +25,8 @@ class AdapterSettings:
     """Settings of the residual maps in front of a matcher.
 
     Attributes:
-        kind: `linear`, or `mlp` with one hidden layer of D units and GELU; `none` for no map, which leaves the windows.
+        kind: `linear`, or `mlp` with one hidden layer of D units and GELU; `none` for no map, where only `windows` is
+            wanted.
         shared: one map for both sides, instead of one for text features (words, sentences, on-screen windows) and one
             for frames.
         dropout: share of the hidden units of `mlp` that are dropped while training.
@@ -47,7 +48,7 @@ class AdapterSettings:
 
 
 class ResidualMap(nn.Module):
-    """Maps unit vectors to unit vectors, x -> x + f(x); inside, entries are of size one."""
+    """Residual map of unit vectors to unit vectors, x -> x + f(x); inside, they are scaled to entries of size one."""
 
     def __init__(self, dimension: int, settings: AdapterSettings) -> None:
         super().__init__()
@@ -61,13 +62,13 @@ class ResidualMap(nn.Module):
         self.change = nn.Sequential(*before, last)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Map real vectors (..., D) of any length to unit length; zero where the mask (...) is False."""
+        """Map vectors (..., D) of any length to unit length; zero where the mask (...) is False."""
         unit = self.scale * F.normalize(vectors, dim=-1)
         return F.normalize(unit + self.change(unit), dim=-1).masked_fill(~mask[..., None], 0.0)
 
 
 class NoMap(nn.Module):
-    """Returns vectors unchanged."""
+    """Map that returns vectors unchanged, in place of a `ResidualMap`."""
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
         """Return (..., D) unchanged."""
@@ -75,7 +76,7 @@ class NoMap(nn.Module):
 
 
 def identity(dimension: int, *, bias: bool = True) -> nn.Linear:
-    """Return a linear map (D) -> (D) that begins as the identity."""
+    """Return a linear layer (D) -> (D) that starts as the identity."""
     linear = nn.Linear(dimension, dimension, bias)
     nn.init.eye_(linear.weight)
     if bias:
@@ -88,7 +89,10 @@ def _map(dimension: int, settings: AdapterSettings) -> nn.Module:
 
 
 class Adapted(nn.Module):
-    """A matcher behind residual maps of its features; it is a matcher itself, with the states of the wrapped one."""
+    """Matcher that maps features by trained residual maps and passes them to the matcher it wraps.
+
+    Its states are those of the wrapped matcher.
+    """
 
     def __init__(self, matcher: Matcher, dimension: int, settings: AdapterSettings) -> None:
         super().__init__()
@@ -104,19 +108,19 @@ class Adapted(nn.Module):
         return self.matcher.logit_scale
 
     def encode_text(self, text: TextBatch) -> Any:
-        """Encode the mapped captions with the wrapped matcher."""
+        """Map the features of captions, and encode them with the wrapped matcher."""
         return self.matcher.encode_text(self.adapt_text(text))
 
     def encode_video(self, video: VideoBatch) -> Any:
-        """Encode the mapped videos with the wrapped matcher."""
+        """Map the features of videos, and encode them with the wrapped matcher."""
         return self.matcher.encode_video(self.adapt_video(video))
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """Score states with the wrapped matcher, (Q, V)."""
+        """Compute similarities (Q, V) of encoded captions and videos with the wrapped matcher."""
         return self.matcher.score(text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the wrapped matcher's loss terms of the mapped pairs."""
+        """Map the features of pairs, and compute the loss terms of the wrapped matcher."""
         other = batch.counterpart
         mapped = replace(
             batch,
@@ -127,7 +131,7 @@ class Adapted(nn.Module):
         return self.matcher.loss(mapped)
 
     def adapt_text(self, text: TextBatch) -> TextBatch:
-        """Map the words and sentences of captions; unchanged where the matcher reads their graphs instead."""
+        """Map the words and sentences of captions; those of a matcher that reads role graphs stay unchanged."""
         return text if self.limits.graphs else map_captions(text, self.text_map)
 
     def adapt_video(self, video: VideoBatch) -> VideoBatch:
@@ -140,16 +144,16 @@ class Adapted(nn.Module):
 
 
 def map_captions(text: TextBatch, change: VectorMap) -> TextBatch:
-    """Change the words and sentences of captions by one map."""
+    """Apply one map to the word vectors (Q, W, D) and sentence vectors (Q, D) of captions."""
     real = torch.ones_like(text.sentence[..., 0], dtype=torch.bool)
     return replace(text, words=change(text.words, text.word_mask), sentence=change(text.sentence, real))
 
 
 def with_windows(video: VideoBatch) -> VideoBatch:
-    """Put the on-screen windows of videos behind their frames as if they were frames, at time 0.
+    """Append the on-screen windows of videos to their frames, as frames at time 0.
 
     Text on screen then takes part in any matcher that compares frames with words. Each video's windows follow its own
-    last frame, so that their places, for which a matcher may have parameters, do not depend on the other videos.
+    last frame, so that their positions, for which a matcher may have parameters, do not depend on the other videos.
 
     Raises:
         UsageError: the videos have no windows.

@@ -1,4 +1,4 @@
-"""Input of matchers: features of some captions, of some videos, or of pairs of both, as tensors with their ids."""
+"""Batches that matchers take: features of captions, of videos, or of pairs of both, as tensors with their ids."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class TextBatch:
     """Features of Q captions as tensors.
 
     Attributes:
-        ids: of Q captions.
-        words: (Q, W, D) of any length, zero where there is no word.
+        ids: Q ids of captions.
+        words: (Q, W, D) word vectors of any length, zero where there is no word.
         word_mask: (Q, W) True = real, at least one a row.
-        sentence: (Q, D), rows of unit length.
+        sentence: (Q, D) sentence vectors of unit length.
         graphs: Q role graphs, for matchers that read these; None for all others.
-        vector_map: applied by such matchers to the vectors that they make of captions; None for no change.
+        vector_map: map that such matchers apply to the vectors that they make of captions; None for none.
     """
 
     ids: tuple[str, ...]
@@ -47,10 +47,10 @@ class VideoBatch:
     """Features of V videos as tensors.
 
     Attributes:
-        ids: of V clips.
-        frames: (V, T, D), rows of unit length, zero where there is no frame.
+        ids: V ids of clips.
+        frames: (V, T, D) frame vectors of unit length, zero where there is no frame.
         frame_mask: (V, T) True = real, at least one a row.
-        times_s: (V, T) time of each frame in its clip.
+        times_s: (V, T) time of each frame in its clip, in seconds.
         on_screen: vectors of on-screen text; None where it was not read.
         pretrained_mean: (V, D) mean of the frames as the frozen tower encodes them, where an adapter or training has
             changed `frames`; None where `frames` are these, see `pretrained_mean_of`.
@@ -66,10 +66,10 @@ class VideoBatch:
 
 @dataclass(frozen=True, eq=False)
 class Counterparts:
-    """The other video of each pair: the generated one that mirrors the batch's own, or the real one that it mirrors.
+    """Counterparts of the B videos of a batch: the generated video made after a real one, or the other way round.
 
     Attributes:
-        video: B videos at the places of the captions; where there is no counterpart, any video.
+        video: B counterparts, in the order of the batch; where there is none, any video.
         present: (B,) True = there is one.
         generated: (B,) True = the batch's own video is the generated one of the two.
     """
@@ -81,7 +81,7 @@ class Counterparts:
 
 @dataclass(frozen=True, eq=False)
 class PairBatch:
-    """B captions and the video of each, at the same place.
+    """B pairs of a caption and its video, in the same order.
 
     Attributes:
         text: B captions.
@@ -91,7 +91,7 @@ class PairBatch:
             (`evenreel.debias.source.contrast`), never negatives; None for other losses.
         relevance: (B, B) degrees, 0 to 1, to which video j answers caption i, from verb and noun classes; None where
             training does not use them.
-        strata: (B,) number of the stratum of each video's length, from 0; None where training has no strata.
+        strata: (B,) stratum (range of lengths) of each video, from 0; None where training has no strata.
         texts: B captions as written; None where not known.
     """
 
@@ -105,14 +105,14 @@ class PairBatch:
 
 
 def pretrained_mean_of(video: VideoBatch) -> Tensor:
-    """Return the mean (V, D) of each video's real frames as the frozen tower encodes them, of any length."""
+    """Return the mean (V, D) of each video's real frames, as the frozen tower encodes them; not normalised."""
     if video.pretrained_mean is not None:
         return video.pretrained_mean
     return masked_mean(video.frames, video.frame_mask)
 
 
 def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> TextBatch:
-    """Select some captions of the features, cut to the longest of them, in float32."""
+    """Select captions from features as a batch in float32, cut to the longest of them."""
     mask = features.word_mask[rows]
     longest = int(row_lengths(mask).max(initial=1))
     return TextBatch(
@@ -125,7 +125,7 @@ def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(N
 
 
 def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> VideoBatch:
-    """Select some videos of the features, cut to the longest of them, in float32."""
+    """Select videos from features as a batch in float32, cut to the longest of them."""
     mask = features.frame_mask[rows]
     longest = int(row_lengths(mask).max(initial=1))
     return VideoBatch(
@@ -139,7 +139,7 @@ def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice
 
 
 def row_lengths(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the lengths (N,) of rows (N, L): one more than the place of the last real item; 0 where there is none.
+    """Return the length (N,) of each row of a mask (N, L): one more than the index of its last True; 0 without any.
 
     >>> row_lengths(np.array([[True, True, False], [True, False, True], [False, False, False]]))
     array([2, 3, 0])
@@ -149,12 +149,12 @@ def row_lengths(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def to_device(batch: Batch, device: torch.device | str) -> Batch:
-    """Return the batch with its tensors on another device."""
+    """Return a copy of a batch with its tensors on another device."""
     return with_tensors(batch, lambda tensor: tensor.to(device))
 
 
 def with_tensors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
-    """Apply a function to every tensor of a batch, in the order of its fields."""
+    """Return a copy of a batch with a function applied to every tensor, in the order of its fields."""
     changed: dict[str, Any] = {}
     for field in fields(batch):
         value = getattr(batch, field.name)

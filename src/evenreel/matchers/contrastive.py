@@ -1,4 +1,4 @@
-"""The loss of most matchers: InfoNCE of the scores of a batch, with a trained temperature."""
+"""The loss of most matchers: InfoNCE of the scores of a batch, with a learned temperature."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenreel.matchers.matcher import Matcher
 
 
 def logit_scale_at(temperature: float) -> nn.Parameter:
-    """Make the parameter `Matcher.logit_scale`, the logarithm of 1 / temperature, for training to start from.
+    """Make the learned parameter `Matcher.logit_scale`, which starts as the logarithm of 1 / temperature.
 
     >>> round(logit_scale_at(0.01).exp().item())
     100
@@ -22,6 +22,6 @@ def logit_scale_at(temperature: float) -> nn.Parameter:
 
 
 def contrastive(matcher: Matcher, batch: PairBatch) -> dict[str, Tensor]:
-    """Compute the InfoNCE of the matcher's scores, as the one term of its loss."""
+    """Compute the InfoNCE loss of a matcher's scores of a batch, as a dictionary of one term."""
     scores = matcher.score(matcher.encode_text(batch.text), matcher.encode_video(batch.video))
     return {"contrastive": info_nce(scores, batch.same, matcher.logit_scale.exp())}

@@ -1,4 +1,4 @@
-"""What the registry knows of a matcher, and the training data that its settings may depend on."""
+"""Entry of a matcher in the registry, and the training data from which its settings may be completed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from evenreel.types import RoleGraph
 
 
 class LearnedFrom(NamedTuple):
-    """Training data of a run that settings may depend on.
+    """Training data from which settings of a matcher, such as its vocabulary, may be completed.
 
     Attributes:
         graphs: role graphs of the captions; empty where no matcher reads them (`Limits.graphs`).
         texts: texts of the captions.
-        weights_hash: hash of the encoder of the features; None where it is not known.
+        weights_hash: hash of the encoder's weights; None where it is not known.
     """
 
     graphs: Sequence[RoleGraph] = ()
@@ -27,16 +27,16 @@ Fit = Callable[[Mapping[str, Any], LearnedFrom], dict[str, Any]]
 
 
 class Entry(NamedTuple):
-    """A matcher in the registry: its class, settings, and what training does before it is built.
+    """Registry entry of a matcher: its class, its settings, and what training does before it is built.
 
     Attributes:
-        matcher: a class that is built from the dimension D and its settings.
-        settings: the class of these settings.
+        matcher: class of the matcher, built from the dimension D and its settings.
+        settings: class of these settings.
         graphs: whether it reads the role graphs of captions.
-        fit: function that completes the settings before training; None where they need no training data.
-        uses: function that names, in words, what the settings use of other splits than the training split; None for
-            none.
-        windows: function that returns whether settings have on-screen windows read apart from frames; None for never.
+        fit: function that completes the settings from training data; None where they need none.
+        uses: function that says in words what the settings use of splits other than the training split; None for none.
+        windows: function that returns whether, with given settings, on-screen windows are read apart from frames; None
+            for never.
     """
 
     matcher: type[Any]

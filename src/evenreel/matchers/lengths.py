@@ -1,4 +1,4 @@
-"""Checks that captions and videos fit a matcher: words, frames and the length of features."""
+"""Checks that captions and videos fit a matcher: numbers of words and frames, and the length D of features."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from evenreel.types import TextFeatures, VideoFeatures
 
 
 def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str], counted: str = "") -> tuple[Tensor, Tensor]:
-    """Cut items and mask at the limit, which may only drop padding.
+    """Cut words or frames and their mask to the number that a matcher has parameters for; only padding may be lost.
 
     Args:
-        items: (N, L, D).
+        items: (N, L, D) words or frames.
         mask: (N, L) True = real.
-        limit: number of places that there are parameters for.
-        names: for the message, of a row and of the setting of the limit: `("clip", "frames")`.
-        counted: for the message, name of the items where it is not that of the setting.
+        limit: greatest L that the matcher has parameters for.
+        names: names for the message, of a row and of the limit's setting, such as `("clip", "frames")`.
+        counted: name of the items for the message, where it is not that of the setting.
 
     Raises:
         UsageError: there is a real item past the limit.
@@ -32,7 +32,7 @@ def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str], counted
 
 
 def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) -> None:
-    """Refuse captions and videos that are too long for a matcher, before any of them is encoded.
+    """Check that no caption or video is too long for a matcher, before any of them is encoded.
 
     Raises:
         UsageError: one is too long (the message has the longest of all), or captions lack what the matcher reads:
@@ -44,7 +44,11 @@ def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) 
 
 
 def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
-    """Check captions as `check_lengths` does, by the mask (Q, W) alone; not for those read as role graphs."""
+    """Check that no caption is too long for a matcher, by the mask of words (Q, W); role graphs are not checked.
+
+    Raises:
+        UsageError: one is.
+    """
     limit = None if matcher.limits.graphs else matcher.limits.words
     most = int(row_lengths(word_mask).max(initial=0))
     if limit is not None and most > limit:
@@ -52,7 +56,11 @@ def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
 
 
 def check_frames(matcher: Matcher, frame_mask: NDArray[np.bool_], window_mask: NDArray[np.bool_] | None = None) -> None:
-    """Check videos as `check_lengths` does, by the masks (V, T) and (V, O) alone."""
+    """Check that no video is too long for a matcher, by the masks of frames (V, T) and of windows (V, O).
+
+    Raises:
+        UsageError: one is.
+    """
     limit = matcher.limits.frames
     among = matcher.limits.windows and window_mask is not None
     counts = frame_mask.sum(1) + window_mask.sum(1) if among and window_mask is not None else row_lengths(frame_mask)
@@ -65,9 +73,9 @@ def check_frames(matcher: Matcher, frame_mask: NDArray[np.bool_], window_mask: N
 
 
 def check_texts(matcher: Matcher, texts: TextBatch) -> None:
-    """Refuse captions that no matcher can score.
+    """Check that a matcher can score captions: they have words, and features are finite and of its length.
 
-    Where the matcher reads their role graphs, features of words and sentences are not looked at.
+    Where the matcher reads their role graphs, features of words and sentences are not checked.
 
     Raises:
         UsageError: a caption has no word, a feature is not finite, features have another length than the matcher's, or
@@ -84,7 +92,7 @@ def check_texts(matcher: Matcher, texts: TextBatch) -> None:
 
 
 def check_videos(matcher: Matcher, videos: VideoBatch) -> None:
-    """Refuse videos that no matcher can score.
+    """Check that a matcher can score videos: they have frames, and features are finite and of its length.
 
     Raises:
         UsageError: a video has no frame, a feature is not finite, or features have another length than the matcher's.

@@ -1,4 +1,4 @@
-"""The mean of a clip's frames against the sentence: CLIP4Clip's parameter-free type (arXiv 2104.08860, section 3.3)."""
+"""Cosine of the sentence and the mean of a clip's frames: CLIP4Clip's parameter-free type (arXiv 2104.08860, 3.3)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from evenreel.similarity.pooling import masked_mean
 
 @dataclass(frozen=True)
 class MeanPoolSettings:
-    """Settings of the mean of frames.
+    """Settings of the matcher `mean_pool`, the mean of frames.
 
     Attributes:
-        temperature: of the loss at the start of training; CLIP's ends at 0.01.
+        temperature: temperature of the loss at the start of training; CLIP's ends at 0.01.
     """
 
     temperature: float = 0.01
@@ -45,19 +45,19 @@ class MeanPool(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> PooledVectors:
-        """Encode sentences to unit length, (Q, D)."""
+        """Encode captions as their sentence vectors (Q, D), scaled to unit length."""
         return PooledVectors(F.normalize(text.sentence, dim=-1))
 
     def encode_video(self, video: VideoBatch) -> PooledVectors:
-        """Encode videos to the mean of their unit frames, of unit length, (V, D)."""
+        """Encode videos as the mean of their unit frames (V, D), scaled to unit length."""
         return PooledVectors(F.normalize(masked_mean(F.normalize(video.frames, dim=-1), video.frame_mask), dim=-1))
 
     def score(self, text: PooledVectors, video: PooledVectors) -> Tensor:
-        """Compute cosines, (Q, V)."""
+        """Compute the cosines (Q, V) of encoded captions and videos."""
         return text.vectors @ video.vectors.T
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE of the batch."""
+        """Compute the InfoNCE loss of a batch."""
         return contrastive(self, batch)
 
 

@@ -1,4 +1,4 @@
-"""The matchers by name: what a recipe or a checkpoint calls `matcher`."""
+"""Registry of matchers by name, the word that a recipe or a checkpoint gives as `matcher`."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ MATCHERS: Mapping[str, Entry] = _Matchers()
 
 
 def build_matcher(name: str, dimension: int, settings: Mapping[str, Any] | None = None) -> Matcher:
-    """Build a matcher with fresh parameters.
+    """Build a matcher by name, with fresh parameters.
 
     Args:
         name: a key of `MATCHERS`.
-        dimension: D, the length of the features it takes.
+        dimension: length D of the features it takes.
         settings: fields of its settings class that differ from the defaults.
 
     Raises:

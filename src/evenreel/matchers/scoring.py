@@ -1,4 +1,4 @@
-"""From features to scores: captions and videos are encoded once, in batches, and their pairs are scored in tiles."""
+"""Scores from features: captions and videos are encoded once, in batches, and their pairs are scored in tiles."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def matcher_scores(
     budget_bytes: int = DEFAULT_BUDGET_BYTES,
     about: ScoreNotes = NO_NOTES,
 ) -> MatcherScores:
-    """Return the scores of every caption and video, ready for `evenreel.evaluate`; a pair is scored when it is read.
+    """Return a matcher's scores (Q, V) of captions and videos, which are computed when they are read.
 
     Args:
-        matcher: on the device where the work is to be done.
+        matcher: the matcher, on the device where the work is to be done.
         texts: features of Q captions.
         videos: features of V videos, of the same encoder.
         budget_bytes: most memory that scoring takes beside the encoded captions and videos and the scores it gives;
@@ -48,7 +48,7 @@ def matcher_scores(
 
 
 def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
-    """Encode captions with the matcher in evaluation mode; the state is in main memory wherever the matcher is.
+    """Encode the features of captions with a matcher in evaluation mode; the state is kept in main memory.
 
     Raises:
         UsageError: a caption has no words, too many or none that are numbers, or the features are not the matcher's.
@@ -64,7 +64,7 @@ def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
 
 
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
-    """Encode videos with the matcher in evaluation mode; the state is in main memory wherever the matcher is.
+    """Encode the features of videos with a matcher in evaluation mode; the state is kept in main memory.
 
     Raises:
         UsageError: a video has no frames, too many or none that are numbers, or the features are not the matcher's.

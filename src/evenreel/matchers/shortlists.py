@@ -1,4 +1,4 @@
-"""Scores of chosen pairs only: a caption and the clips of its shortlist, with their parts where a matcher has some.
+"""Scores of chosen pairs only: captions and the clips of their shortlists, with the parts of the scores.
 
 Some matchers are too expensive for every pair, so a cheap score chooses the clips they score.
 """
@@ -22,7 +22,12 @@ from evenreel.types import FloatArray
 
 
 class PartedScores(NamedTuple):
-    """Scores of one caption and V videos: `values` (V,), and their `parts` (V,) by name, empty where there are none."""
+    """Scores of one caption and V videos, with the parts that they are the mean of.
+
+    Attributes:
+        values: (V,) scores.
+        parts: (V,) scores of each part, by its name; empty for a matcher without parts.
+    """
 
     values: FloatArray
     parts: dict[str, FloatArray]
@@ -31,10 +36,10 @@ class PartedScores(NamedTuple):
 def score_with_parts(
     matcher: Matcher, text: Encoded, videos: Encoded, budget_bytes: int = DEFAULT_BUDGET_BYTES
 ) -> PartedScores:
-    """Score one caption and V videos, each pair once; where the matcher has parts, return them too.
+    """Score one caption with V videos, and return the parts of the scores where the matcher has some.
 
     Args:
-        matcher: on the device where the work is to be done.
+        matcher: the matcher, on the device where the work is to be done.
         text: one caption, encoded by the matcher.
         videos: V videos, encoded by the matcher.
         budget_bytes: most memory that scoring takes, as in `MatcherScores`.
@@ -57,15 +62,15 @@ def score_shortlists(
     places: NDArray[np.int64],
     budget_bytes: int = DEFAULT_BUDGET_BYTES,
 ) -> FloatArray:
-    """Score each caption and the videos of its shortlist, and no other pair.
+    """Score each caption with the videos of its shortlist, and no other pair.
 
-    Memory holds the states and those of one shortlist once more.
+    Memory holds all states, and a copy of those of one shortlist.
 
     Args:
-        matcher: on the device where the work is to be done.
+        matcher: the matcher, on the device where the work is to be done.
         texts: Q captions, encoded by the matcher.
         videos: V videos, encoded by the matcher.
-        places: (Q, K) rows in `videos`.
+        places: (Q, K) shortlist of each caption, as rows in `videos`.
         budget_bytes: most memory that scoring takes, as in `MatcherScores`.
 
     Returns:
@@ -88,20 +93,20 @@ def _each(
 
 
 def chosen_rows(encoded: Encoded, rows: NDArray[np.int64]) -> Encoded:
-    """Select captions or videos, in the order of their rows; states are copied."""
+    """Select encoded captions or videos by their rows, in the order given; states are copied."""
     taken = torch.from_numpy(rows)
     return Encoded(tuple(encoded.ids[row] for row in rows), mapped(encoded.state, lambda tensor: tensor[taken]))
 
 
 class CoarseScorer(nn.Module):
-    """Scores states with the cheap score of a matcher."""
+    """Scorer of encoded captions and videos by a matcher's cheap score."""
 
     def __init__(self, matcher: Coarse) -> None:
         super().__init__()
         self.matcher = matcher
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """Compute (Q, V) by `Coarse.coarse`."""
+        """Compute the cheap score (Q, V) of encoded captions and videos."""
         return self.matcher.coarse(text, video)
 
 
@@ -112,7 +117,7 @@ def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
 
 
 def whose_states(matcher: Matcher) -> Matcher:
-    """Return the matcher that made the states: the wrapped one of an adapted matcher, else the matcher itself."""
+    """Return the matcher that encodes: the wrapped one of an adapted matcher, else the matcher itself."""
     return matcher.matcher if isinstance(matcher, Adapted) else matcher
 
 

@@ -1,4 +1,4 @@
-"""T-MASS (CVPR 2024, arXiv 2403.17998, section 3): a caption as a cloud of vectors instead of a point.
+"""T-MASS (CVPR 2024, arXiv 2403.17998, section 3): a caption as a random cloud of vectors instead of a point.
 
 Text is `t + radius * noise`, where the radius comes from the similarities of the caption and the frames. Training draws
 once; evaluation draws several times and keeps the draw that fits best. Videos are pooled as in X-Pool.
@@ -34,19 +34,19 @@ CHUNK_NUMBERS = 2**21
 
 @dataclass(frozen=True)
 class TMassSettings:
-    """Settings of T-MASS: the noise and radius of a caption's cloud, and the pooling of frames.
+    """Settings of the matcher T-MASS: how a caption's vector is spread to a random cloud, and how frames are pooled.
 
     Attributes:
-        max_frames: most frames a clip may have; the radius has weights for each.
-        prior: distribution of the noise: `uniform` from 0 to 1, or `normal` around 0.
-        prior_std: standard deviation of `normal`; the paper's for LSMDC is the default.
-        radius: of the cloud at the start of training, where entries of the text are of size one. CLIP's text vectors
-            are about 10 long, so 2.3 starts where the public code does with ViT-B/32.
-        trials: number of draws in evaluation.
-        noise_seed: seed of the draws in evaluation, which are the same for every pair.
-        support_weight: weight of the loss at the point of the cloud's rim that is nearest to the video.
+        max_frames: greatest number of frames of a clip; the radius of the cloud has a weight for each.
+        prior: distribution of the noise that makes the cloud: `uniform` from 0 to 1, or `normal` around 0.
+        prior_std: standard deviation of `normal` noise; the default is the paper's for LSMDC.
+        radius: radius of the cloud at the start of training, where entries of the caption's vector are of size one.
+            CLIP's text vectors are about 10 long, so 2.3 starts where the public code does with ViT-B/32.
+        trials: number of random vectors of a caption that evaluation compares with a video; the best counts.
+        noise_seed: seed of these vectors' noise, which is the same for every pair.
+        support_weight: weight of the loss at the point on the cloud's surface that is nearest to the video.
         dropout: share of values dropped in the pooling while training.
-        temperature: of the loss at the start of training.
+        temperature: temperature of the loss at the start of training.
     """
 
     max_frames: int = 12
@@ -75,14 +75,19 @@ class TMassSettings:
 
 
 class TMassText(NamedTuple):
-    """Captions: `sentence` (Q, D) of unit length and `query` (Q, D), which attends to frames."""
+    """Captions encoded by T-MASS.
+
+    Attributes:
+        sentence: (Q, D) of unit length.
+        query: (Q, D) attention queries to frames.
+    """
 
     sentence: Tensor
     query: Tensor
 
 
 class TMassVideo(NamedTuple):
-    """Videos: the fields of `AttendedVideos`, and `frames` (V, T, D) of unit length."""
+    """Videos encoded by T-MASS: the fields of `AttendedVideos`, and `frames` (V, T, D) of unit length."""
 
     keys: Tensor
     values: Tensor
@@ -93,7 +98,7 @@ class TMassVideo(NamedTuple):
 
 
 class TMass(nn.Module):
-    """T-MASS matcher: stochastic text against text-conditioned video."""
+    """T-MASS matcher: captions as random clouds of vectors, compared with videos pooled for each caption."""
 
     noise: Tensor
 
@@ -111,12 +116,12 @@ class TMass(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> TMassText:
-        """Encode sentences and attention queries, (Q, D) each."""
+        """Encode captions as sentence vectors and attention queries, (Q, D) each."""
         sentence = F.normalize(text.sentence, dim=-1)
         return TMassText(sentence, self.pooling.queries(sentence))
 
     def encode_video(self, video: VideoBatch) -> TMassVideo:
-        """Map frames through every map of the pooling.
+        """Encode videos as attention keys and values of their frames (V, T, D), with Gram matrices.
 
         Raises:
             UsageError: a clip has more frames than the radius has weights for.
@@ -125,7 +130,7 @@ class TMass(nn.Module):
         return TMassVideo(*self.pooling.attended(frames, mask), frames)
 
     def score(self, text: TMassText, video: TMassVideo) -> Tensor:
-        """Compute cosines of the best draws, (Q, V), in chunks of pairs: each has rows of D and a number a draw."""
+        """Compute the cosine (Q, V) of each video with the best of the caption's random vectors, in chunks of pairs."""
         numbers = max(text.sentence.shape[-1], self.settings.trials, video.mask.shape[1])
         side = max(1, math.isqrt(CHUNK_NUMBERS // numbers))
         videos = list(chunks_of(video, side))
@@ -133,7 +138,7 @@ class TMass(nn.Module):
         return torch.cat(list(rows))
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE of one draw of each caption, and of the point of the cloud's rim nearest to the video.
+        """Compute two InfoNCE terms: of a random vector of each caption, and of the cloud's point nearest to the video.
 
         A caption's radius is that of its own video; noise is drawn with the global random state.
         """
@@ -173,12 +178,16 @@ class TMass(nn.Module):
 
 
 def best_draw(centre: Tensor, radius: Tensor, pooled: Tensor, noise: Tensor) -> Tensor:
-    """Compute the cosine (Q, V) of each pair's video and the most similar draw `centre + radius * noise[n]`.
+    """Compute the cosine (Q, V) of each pair's video with the most similar draw `centre + radius * noise[n]`.
 
-    Draws are not written down: their products with the video and their lengths are sums over D of products of the noise
-    and the pair's vectors.
+    Draws are not stored: their products with the video and their lengths are sums over D of products of the noise and
+    the pair's vectors.
 
-    Shapes: centre (Q, D); radius and pooled (Q, V, D), pooled of unit length; noise (N, D), the same for every pair.
+    Args:
+        centre: (Q, D) vectors of captions.
+        radius: (Q, V, D) radius of each caption's cloud for each video.
+        pooled: (Q, V, D) videos pooled for each caption, of unit length.
+        noise: (N, D), the same for every pair.
 
     >>> up, video = torch.tensor([[0.0, 1.0]]), torch.tensor([[[1.0, 0.0]]])
     >>> noise = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])  # to the right, where the video is, and to the left

@@ -1,4 +1,4 @@
-"""A transformer over the frames before their mean: CLIP4Clip's sequential type (arXiv 2104.08860, section 3.3).
+"""The mean of frames after a transformer over time: CLIP4Clip's sequential type (arXiv 2104.08860, section 3.3).
 
 The published block is `frames + transformer(frames + positions)`. Here the residual keeps the frames and what the
 transformer *adds* to its input, so positions guide attention without being added to what is compared, and a new
@@ -26,14 +26,14 @@ from evenreel.similarity.pooling import masked_mean
 
 @dataclass(frozen=True)
 class TemporalSettings:
-    """Settings of the transformer over the frames of a clip.
+    """Settings of the matcher `temporal`, a transformer over the frames of a clip.
 
     Attributes:
-        layers: transformer blocks.
-        heads: attention heads; a divisor of D.
-        max_frames: most frames a clip may have: one learned position each.
+        layers: number of transformer blocks.
+        heads: number of attention heads; a divisor of D.
+        max_frames: greatest number of frames of a clip; each has a learned position.
         dropout: share of values dropped after attention and in the feed-forward part, while training.
-        temperature: of the loss at the start of training.
+        temperature: temperature of the loss at the start of training.
     """
 
     layers: int = 4
@@ -70,9 +70,14 @@ class TemporalTransformer(nn.Module):
         self.blocks = nn.ModuleList(_block(dimension, settings) for _ in range(settings.layers))
 
     def forward(self, frames: Tensor, frame_mask: Tensor) -> Tensor:
-        """Apply the blocks to unit frames (V, T, D), mask (V, T), True = real.
+        """Apply the transformer to the frames of clips.
 
-        Return unit rows, zero where there is no frame.
+        Args:
+            frames: (V, T, D), rows of unit length.
+            frame_mask: (V, T) True = real.
+
+        Returns:
+            (V, T, D), rows of unit length, zero where there is no frame.
 
         Raises:
             UsageError: a clip has more frames than there are positions.
@@ -128,20 +133,20 @@ class Temporal(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> PooledVectors:
-        """Encode sentences to unit length, (Q, D)."""
+        """Encode captions as their sentence vectors (Q, D), scaled to unit length."""
         return PooledVectors(F.normalize(text.sentence, dim=-1))
 
     def encode_video(self, video: VideoBatch) -> PooledVectors:
-        """Encode videos to the mean of their transformed unit frames, of unit length, (V, D)."""
+        """Encode videos as the mean of their transformed frames (V, D), scaled to unit length."""
         frames = self.transformer(F.normalize(video.frames, dim=-1), video.frame_mask)
         return PooledVectors(F.normalize(masked_mean(frames, video.frame_mask), dim=-1))
 
     def score(self, text: PooledVectors, video: PooledVectors) -> Tensor:
-        """Compute cosines, (Q, V)."""
+        """Compute the cosines (Q, V) of encoded captions and videos."""
         return text.vectors @ video.vectors.T
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE of the batch."""
+        """Compute the InfoNCE loss of a batch."""
         return contrastive(self, batch)
 
 

@@ -1,6 +1,6 @@
 """Weighted token interaction: words meet frames one by one (DRL, arXiv 2203.07111, 3.2, equations 4 to 6).
 
-Kind `ti` weighs all words of a caption alike and all frames of a video alike; kind `wti` learns how much each counts,
+Kind `ti` weights all words of a caption alike and all frames of a video alike; kind `wti` learns how much each counts,
 from the token itself. Training starts at `ti`: the last layer of the weights is zero.
 """
 
@@ -26,16 +26,16 @@ from evenreel.similarity.pooling import masked_softmax
 
 @dataclass(frozen=True)
 class WtiSettings:
-    """Settings of the weights of tokens, and of the frames before.
+    """Settings of the matcher `wti`, the weighted token interaction of words and frames.
 
     Attributes:
         kind: `wti` learns weights, `ti` has none to learn.
-        weight_layers: linear layers of the network that gives a token its weight, ReLU between them.
-        temporal_layers: blocks of CLIP4Clip's temporal transformer over the frames; 0 for none.
-        heads: attention heads of these blocks.
-        max_frames: most frames a clip may have where there are such blocks.
+        weight_layers: number of linear layers of the network that gives a token its weight, ReLU between them.
+        temporal_layers: number of blocks of CLIP4Clip's temporal transformer over the frames; 0 for none.
+        heads: number of attention heads of these blocks.
+        max_frames: greatest number of frames of a clip where there are such blocks.
         dropout: share of values dropped in these blocks while training.
-        temperature: of the loss at the start of training.
+        temperature: temperature of the loss at the start of training.
     """
 
     kind: Literal["ti", "wti"] = "wti"
@@ -76,37 +76,37 @@ class Wti(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> TokenVectors:
-        """Encode words with their weights, (Q, W, D) and (Q, W)."""
+        """Encode captions as word vectors (Q, W, D) with weights (Q, W)."""
         return weighted_tokens(self.words_of(text), text.word_mask, self.word_weights)
 
     def encode_video(self, video: VideoBatch) -> TokenVectors:
-        """Encode frames with their weights, (V, T, D) and (V, T)."""
+        """Encode videos as frame vectors (V, T, D) with weights (V, T)."""
         return weighted_tokens(self.frames_of(video), video.frame_mask, self.frame_weights)
 
     def words_of(self, text: TextBatch) -> Tensor:
-        """Return words as they are compared with frames, (Q, W, D), rows of unit length."""
+        """Return the word vectors that are compared with frames, (Q, W, D), of unit length."""
         return F.normalize(text.words, dim=-1)
 
     def frames_of(self, video: VideoBatch) -> Tensor:
-        """Return frames as compared with words, after temporal blocks if any, (V, T, D), rows of unit length."""
+        """Return the frame vectors that are compared with words, (V, T, D), of unit length, after temporal blocks."""
         frames = F.normalize(video.frames, dim=-1)
         if self.temporal is not None:
             frames = self.temporal(frames, video.frame_mask)
         return frames
 
     def score(self, text: TokenVectors, video: TokenVectors) -> Tensor:
-        """Compute the token interaction, (Q, V), in [-1, 1]."""
+        """Compute the token interaction (Q, V) of encoded captions and videos, from -1 to 1."""
         return token_interaction(text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE of the batch."""
+        """Compute the InfoNCE loss of a batch."""
         return contrastive(self, batch)
 
 
 def token_weights(dimension: int, layers: int) -> nn.Sequential:
-    """Build the network (..., D) -> (..., 1): linear layers with ReLU between them, the last one zero at first.
+    """Build the network that gives tokens (..., D) their weight logits (..., 1): linear layers with ReLU between them.
 
-    It has no bias: one number added to all logits changes no softmax.
+    The last layer starts at zero, and has no bias: one number added to all logits changes no softmax.
 
     >>> token_weights(8, layers=2)(torch.randn(3, 8)).flatten().tolist()
     [0.0, 0.0, 0.0]
@@ -118,7 +118,7 @@ def token_weights(dimension: int, layers: int) -> nn.Sequential:
 
 
 def weighted_tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) -> TokenVectors:
-    """Scale vectors (N, L, D) to unit length and weigh them by the network, or alike.
+    """Scale token vectors (N, L, D) to unit length, and give them weights by a network, or equal ones without it.
 
     Entries of unit vectors are of size 1 / sqrt(D); the network sees them at size one, as layers are made for.
     """

@@ -1,8 +1,8 @@
-"""Four similarities of coarse and fine parts, averaged: X-CLIP (arXiv 2207.07285, section 3).
+"""X-CLIP (arXiv 2207.07285, section 3): the mean of four similarities of coarse and fine parts.
 
-Sentence and video, words and video, sentence and frames, words and frames. Similarities to parts are summed up by
-attention over the parts (AOSM): each is weighted by the softmax of the similarities themselves at a low temperature,
-followed by a learned mix of the weights.
+They are of sentence and video, words and video, sentence and frames, words and frames. Similarities to parts are summed
+up by attention over the parts (AOSM): each is weighted by the softmax of the similarities themselves at a low
+temperature, followed by a learned mix of the weights.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from evenreel.similarity.pooling import masked_mean
 
 @dataclass(frozen=True)
 class XClipSettings:
-    """Sizes of the learned mixes, and the transformer before the video's mean.
+    """Settings of the matcher X-CLIP: sizes of its learned matrices, and the transformer over frames.
 
     Attributes:
-        max_words: most words a caption may have; the mixes of words are of this size.
-        max_frames: most frames a clip may have; the mixes of frames are of this size.
+        max_words: greatest number of words of a caption; matrices that mix the weights of words are of this size.
+        max_frames: greatest number of frames of a clip; matrices that mix the weights of frames are of this size.
         attention_temperature: temperature of the softmax that weights words and frames.
-        temporal_layers: transformer blocks over the frames before their mean; the frames that are compared one by one
-            do not go through them. 0 for none.
-        heads: attention heads of these blocks.
+        temporal_layers: number of transformer blocks over the frames before their mean; the frames that are compared
+            one by one do not go through them. 0 for none.
+        heads: number of attention heads of these blocks.
         dropout: share of values dropped in these blocks while training.
-        temperature: of the loss at the start of training.
+        temperature: temperature of the loss at the start of training.
     """
 
     max_words: int = 32
@@ -63,7 +63,13 @@ class XClipSettings:
 
 
 class XClipText(NamedTuple):
-    """Captions: `sentence` (Q, D) and `words` (Q, W, D) of unit length, `word_mask` (Q, W)."""
+    """Captions encoded by X-CLIP.
+
+    Attributes:
+        sentence: (Q, D) of unit length.
+        words: (Q, W, D) of unit length.
+        word_mask: (Q, W) True = real.
+    """
 
     sentence: Tensor
     words: Tensor
@@ -71,10 +77,14 @@ class XClipText(NamedTuple):
 
 
 class XClipVideo(NamedTuple):
-    """Videos, with the learned matrices applied once.
+    """Videos encoded by X-CLIP, with the learned matrices applied once.
 
-    `video` (V, D) and `frames` (V, F, D) of unit length; `video_for_sentence` and `frames_for_words` are the same
-    after the matrices of the sentence-video and the word-frame similarity; `frame_mask` (V, F).
+    Attributes:
+        video: (V, D) of unit length.
+        video_for_sentence: (V, D) after the matrix of the sentence-video similarity.
+        frames: (V, F, D) of unit length.
+        frames_for_words: (V, F, D) after the matrix of the word-frame similarity.
+        frame_mask: (V, F) True = real.
     """
 
     video: Tensor
@@ -85,7 +95,7 @@ class XClipVideo(NamedTuple):
 
 
 class XClip(nn.Module):
-    """X-CLIP matcher: multi-grained contrast; every learned matrix starts as the identity."""
+    """X-CLIP matcher, the mean of four similarities of coarse and fine parts; its matrices start as the identity."""
 
     def __init__(self, dimension: int, settings: XClipSettings) -> None:
         super().__init__()
@@ -102,20 +112,20 @@ class XClip(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> XClipText:
-        """Encode sentences (Q, D) and words (Q, W, D).
+        """Encode captions as sentence vectors (Q, D) and word vectors (Q, W, D).
 
         Raises:
-            UsageError: a caption has more words than the mixes.
+            UsageError: a caption has more words than `max_words`.
         """
         words, mask = cut(text.words, text.word_mask, self.settings.max_words, ("caption", "words"))
         words = F.normalize(words, dim=-1).masked_fill(~mask[..., None], 0.0)
         return XClipText(F.normalize(text.sentence, dim=-1), words, mask)
 
     def encode_video(self, video: VideoBatch) -> XClipVideo:
-        """Encode videos (V, D) and frames (V, F, D).
+        """Encode videos as mean vectors (V, D) and frame vectors (V, F, D).
 
         Raises:
-            UsageError: a clip has more frames than the mixes.
+            UsageError: a clip has more frames than `max_frames`.
         """
         frames, mask = cut(video.frames, video.frame_mask, self.settings.max_frames, ("clip", "frames"))
         frames = F.normalize(frames, dim=-1).masked_fill(~mask[..., None], 0.0)
@@ -124,13 +134,13 @@ class XClip(nn.Module):
         return XClipVideo(mean, mean @ self.sentence_video.T, frames, frames @ self.word_frame.T, mask)
 
     def score(self, text: XClipText, video: XClipVideo) -> Tensor:
-        """Compute the means of the four similarities, (Q, V), in chunks of pairs: each has words x frames of them."""
+        """Compute similarities (Q, V), the mean of the four kinds, in chunks of pairs."""
         return in_chunks(
             self._score, TableSide(text, text.word_mask, _cut_words), TableSide(video, video.frame_mask, _cut_frames)
         )
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE of the batch."""
+        """Compute the InfoNCE loss of a batch."""
         return contrastive(self, batch)
 
     def _score(self, text: XClipText, video: XClipVideo) -> Tensor:

@@ -1,7 +1,7 @@
-"""X-Pool (arXiv 2203.15086, 3.3 and 3.4): videos pooled by each caption for itself.
+"""X-Pool (arXiv 2203.15086, 3.3 and 3.4): the frames of a video are pooled anew for each caption.
 
 A caption attends to the frames of a video and is compared with what it gets. A video thus looks different to each
-caption, also to the wrong ones: every entry of the table has the video pooled by the caption of that entry.
+caption, also to the wrong ones: every score of a table is with the video pooled by the caption of its row.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from evenreel.similarity.conditioned import AskingTexts, AttendedVideos, PooledV
 
 @dataclass(frozen=True)
 class XPoolSettings:
-    """Settings of X-Pool; all sizes are those of the features.
+    """Settings of the matcher X-Pool; all sizes are those of the features.
 
     Attributes:
         dropout: share of the linear map's output that is dropped while training.
-        temperature: of the loss at the start of training.
+        temperature: temperature of the loss at the start of training.
     """
 
     dropout: float = 0.3
@@ -40,7 +40,7 @@ class XPoolSettings:
 
 
 class TextConditionedPooling(nn.Module):
-    """One attention head from a caption to frames, and a residual linear map, each between layer normalisations.
+    """Pooling of frames by a caption: one attention head and a residual linear map, with layer normalisations.
 
     Every map starts as the identity. Inside, entries are of size one (unit vectors times the square root of D), so that
     what a normalisation adds to variances is small beside them.
@@ -67,36 +67,43 @@ class TextConditionedPooling(nn.Module):
         return self.pool(self.queries(sentence), *self.keys_and_values(frames), frame_mask)
 
     def queries(self, sentence: Tensor) -> Tensor:
-        """Compute queries of sentences, over the root of D, (Q, D)."""
+        """Compute the attention queries (Q, D) of sentences (Q, D), divided by the root of D."""
         queries: Tensor = self.to_query(self.norm_inputs(sentence * self.scale))
         return queries / self.scale
 
     def keys_and_values(self, frames: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute keys and values of frames, both (V, T, D).
+        """Compute the attention keys and values (V, T, D) of frames (V, T, D).
 
-        The output map follows a mean with weights that sum to one, so it may as well go before.
+        The attention's output map is applied to the values already, which is the same for weights that sum to one.
         """
         frames = self.norm_inputs(frames * self.scale)
         return self.to_key(frames), self.to_output(self.to_value(frames))
 
     def pool(self, queries: Tensor, keys: Tensor, values: Tensor, frame_mask: Tensor) -> Tensor:
-        """Pool all pairs as written in the paper, with D numbers each: (Q, V, D)."""
+        """Pool the frames of each video by each caption as written in the paper, with vectors for all pairs: (Q, V, D).
+
+        Args:
+            queries: (Q, D) attention queries.
+            keys: (V, T, D) attention keys.
+            values: (V, T, D) attention values.
+            frame_mask: (V, T) True = real, at least one a row.
+        """
         logits = torch.einsum("qd,vtd->qvt", queries, keys).masked_fill(~frame_mask, float("-inf"))
         pooled = self.norm_pooled(torch.einsum("qvt,vtd->qvd", logits.softmax(-1), values))
         output: Tensor = self.norm_output(pooled + self.dropout(self.linear(pooled)))
         return output
 
     def texts(self, sentence: Tensor) -> AskingTexts:
-        """Compute the tensors of sentences for `pooled_cosines`."""
+        """Compute the tensors of captions that `pooled_cosines` takes, from sentence vectors (Q, D)."""
         return AskingTexts(self.queries(sentence), sentence, sentence @ self.common().T)
 
     def videos(self, frames: Tensor, frame_mask: Tensor) -> PooledVideos:
-        """Compute the tensors of frames for `pooled_cosines`."""
+        """Compute the tensors of videos that `pooled_cosines` takes, from frames (V, T, D)."""
         videos = self.attended(frames, frame_mask)
         return PooledVideos(*videos, gram(_after(self.common().flip(0), videos.values)))
 
     def attended(self, frames: Tensor, frame_mask: Tensor) -> AttendedVideos:
-        """Compute the tensors of frames for `pooled_vectors`: maps after the attention are linear, and done here."""
+        """Compute the tensors of videos that `pooled_vectors` takes, from frames (V, T, D)."""
         keys, values = self.keys_and_values(frames)
         first = centred(values)
         scaled = first * self.norm_pooled.weight
@@ -119,7 +126,7 @@ class TextConditionedPooling(nn.Module):
 
 
 class XPool(nn.Module):
-    """X-Pool matcher: the cosine of the sentence and the video pooled for it."""
+    """X-Pool matcher: the cosine of the sentence and the video pooled by that caption."""
 
     def __init__(self, dimension: int, settings: XPoolSettings) -> None:
         super().__init__()
@@ -128,19 +135,19 @@ class XPool(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> AskingTexts:
-        """Encode sentences to queries and unit vectors, (Q, D) each."""
+        """Encode captions as attention queries and unit vectors of sentences, (Q, D) each."""
         return self.pooling.texts(F.normalize(text.sentence, dim=-1))
 
     def encode_video(self, video: VideoBatch) -> PooledVideos:
-        """Map frames through every map, (V, T, D), with their Gram matrices."""
+        """Encode videos as attention keys and values of their frames (V, T, D), with Gram matrices."""
         return self.pooling.videos(F.normalize(video.frames, dim=-1), video.frame_mask)
 
     def score(self, text: AskingTexts, video: PooledVideos) -> Tensor:
-        """Compute cosines, (Q, V); nothing is dropped out, whatever the mode."""
+        """Compute the cosines (Q, V) of captions with the videos pooled by them; dropout is never applied."""
         return pooled_cosines(text, video, self.pooling.norm_output.eps)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE of the batch, each video pooled by each caption as written in the paper, with dropout."""
+        """Compute the InfoNCE loss of a batch, each video pooled by each caption, with dropout."""
         sentence = F.normalize(batch.text.sentence, dim=-1)
         frames = F.normalize(batch.video.frames, dim=-1)
         pooled = F.normalize(self.pooling(sentence, frames, batch.video.frame_mask), dim=-1)

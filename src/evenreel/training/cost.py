@@ -45,10 +45,10 @@ _COUNTED = 2
 
 @dataclass(frozen=True)
 class Shape:
-    """Shape of the batch of captions and clips that costs are counted on.
+    """Sizes of the batch of captions and clips that costs are counted on.
 
     Attributes:
-        dimension: dimension D of the features.
+        dimension: length D of the features.
         batch: number of captions, and of clips.
         frames: frames per clip.
         words: words per caption.
@@ -64,10 +64,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class SideCost:
-    """Cost of one side of a matcher: parameters, multiply-adds and bytes of a stored row.
+    """Cost of one side of a matcher, captions or clips: parameters, multiply-adds and bytes to store.
 
     Attributes:
-        parameters: parameters that the side uses, without embeddings; those of both sides count in both.
+        parameters: number of parameters that the side uses, without embeddings; those used by both sides count in both.
         multiply_adds: multiply-adds to encode a batch.
         row_bytes: bytes that are kept of one caption or clip.
     """
@@ -79,7 +79,7 @@ class SideCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a matcher: encoding either side, and scoring.
+    """Cost of a matcher: of encoding captions and clips, and of scoring their pairs.
 
     Attributes:
         captions: cost of encoding captions.
@@ -87,9 +87,8 @@ class Cost:
         pair_parameters: parameters that only scoring uses.
         pair_multiply_adds: multiply-adds of one more pair of a caption and a clip, both encoded.
         parameters: parameters that scores depend on, without embeddings, each once.
-        embeddings: numbers in tables of words and roles that scores depend on, which no product runs through.
-        training_parameters: parameters that no score depends on: of decoders with their words, of a bias, the
-            temperature.
+        embeddings: numbers in tables of words and roles that scores depend on, which are looked up, not multiplied.
+        training_parameters: parameters that no score depends on, such as those of caption decoders and the temperature.
     """
 
     captions: SideCost
@@ -103,14 +102,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class RecipeCost:
-    """Cost of the matcher of a recipe, and of what one training of it gives.
+    """Cost of the matcher that a recipe makes, and of each of the matchers fused in it.
 
     Attributes:
-        shape: shape of the batch that was counted on.
+        shape: sizes of the batch that costs were counted on.
         members: number of fused matchers; 1 for one.
         one: cost of the matcher of one training.
         whole: cost of all that the recipe makes.
-        words_unread: whether it has vectors for the words of captions, and no captions were given.
+        words_unread: whether the vocabulary's embeddings are missing from the counts, because no captions were given.
     """
 
     shape: Shape
@@ -121,7 +120,7 @@ class RecipeCost:
 
 
 def frames_of(recipe: Recipe) -> int:
-    """Return the number of frames per clip that the rule of a recipe's backbone takes, where it says so."""
+    """Return the number of frames a clip that a recipe's backbone samples; a default where its rule does not say."""
     frames: int = FRAMES if recipe.backbone is None else getattr(parse_rule(recipe.backbone.rule), "count", FRAMES)
     return frames
 
@@ -130,12 +129,12 @@ def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None
     """Count what a recipe's matcher costs; nothing is trained or read.
 
     Args:
-        recipe: with the matcher, adapter and members; towers of a backbone are not counted.
-        shape: shape of the captions and clips.
+        recipe: its matcher, adapter and members are counted; the towers of a backbone are not.
+        shape: sizes of the batch of captions and clips.
         learned: captions that the matcher is fitted to, where it has a vocabulary of its own.
 
     Raises:
-        UsageError: the matcher takes no such shape.
+        UsageError: the matcher cannot take a batch of these sizes.
     """
     given = spec_of(recipe)
     spec = fitted(given, learned or LearnedFrom(texts=(UNREAD,) * _words_at_least(given)))
@@ -171,16 +170,16 @@ def _whole(recipe: Recipe, spec: MatcherSpec) -> tuple[MatcherSpec, int]:
 def matcher_cost(matcher: Matcher, shape: Shape, *, windows: bool = False) -> Cost:
     """Count the parameters, multiply-adds and bytes of a matcher.
 
-    Multiply-adds are those of all products of matrices, attention and recurrent networks included; sums and elementwise
-    products are not among them, as in the paper's table.
+    Multiply-adds are those of all matrix products, attention and recurrent networks included; sums and elementwise
+    products are not counted, as in the paper's table.
 
     Args:
         matcher: a matcher on the CPU.
-        shape: shape of the captions and clips.
-        windows: whether it is given on-screen windows; one that takes them as frames always is.
+        shape: sizes of the batch of captions and clips.
+        windows: whether it is given on-screen windows; a matcher that takes them as frames always is.
 
     Raises:
-        UsageError: the matcher takes no such shape.
+        UsageError: the matcher cannot take a batch of these sizes.
     """
     reads = windows or matcher.limits.windows
     _check_shape(matcher, shape, windows=reads)

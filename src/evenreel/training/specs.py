@@ -1,4 +1,4 @@
-"""Specification of a recipe's matcher, with what it takes from the training captions."""
+"""Specification of a recipe's matcher, completed with what it takes from the training captions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evenreel.training.recipe.recipe import Recipe, RecipeError
 
 
 def spec_of(recipe: Recipe) -> MatcherSpec:
-    """Return the specification of the recipe's matcher, in its adapter and behind what changes features before it."""
+    """Return the specification of a recipe's matcher, with its adapter and the corrections of features before it."""
     spec = MatcherSpec(recipe.matcher.name, recipe.matcher.settings)
     wrappers = {
         "adapted": recipe.adapter,
@@ -32,7 +32,7 @@ def spec_of(recipe: Recipe) -> MatcherSpec:
 
 
 def check_words(recipe: Recipe) -> None:
-    """Refuse changes of on-screen words for a matcher that reads none, before anything is read.
+    """Check that a recipe changes on-screen words only for a matcher that uses them, before anything is read.
 
     Raises:
         RecipeError: the recipe changes words, and its matcher reads none.
@@ -46,7 +46,7 @@ def check_words(recipe: Recipe) -> None:
 
 
 def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:
-    """Complete the specification of a recipe's matcher with what is fitted to the training data, strata included.
+    """Return the specification of a recipe's matcher with what is fitted to the training data, such as a vocabulary.
 
     Args:
         recipe: recipe to train.
@@ -69,7 +69,7 @@ def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:
 
 
 def lists_in(spec: MatcherSpec) -> Facts:
-    """Compute digests of the lists of words and phrases in the settings of a matcher, by their place.
+    """Compute digests of the lists of words and phrases in the settings of a matcher, by their place in it.
 
     With the same recipe they differ only where their source has changed, such as a scene dictionary.
     """
@@ -82,7 +82,7 @@ def lists_in(spec: MatcherSpec) -> Facts:
 
 
 def learned_from(material: TrainingInputs) -> LearnedFrom:
-    """Collect the data that matchers may be fitted to; each caption counts once."""
+    """Return the captions of the training data that matchers may be fitted to, each once, and the encoder's hash."""
     examples = material.examples
     graphs = examples.text_features.graphs if isinstance(examples, FeatureExamples) else None
     own = () if graphs is None else [graphs[row] for row in np.unique(examples.pairs.captions)]

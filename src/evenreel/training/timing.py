@@ -1,4 +1,4 @@
-"""Measurement of the duration of an epoch of a recipe, and of each of its members (frame-length bias, table 5)."""
+"""Measurement of how long an epoch of a recipe takes, and of each of its members (frame-length bias, table 5)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EpochTime:
 
     Attributes:
         captions: number of training captions.
-        steps: optimiser steps of an epoch; batches may be gathered for one, so it need not be a whole number.
+        steps: optimiser steps of an epoch; need not be whole where batches are accumulated.
         seconds: duration of an epoch, without evaluation and writing.
     """
 
@@ -42,11 +42,11 @@ class EpochTime:
 
 @dataclass(frozen=True)
 class Times:
-    """Durations of the trainings of a recipe.
+    """Durations of an epoch of a recipe's training and of its members.
 
     Attributes:
         alone: time of one training on all clips.
-        members: time of each member; empty where there are none.
+        members: time of each member; empty without members.
     """
 
     alone: EpochTime
@@ -54,12 +54,12 @@ class Times:
 
     @property
     def in_turn_s(self) -> float:
-        """Seconds of an epoch of all members, one after the other."""
+        """Seconds that an epoch of all members takes when they are trained one after the other."""
         return sum(one.seconds for one in self.members)
 
     @property
     def at_once_s(self) -> float:
-        """Seconds of an epoch of the slowest member, that of all members on as many devices."""
+        """Seconds that an epoch of all members takes on as many devices, which is that of the slowest."""
         return max((one.seconds for one in self.members), default=0.0)
 
 
@@ -75,7 +75,7 @@ def measured_times(
         progress: called with the share that is done.
 
     Raises:
-        UsageError: as `train_recipe`.
+        UsageError: the recipe does not fit the data or the machine.
         CorpusError: there are fewer captions than a batch takes.
         TrainingError: a training fails.
     """

@@ -20,13 +20,13 @@ from evenreel.settings_checks import check_heads
 
 @dataclass(frozen=True)
 class DecoderSettings:
-    """Sizes of a decoder.
+    """Sizes of a caption decoder.
 
     Attributes:
-        words: C, size of the vocabulary with its special words.
-        most_words: most words of a caption, with a learned position each.
-        layers: transformer blocks.
-        heads: attention heads; a divisor of D.
+        words: size C of the vocabulary, special words included.
+        most_words: greatest number of words of a caption; each has a learned position.
+        layers: number of transformer blocks.
+        heads: number of attention heads; a divisor of D.
         dropout: share of values dropped in the blocks while training.
     """
 
@@ -38,7 +38,7 @@ class DecoderSettings:
 
 
 class CaptionDecoder(nn.Module):
-    """Predicts each word of a caption from the words before it and from all source vectors.
+    """Transformer that predicts each word of a caption from the words before it and from source vectors.
 
     Raises:
         UsageError: D is no multiple of the number of heads.
@@ -67,10 +67,10 @@ class CaptionDecoder(nn.Module):
         self.last = nn.Sequential(nn.LayerNorm(dimension), nn.Linear(dimension, dimension))
 
     def forward(self, before: Tensor, source: Tensor, source_mask: Tensor) -> Tensor:
-        """Compute the hidden states (B, L, D) before each word.
+        """Compute the hidden states (B, L, D) from which each word of captions is predicted.
 
         Args:
-            before: (B, L) numbers of the words before.
+            before: (B, L) vocabulary numbers of the word before each.
             source: (B, M, D) vectors that the caption is written from, entries of size one.
             source_mask: (B, M) True = real, at least one a row.
         """
@@ -83,6 +83,13 @@ class CaptionDecoder(nn.Module):
         return mapped
 
     def nll(self, captions: WrittenCaptions, source: Tensor, source_mask: Tensor, reduction: Reduction) -> Tensor:
-        """Compute the negative log likelihood `-sum_l log p(T_l | T_<l, source)` of captions, see `token_nll`."""
+        """Compute the negative log likelihood of captions given source vectors, `-sum_l log p(T_l | T_<l, source)`.
+
+        Args:
+            captions: B captions.
+            source: (B, M, D) vectors that the captions are written from.
+            source_mask: (B, M) True = real, at least one a row.
+            reduction: `mean` or `sum` over the words of a caption.
+        """
         states = self(captions.before, source, source_mask)
         return token_nll(states, self.words.weight, captions.words, captions.mask, reduction)

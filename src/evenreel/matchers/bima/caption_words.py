@@ -1,4 +1,4 @@
-"""Captions as numbers of words, for decoders that are trained to write them."""
+"""Captions as vocabulary numbers of their words, for decoders that are trained to write captions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPECIAL = 3
 
 
 class WrittenCaptions(NamedTuple):
-    """B captions as input and target of a decoder.
+    """B captions as vocabulary numbers, the input and target of a decoder.
 
     Attributes:
         before: (B, L) the word before each target: the begin mark, then the words.
@@ -32,12 +32,12 @@ class WrittenCaptions(NamedTuple):
     mask: Tensor
 
     def on(self, device: torch.device) -> WrittenCaptions:
-        """Return the tensors on another device."""
+        """Return a copy with the tensors on another device."""
         return WrittenCaptions(*(tensor.to(device) for tensor in self))
 
 
 def words_in(caption: str) -> list[str]:
-    """Split a caption into words and marks in small letters.
+    """Split a caption into words and punctuation marks, in small letters.
 
     >>> words_in("A Man's dog")
     ['a', 'man', "'s", 'dog']
@@ -46,7 +46,7 @@ def words_in(caption: str) -> list[str]:
 
 
 def vocabulary_of(captions: Iterable[str], most: int, least: int = 1) -> tuple[str, ...]:
-    """Return the `most` frequent words of some captions that occur `least` times or more; ties by the alphabet.
+    """Return the `most` most frequent words of captions, each found at least `least` times; ties by the alphabet.
 
     >>> vocabulary_of(["a dog", "a cat and a dog", "two"], most=3)
     ('a', 'dog', 'and')
@@ -57,7 +57,7 @@ def vocabulary_of(captions: Iterable[str], most: int, least: int = 1) -> tuple[s
 
 
 class CaptionWords:
-    """A vocabulary of distinct words in small letters, and the special words of a decoder."""
+    """Vocabulary of a caption decoder: distinct words in small letters, and special words."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self._numbers = {word: number for number, word in enumerate(vocabulary, start=SPECIAL)}
@@ -66,7 +66,7 @@ class CaptionWords:
         return SPECIAL + len(self._numbers)
 
     def written(self, captions: Sequence[str], most: int) -> WrittenCaptions:
-        """Turn captions into numbers; one of more than `most` words is cut, without the end.
+        """Convert captions to vocabulary numbers; a caption of more than `most` words is cut and gets no end mark.
 
         >>> CaptionWords(["a", "dog"]).written(["A dog", "a big dog"], most=3).words
         tensor([[3, 4, 1],

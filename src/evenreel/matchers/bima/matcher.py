@@ -1,4 +1,4 @@
-"""BiMa (arXiv 2506.03589): attention to scene elements against visual bias, content apart from bias in captions.
+"""BiMa (arXiv 2506.03589): frames attend to scene elements, and captions are split into content and bias.
 
 Weighted token interaction (`evenreel.matchers.wti`) of changed words and frames. Frames attend to the entities and
 activities most similar to their video. Words are split into content, which is compared, and bias, which only helps to
@@ -37,14 +37,14 @@ from evenreel.similarity.pooling import masked_mean
 
 @dataclass(frozen=True)
 class Reading:
-    """Choice of which parts of a caption its state is made of.
+    """Choice of the parts of a caption, content or bias, that BiMa encodes it by.
 
-    Content, as the paper retrieves, or others to be measured.
+    Defaults are the content alone, by which the paper retrieves; others are for measurements.
 
     Attributes:
         source: `content` or `bias` (table 5).
-        alpha: share of the bias that is added to the content (figure 4), entries of both being of size one.
-        draws: number of draws of the bias to average; 0 for its mean `mu`.
+        alpha: weight of the bias that is added to the content (figure 4), entries of both being of size one.
+        draws: number of random draws of the bias to average; 0 for its mean `mu`.
         seed: seed of these draws.
     """
 
@@ -59,15 +59,15 @@ class Reading:
 
     @property
     def with_bias(self) -> bool:
-        """Whether the bias takes part."""
+        """Whether the bias is used."""
         return self.source == "bias" or self.alpha != 0
 
 
 class Bima(Wti):
     """BiMa matcher: token interaction of caption content and of frames that attended to scene elements.
 
-    A part without data (a dictionary without phrases, a vocabulary without words) is left out. `reading` says which
-    parts captions are encoded by, except in the loss; `captions_read` changes it.
+    A part without data (a dictionary without phrases, a vocabulary without words) is left out. The attribute `reading`
+    chooses the parts by which captions are encoded, except in the loss; `captions_read` changes it.
 
     Raises:
         UsageError: D is no multiple of the number of heads of temporal blocks or decoders.
@@ -113,11 +113,11 @@ class Bima(Wti):
         self.scene.read(Path(settings.embeddings))
 
     def encode_text(self, text: TextBatch) -> TokenVectors:
-        """Encode captions as weighted token vectors, (Q, W, D) and (Q, W): their content, or the parts of `reading`."""
+        """Encode the words of captions as vectors (Q, W, D) and weights (Q, W), by the parts that `reading` chooses."""
         return self.text_state(text, self.reading)
 
     def text_state(self, text: TextBatch, reading: Reading) -> TokenVectors:
-        """Encode captions for `score` by the parts that a `Reading` chooses.
+        """Encode the words of captions as vectors and weights, by the parts that a `Reading` chooses.
 
         Raises:
             UsageError: the reading has the bias, and this matcher was built without it.
@@ -130,14 +130,14 @@ class Bima(Wti):
         return weighted_tokens(words, text.word_mask, self.word_weights)
 
     def words_of(self, text: TextBatch) -> Tensor:
-        """Return the content of the words (section 3.3), (Q, W, D), rows of unit length."""
+        """Return the content vectors of the words (section 3.3), (Q, W, D), of unit length."""
         if self.content is None:
             return super().words_of(text)
         content: Tensor = self.content(text.words, text.word_mask)
         return content
 
     def frames_of(self, video: VideoBatch) -> Tensor:
-        """Return frames after attention to scene elements (section 3.2), (V, T, D), rows of unit length."""
+        """Return the frames after attention to scene elements (section 3.2), (V, T, D), of unit length."""
         frames = super().frames_of(video)
         if self.scene is None:
             return frames
@@ -145,7 +145,7 @@ class Bima(Wti):
         return looked
 
     def attention(self, video: VideoBatch) -> ElementAttention:
-        """Compute the weights (V, T, k) with which frames attend to scene elements, and the elements' dictionary rows.
+        """Compute the attention (V, T, k) of frames to the scene elements of their video.
 
         Raises:
             UsageError: the matcher has no scene elements.
@@ -155,9 +155,9 @@ class Bima(Wti):
         return self.scene.attention(super().frames_of(video), pretrained_mean_of(video))
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the four terms of equation 13 with their weights: `nce`, `cap`, `rec`, `kl`; those that are used.
+        """Compute the weighted loss terms of equation 13 that the settings use: `nce`, `cap`, `rec`, `kl`.
 
-        `figures` then describes the bias, see `bias_figures`.
+        It also updates the attribute `figures`, which describes the bias, see `bias_figures`.
 
         Raises:
             UsageError: captions are to be written, and the batch has no texts.
@@ -220,10 +220,10 @@ class Bima(Wti):
 
 @torch.no_grad()
 def bias_figures(bias: Gaussian, mask: Tensor) -> dict[str, Tensor]:
-    """Measure whether the bias of words carries information, since a decoder may do without it.
+    """Measure how much information the bias of words carries, since a decoder may ignore it.
 
     Args:
-        bias: distribution of the words of Q captions, (Q, W, D).
+        bias: distribution of the bias of words, (Q, W, D).
         mask: (Q, W) True = real.
 
     Returns:
@@ -239,7 +239,7 @@ def bias_figures(bias: Gaussian, mask: Tensor) -> dict[str, Tensor]:
 
 @contextmanager
 def captions_read(matcher: nn.Module, reading: Reading) -> Iterator[None]:
-    """Have every `Bima` in a matcher, adapters and ensembles included, encode captions by a `Reading` in a `with`."""
+    """Make every `Bima` within a matcher encode captions by a `Reading`, for a `with` block."""
     inside = [module for module in matcher.modules() if isinstance(module, Bima)]
     before = [module.reading for module in inside]
     try:

@@ -48,18 +48,20 @@ class BimaSettings(WtiSettings):
         use_entities: whether frames attend to entities.
         use_activities: whether frames attend to activities.
         residual: add what frames attend to to the frames; else replace the frames by it, as the paper prints it.
-        captioning: whether the loss has captions that are written from frames.
+        captioning: whether the loss has a term of captions that are written from frames.
         disentangle: whether words are split into content and bias.
         lambda_cap: weight of the loss of captions that are written from frames.
         lambda_rec: weight of the loss of captions that are written from content and bias.
         lambda_kl: weight of the divergence of the bias from a standard normal distribution.
         lambda_orth: weight of the overlap of bias and content (`evenreel.losses.variational.overlap`), not in the
             paper; with 1 the bias retrieves clips no better than chance, and content as well as without.
-        kl_on: what `lambda_kl` weighs: the divergence of `bias`, or of `z`, content plus bias, as equation 7 prints it.
-        reduction: of `cap`, `rec` and `kl` over the words of a caption: `mean`, or `sum`, as the paper has it.
+        kl_on: distribution whose divergence `lambda_kl` weights: `bias`, or `z`, content plus bias, as equation 7
+            prints.
+        reduction: how `cap`, `rec` and `kl` combine the words of a caption: `mean`, or `sum`, as in the paper.
         samples: K, number of draws of the bias for each caption.
-        free_nats: divergence of a word that costs nothing more to lower.
-        decoder_layers: transformer blocks of each decoder; its heads and dropout are those of the temporal blocks.
+        free_nats: divergence of a word, in nats, below which lowering it further gains nothing.
+        decoder_layers: number of transformer blocks of each decoder; its heads and dropout are those of the temporal
+            blocks.
         max_words: most words of a caption that are written; the rest is cut off.
         words_at_least: least frequency in the training captions of a word that is written; others are the unknown word.
         vocabulary_size: most words of the vocabulary.
@@ -118,21 +120,21 @@ class BimaSettings(WtiSettings):
 
     @property
     def fixed_g(self) -> float | None:
-        """Weight of entities, the same for all videos; None where each has its own."""
+        """Weight of entities that is the same for all videos; None where each video has its own."""
         if isinstance(self.g, str):
             return 1.0 if self.g == "none" else None
         return self.g
 
     @property
     def writes_captions(self) -> bool:
-        """Whether the loss has captions that are written."""
+        """Whether any loss term writes captions with a decoder."""
         return bool((self.captioning and self.lambda_cap) or (self.disentangle and self.lambda_rec))
 
 
 def with_dictionary_and_words(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[str, Any]:
-    """Complete the settings with the dictionary's phrases, the file of their vectors, and the words of some captions.
+    """Complete BiMa's settings with the dictionary's phrases, the file of their vectors, and the captions' vocabulary.
 
-    Fields that are set already stay. Without a `weights_hash` no file is looked for.
+    Fields that are set already stay. Where the encoder's `weights_hash` is not known, no file of vectors is looked for.
 
     Raises:
         UsageError: elements are used, and no folder is given, or its dictionary has none of a kind that is used.
@@ -143,10 +145,10 @@ def with_dictionary_and_words(settings: Mapping[str, Any], learned: LearnedFrom)
 
 
 def dictionary_uses(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the splits other than the training split that the dictionary was mined from, in words; mostly none.
+    """Return, in words, the splits other than the training split that the dictionary was mined from; mostly none.
 
     Raises:
-        EvenreelError: its folder is none of `evenreel elements`.
+        EvenreelError: its folder was not written by `evenreel elements`.
     """
     from evenreel.features.scene_elements import load_dictionary
 

@@ -20,25 +20,30 @@ LARGEST_LOG_VARIANCE = 10.0
 
 
 class Gaussian(NamedTuple):
-    """Independent normal numbers: `mu` and `log_variance`, log sigma^2, both (..., D)."""
+    """Independent normal distributions (..., D).
+
+    Attributes:
+        mu: (..., D) means.
+        log_variance: (..., D), log sigma^2.
+    """
 
     mu: Tensor
     log_variance: Tensor
 
     @property
     def sigma(self) -> Tensor:
-        """Standard deviations, (..., D)."""
+        """Standard deviations (..., D)."""
         return (0.5 * self.log_variance).exp()
 
     def draw(self) -> Tensor:
-        """Draw `mu + sigma * epsilon` (equation 10), (..., D), with the global random state."""
+        """Draw random numbers (..., D), `mu + sigma * epsilon` (equation 10), with the global random state."""
         return self.mu + self.sigma * torch.randn_like(self.mu)
 
 
 class BiasHead(nn.Module):
-    """Maps words (..., D), entries of size one, to the distribution of their bias (equation 9).
+    """Network that maps words (..., D), with entries of size one, to the distribution of their bias (equation 9).
 
-    At the start the prior.
+    It starts as the standard normal distribution for every word.
     """
 
     def __init__(self, dimension: int, dropout: float) -> None:
@@ -50,16 +55,22 @@ class BiasHead(nn.Module):
             nn.init.zeros_(last.bias)
 
     def forward(self, words: Tensor) -> Gaussian:
-        """Map words (..., D) to mean and log variance, (..., D) each."""
+        """Compute the distribution of the bias of words: mean and log variance, (..., D) each."""
         hidden = self.hidden(words)
         log_variance = self.log_variance(hidden).clamp(-LARGEST_LOG_VARIANCE, LARGEST_LOG_VARIANCE)
         return Gaussian(self.mu(hidden), log_variance)
 
 
 def mean_draw(bias: Gaussian, ids: Sequence[str], draws: int, seed: int) -> Tensor:
-    """Compute the mean (Q, W, D) of a number of draws of the bias of Q captions; 0 draws for its mean `mu`.
+    """Compute the mean (Q, W, D) of random draws of the bias of Q captions; with 0 draws its mean `mu`.
 
-    Each caption (by its id) has draws of its own, whatever other captions are in the batch.
+    The draws of a caption depend on its id, not on other captions of the batch.
+
+    Args:
+        bias: distribution of the bias, (Q, W, D).
+        ids: Q ids of captions.
+        draws: number of draws.
+        seed: seed of the draws.
     """
     if not draws:
         return bias.mu

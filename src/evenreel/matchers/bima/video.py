@@ -26,10 +26,10 @@ class SceneSettings:
     Attributes:
         entities: N_e, number of entities in the dictionary.
         activities: N_a, number of activities in the dictionary.
-        kappa: number of phrases of each kind for a video.
+        kappa: number of phrases of each kind that are selected for a video.
         g: weight of entities; None for that of equation 4.
-        residual: add what frames attend to to the frames, both normalised before; else replace the frames by it, as the
-            paper prints it.
+        residual: add the result of attention to the frames, both normalised before; else replace the frames by it, as
+            the paper prints it.
     """
 
     entities: int
@@ -40,12 +40,12 @@ class SceneSettings:
 
 
 class ElementAttention(NamedTuple):
-    """Attention of frames to scene elements.
+    """Attention of frames to the scene elements of their video.
 
     Attributes:
-        weights: (V, T, k), summing to one over the elements of a video; those of padding mean nothing.
-        entity_places: (V, k) row of the entity in each element; width 0 where there are none.
-        activity_places: (V, k) row of the activity in each element; width 0 where there are none.
+        weights: (V, T, k), summing to one over the elements of a video; rows of padding are to be ignored.
+        entity_places: (V, k) dictionary index of the entity in each element; width 0 where there are none.
+        activity_places: (V, k) dictionary index of the activity in each element; width 0 where there are none.
     """
 
     weights: Tensor
@@ -54,7 +54,7 @@ class ElementAttention(NamedTuple):
 
 
 class SceneElements(nn.Module):
-    """Attention of frames to scene elements, one head of width D.
+    """Attention of frames to the scene elements of their video, with one head of width D.
 
     Queries and keys start as the identity, so that frames first attend to what the tower finds most similar. Values
     start at zero where they are added to the frames, else as the identity. The elements are not trained.
@@ -78,7 +78,7 @@ class SceneElements(nn.Module):
             self.register_buffer(kind, F.normalize(phrases, dim=-1))
 
     def forward(self, frames: Tensor, frame_mask: Tensor, seen: Tensor) -> Tensor:
-        """Compute frames after attention to the elements of their video (section 3.2, the equation without a number).
+        """Compute the frames after attention to the scene elements of their video (section 3.2, unnumbered equation).
 
         Args:
             frames: (V, T, D), rows of unit length.
@@ -94,18 +94,23 @@ class SceneElements(nn.Module):
         return F.normalize(mixed, dim=-1).masked_fill(~frame_mask[..., None], 0.0)
 
     def attention(self, frames: Tensor, seen: Tensor) -> ElementAttention:
-        """Compute the attention weights of `forward`, of the same arguments, and the dictionary rows of elements."""
+        """Compute the attention of frames to the scene elements of their video.
+
+        Args:
+            frames: (V, T, D), rows of unit length.
+            seen: (V, D) mean frame of each video, in the space of the phrases.
+        """
         selected = self.selected(seen)
         weights = self._weights(self.frame_norm(self.scale * frames), self._elements(selected))
         return ElementAttention(weights, selected.entity_places, selected.activity_places)
 
     def selected(self, seen: Tensor) -> Selected:
-        """Select the phrases most similar to each video's mean frame (V, D)."""
+        """Select the dictionary phrases most similar to each video's mean frame (V, D)."""
         return select(seen, self.entities, self.activities, self.settings.kappa)
 
     @torch.no_grad()
     def read(self, path: Path) -> None:
-        """Load the vectors of the phrases from a file that `evenreel elements` wrote.
+        """Load the vectors of the dictionary's phrases from a file that `evenreel elements` wrote.
 
         Raises:
             UsageError: the file cannot be read, or is of another dictionary or encoder.

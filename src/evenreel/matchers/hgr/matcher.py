@@ -1,4 +1,4 @@
-"""Captions as graphs of what happens, videos on the same three levels: HGR (Chen et al., CVPR 2020, arXiv 2003.00392).
+"""HGR (Chen et al., CVPR 2020, arXiv 2003.00392): captions as role graphs, compared with videos on three levels.
 
 The base model of the paper on frame-length bias. It reads the words of captions itself, with a vocabulary and word
 vectors of its own, so that no text tower takes part; of videos it takes the features of frames, as all matchers do.
@@ -48,7 +48,7 @@ class HgrSettings(RankingSettings):
     """Settings of HGR and its ranking loss; defaults are those of the published code.
 
     Attributes:
-        size: E, length of the vectors that are compared.
+        size: length E of the vectors that are compared.
         word_size: length of word vectors.
         vectors: a file of word vectors to begin with, in GloVe's form; null to begin with random ones. It is read when
             training begins, and not after.
@@ -59,7 +59,7 @@ class HgrSettings(RankingSettings):
         max_nouns: most nouns of a caption; the rest is cut off.
         sharpness: factor on the cosines in the attention of phrases to frames.
         dropout: share of the values of word vectors, and of mapped frames, that is dropped while training.
-        graph_dropout: share of the values that nodes of a graph take from each other that is dropped while training.
+        graph_dropout: share of the values passed between nodes of a graph that is dropped while training.
     """
 
     size: int = 1024
@@ -96,7 +96,7 @@ class HgrSettings(RankingSettings):
 
 
 def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[str, Any]:
-    """Complete HGR's settings with the words of the training captions, the most frequent first, if they have none.
+    """Complete HGR's settings, if they have no vocabulary, with the words of the training captions by frequency.
 
     >>> from evenreel.types import RoleGraph
     >>> with_vocabulary({"size": 8}, LearnedFrom([RoleGraph(("cut", "tomato")), RoleGraph(("cut", "it"))]))
@@ -111,7 +111,7 @@ def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[s
 
 
 class LevelVideos(nn.Module):
-    """Maps frames of length D to length E for each of three levels: event, actions, things (arXiv 2003.00392, 3.2)."""
+    """Linear maps of frames from length D to length E, one for each level: event, actions, things (section 3.2)."""
 
     def __init__(self, dimension: int, size: int, dropout: float) -> None:
         super().__init__()
@@ -121,7 +121,12 @@ class LevelVideos(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, frames: Tensor, frame_mask: Tensor) -> PhraseVideos:
-        """Map frames (V, T, D) of any length to the tensors that pairs need; entries are made of size one first."""
+        """Map the frames of videos for all three levels, and compute their Gram matrices.
+
+        Args:
+            frames: (V, T, D) of any length; entries are scaled to size one first.
+            frame_mask: (V, T) True = real.
+        """
         frames = self.scale * F.normalize(frames, dim=-1)
         event, verbs, nouns = (self.dropout(level(frames)) for level in (self.event, self.verbs, self.nouns))
         weights = masked_softmax(self.attention(event).squeeze(-1), frame_mask).to(event.dtype)
@@ -147,7 +152,7 @@ class Hgr(nn.Module):
         self._numbers = {word: number for number, word in enumerate(settings.vocabulary, start=1)}
 
     def read_start(self) -> None:
-        """Load the vectors of words from the file of the settings; words that it lacks keep theirs.
+        """Load the word vectors from the file that the settings name; words that the file lacks keep theirs.
 
         Raises:
             UsageError: the file cannot be read, has vectors of another length, or has none of the words.
@@ -170,7 +175,7 @@ class Hgr(nn.Module):
             self.texts.words.weight[1:][torch.from_numpy(found)] = torch.from_numpy(vectors[found])
 
     def encode_text(self, text: TextBatch) -> PhraseTexts:
-        """Encode sentences, verbs and nouns to unit length, (Q, E), (Q, A, E) and (Q, N, E).
+        """Encode captions as unit vectors of sentences (Q, E), verb phrases (Q, A, E) and noun phrases (Q, N, E).
 
         Raises:
             UsageError: the captions have no role graphs.
@@ -186,16 +191,16 @@ class Hgr(nn.Module):
         return state if text.vector_map is None else _changed(state, text.vector_map)
 
     def encode_video(self, video: VideoBatch) -> PhraseVideos:
-        """Encode videos (V, E), and their frames for verbs and nouns, (V, T, E), with Gram matrices."""
+        """Encode videos as vectors (V, E) and as frames (V, T, E) for verbs and for nouns, with their Gram matrices."""
         state: PhraseVideos = self.videos(video.frames, video.frame_mask)
         return state
 
     def score(self, text: PhraseTexts, video: PhraseVideos) -> Tensor:
-        """Compute the means of the three levels, (Q, V), a chunk of pairs at a time."""
+        """Compute similarities (Q, V), the mean cosine of the three levels, a chunk of pairs at a time."""
         return phrase_similarity(text, video, self.settings.sharpness)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the ranking loss of the batch."""
+        """Compute the terms of the ranking loss of a batch."""
         scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
         return ranking_hinge(scores, batch.same, self.settings, batch.relevance)
 

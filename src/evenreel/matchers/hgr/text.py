@@ -1,4 +1,4 @@
-"""Graphs of the event, actions and things of captions, with one attention among them (HGR, arXiv 2003.00392, 3.1)."""
+"""Text encoder of HGR (arXiv 2003.00392, 3.1): role graphs of captions, with attention between their nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROLE_NUMBERS = {role: number for number, role in enumerate(ROLES)}
 
 
 class Most(NamedTuple):
-    """Largest numbers of words, verbs and nouns of a caption; the rest is cut off."""
+    """Greatest numbers of words, verbs and nouns of a caption; the rest is cut off."""
 
     words: int
     verbs: int
@@ -32,15 +32,15 @@ class Most(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Q role graphs as numbers; a phrase is a verb or a noun, P = A + N of them, the verbs first.
+    """Role graphs of Q captions as tensors, with P = A + N phrases each: A verbs, then N nouns.
 
     Attributes:
-        words: (Q, W) numbers in the vocabulary.
-        lengths: (Q,) words of each caption.
+        words: (Q, W) vocabulary numbers of the words.
+        lengths: (Q,) number of words of each caption.
         members: (Q, P, W) True = the word belongs to the phrase.
-        roles: (Q, P) numbers in `ROLES`.
-        edges: (Q, 1 + P, 1 + P) True = the first attends to the second; the event comes before the phrases.
-        verbs: A, number of places for verbs.
+        roles: (Q, P) index of the phrase's role in `ROLES`.
+        edges: (Q, 1 + P, 1 + P) True = the first node attends to the second; node 0 is the event, then the phrases.
+        verbs: A, number of verb phrases, padding included.
     """
 
     words: Tensor
@@ -51,13 +51,13 @@ class Numbers(NamedTuple):
     verbs: int
 
     def on(self, device: torch.device) -> Numbers:
-        """Return the tensors on another device."""
+        """Return a copy with the tensors on another device."""
         words, lengths, members, roles, edges = (one.to(device) for one in self[:5])
         return Numbers(words, lengths, members, roles, edges, self.verbs)
 
 
 def numbered(graphs: Sequence[RoleGraph], vocabulary: Mapping[str, int], most: Most) -> Numbers:
-    """Turn role graphs into numbers, each cut to `most`.
+    """Convert the role graphs of captions to tensors, each cut to greatest numbers of words, verbs and nouns.
 
     A phrase loses its words past the last one that is kept, and is left out where none remains. Every verb attends to
     the event, and a verb and a noun that belongs to it to each other; the event, as in the published code, to nothing.
@@ -106,11 +106,11 @@ class _CutGraph:
 
 
 class GraphAttention(nn.Module):
-    """Adds to each node what it attends to in its graph; a node that attends to none stays unchanged.
+    """Attention between the nodes of graphs, added to each node; a node that attends to none stays unchanged.
 
     Args:
-        size: E, length of nodes; queries and keys have half of it.
-        dropout: share dropped of what is added, while training.
+        size: length E of node vectors; queries and keys have half of it.
+        dropout: share of the added values that is dropped while training.
     """
 
     def __init__(self, size: int, dropout: float) -> None:
@@ -121,9 +121,11 @@ class GraphAttention(nn.Module):
         self.norm = nn.LayerNorm(size)
 
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
-        """Apply one attention among the nodes (Q, n, E) of each graph.
+        """Apply attention between the nodes of each graph.
 
-        Edges (Q, n, n), True = the first attends to the second.
+        Args:
+            nodes: (Q, n, E).
+            edges: (Q, n, n) True = the first node attends to the second.
         """
         logits = self.query(nodes) @ self.key(nodes).mT / math.sqrt(self.query.out_features)
         lowest = torch.finfo(logits.dtype).min  # a row without an edge is no NaN on its way to zeros
@@ -133,12 +135,12 @@ class GraphAttention(nn.Module):
 
 
 class GraphTexts(nn.Module):
-    """Encodes role graphs to sentences, verbs and nouns: words by a recurrent network, phrases by one attention.
+    """Encoder of role graphs to sentences, verbs and nouns: words by a recurrent network, phrases by graph attention.
 
     Args:
         words: size of the vocabulary without the unknown word.
-        sizes: length of word vectors, and of everything after.
-        dropouts: share dropped of word vectors, and in the graph.
+        sizes: length of word vectors, and length E of all later vectors.
+        dropouts: shares of values dropped while training, of word vectors and in the graph.
     """
 
     def __init__(self, words: int, sizes: tuple[int, int], dropouts: tuple[float, float]) -> None:
@@ -156,7 +158,7 @@ class GraphTexts(nn.Module):
         self.graph = GraphAttention(size, dropouts[1])
 
     def forward(self, captions: Numbers) -> PhraseTexts:
-        """Encode to unit length, (Q, E), (Q, A, E) and (Q, N, E), with the masks of the latter two."""
+        """Encode role graphs as unit vectors of sentences (Q, E), verbs (Q, A, E) and nouns (Q, N, E), with masks."""
         hidden = self._read(captions)
         real = torch.arange(hidden.shape[1], device=hidden.device) < captions.lengths[:, None]
         weights = masked_softmax(self.attention(hidden).squeeze(-1), real)

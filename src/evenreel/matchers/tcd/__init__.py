@@ -1,1 +1,1 @@
-"""TCD (Zhao et al., AAAI 2026): on-screen text as clues of a clip."""
+"""TCD (Zhao et al., AAAI 2026): retrieval with frames and the text on screen, calibrated to each other."""

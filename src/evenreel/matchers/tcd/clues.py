@@ -1,7 +1,8 @@
 """Trained modules of TCD: co-attention, the clue of each modality, and other ways to fuse both.
 
-`hoisted` computes once for a video what captions only weigh; `forward` is called for a chunk of pairs with the weights.
-Maps have no bias and start as the identity, as X-Pool's do: training starts at cosines of features as they are.
+`hoisted` computes for each video what does not depend on captions; `forward` is called for a chunk of pairs, with the
+weights that captions give to frames and windows. Maps have no bias and start as the identity, as X-Pool's do: training
+starts at cosines of features as they are.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ CLUE_STD = 0.02
 
 
 def through(linear: nn.Linear, rows: RowTerms) -> RowTerms:
-    """Apply a linear map to both terms of rows."""
+    """Apply a linear map to the own and other vectors of rows."""
     return RowTerms(linear(rows.own), linear(rows.other))
 
 
 class CoAttention(nn.Module):
-    """Attention of one modality to the other (equations 6 and 7), one head of D.
+    """Attention of one modality to the other (TCD, equations 6 and 7), with one head of width D.
 
     Args:
-        dimension: D.
-        norm: layer normalisation of both sides first. It undoes a caption's weights, since they only scale, so that the
-            attention is the same for all captions.
+        dimension: length D of vectors.
+        norm: whether both sides are layer-normalised first. That undoes a caption's weights, since they only scale, so
+            that the attention is the same for all captions.
     """
 
     def __init__(self, dimension: int, *, norm: bool) -> None:
@@ -42,7 +43,15 @@ class CoAttention(nn.Module):
         self._root = math.sqrt(dimension)
 
     def hoisted(self, queries: Tensor, keys: Tensor, key_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the attention (V, l, k), weights or, without normalisation, logits; and the values (V, k, D)."""
+        """Compute the attention (V, l, k) of rows to the other modality, and values (V, k, D), once for all captions.
+
+        Without normalisation the attention is returned as logits, which captions still weight.
+
+        Args:
+            queries: (V, l, D) rows that attend.
+            keys: (V, k, D) rows of the other modality.
+            key_mask: (V, k) True = real.
+        """
         looks = queries if self.norm_query is None else self.norm_query(queries)
         seen = keys if self.norm_key is None else self.norm_key(keys)
         logits = self.query(looks) @ self.key(seen).mT / self._root
@@ -52,13 +61,20 @@ class CoAttention(nn.Module):
 
 
 def weighed_attention(logits: Tensor, queries: Tensor, keys: Tensor, key_mask: Tensor) -> Tensor:
-    """Compute attention logits (v, q, l, k) as equation 6 is printed: logits (v, l, k) times weights of both sides."""
+    """Compute attention (v, q, l, k) whose logits are weighted by captions, as equation 6 is printed.
+
+    Args:
+        logits: (v, l, k) before captions weight them.
+        queries: (v, q, l) weights of the rows that attend.
+        keys: (v, q, k) weights of the rows that are attended to.
+        key_mask: (v, k) True = real.
+    """
     scaled = logits[:, None] * queries[..., None] * keys[:, :, None]
     return masked_softmax(scaled, key_mask[:, None, None].expand_as(scaled))
 
 
 class AttentionMaps(nn.Module):
-    """Linear maps of multi-head attention (Vaswani et al. 2017).
+    """Linear maps of multi-head attention (Vaswani et al. 2017): query, key, value and output.
 
     Raises:
         UsageError: D is no multiple of the heads.
@@ -72,10 +88,10 @@ class AttentionMaps(nn.Module):
 
 
 class SelfAttended(NamedTuple):
-    """Self-attention of a clue token to its own modality, before captions weigh the rows.
+    """Self-attention of a clue token to its own modality, before captions weight the rows.
 
     Attributes:
-        own_logits: (V, h, l) products of the token, which is the same for all, with rows.
+        own_logits: (V, h, l) products of the token with rows of its modality.
         other_logits: (V, h, k) products with vectors of the other modality.
         values: attention values of rows and of the other modality.
     """
@@ -86,21 +102,33 @@ class SelfAttended(NamedTuple):
 
 
 class KeyValues(NamedTuple):
-    """Keys and values of rows that a token attends to."""
+    """Attention keys and values of the rows (frames or windows) that a clue token attends to."""
 
     keys: RowTerms
     values: RowTerms
 
 
 class ClueRows(NamedTuple):
-    """Tensors of videos that a clue needs: of its own modality (`SelfAttended`, `KeyValues`, none) and of the other."""
+    """Tensors of videos that a clue is computed from and that are the same for all captions.
+
+    Attributes:
+        own: rows of the clue's own modality, for self-attention or as keys and values; empty where it is not read.
+        other: keys and values of the other modality.
+    """
 
     own: SelfAttended | KeyValues | tuple[()]
     other: KeyValues
 
 
 class ClueWeights(NamedTuple):
-    """Row weights and type embeddings (l, D) of a chunk of pairs, for a clue's own modality and for the other."""
+    """Weights that captions give to rows in a chunk of pairs, and type embeddings.
+
+    Attributes:
+        own: weights of the rows of the clue's own modality.
+        other: weights of the rows of the other modality.
+        own_types: (l, D) type embeddings of its own modality.
+        other_types: (k, D) type embeddings of the other modality.
+    """
 
     own: RowWeights
     other: RowWeights
@@ -109,10 +137,10 @@ class ClueWeights(NamedTuple):
 
 
 class Clue(nn.Module):
-    """Hybrid clue: a learned token that attends to one modality with knowledge of the other (equations 8 to 10).
+    """Hybrid clue of TCD: a learned token that attends to both modalities (equations 8 to 10).
 
-    As printed, the token is one more query before the rows of its modality. Queries do not attend to each other, so it
-    gets nothing of them that way; `intra` says what it does instead.
+    As printed, the token is one more query beside the rows of its own modality. Queries do not attend to each other, so
+    it would get nothing from them; the setting `intra` says how it attends to them instead.
     """
 
     def __init__(
@@ -127,7 +155,13 @@ class Clue(nn.Module):
         self.residual = residual
 
     def hoisted(self, own: RowTerms, other: RowTerms, clue_type: Tensor) -> ClueRows:
-        """Compute the tensors of a clue that are the same for all captions."""
+        """Compute the tensors of videos for a clue that are the same for all captions.
+
+        Args:
+            own: (V, l, D) rows of the clue's own modality.
+            other: (V, k, D) rows of the other modality.
+            clue_type: (D,) type embedding of the clue token.
+        """
         seen = KeyValues(through(self.cross.key, other), through(self.cross.value, other))
         if self.inner is not None:
             query = by_head(self.inner.query(self.token + clue_type), self.inner.heads)
@@ -140,7 +174,13 @@ class Clue(nn.Module):
         return ClueRows((), seen)
 
     def forward(self, rows: ClueRows, sides: ClueWeights, clue_type: Tensor) -> Tensor:
-        """Compute the clue of each pair of a chunk, (v, q, D)."""
+        """Compute the clue vector (v, q, D) of each pair of a chunk.
+
+        Args:
+            rows: tensors of the videos, made by `hoisted`.
+            sides: weights that captions give to rows.
+            clue_type: (D,) type embedding of the clue token.
+        """
         token = self.token + clue_type
         if self.inner is not None and isinstance(rows.own, SelfAttended) and self.norm is not None:
             token = token + self.inner.output(self._heard(self.inner, rows.own, sides, token))
@@ -170,7 +210,7 @@ class Clue(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Attention of windows to frames, averaged: the alternative to a clue (table 2, row 1)."""
+    """Attention of windows to frames, averaged over windows: TCD's alternative to a clue (table 2, row 1)."""
 
     def __init__(self, dimension: int, heads: int, *, residual: bool) -> None:
         super().__init__()
@@ -178,7 +218,7 @@ class CrossAttention(nn.Module):
         self.residual = residual
 
     def hoisted(self, own: RowTerms, other: RowTerms) -> tuple[RowTerms, KeyValues]:
-        """Compute queries of windows, and keys and values of frames."""
+        """Compute the attention queries of windows, and the keys and values of frames, for all captions at once."""
         return through(self.cross.query, own), KeyValues(
             through(self.cross.key, other), through(self.cross.value, other)
         )
@@ -205,7 +245,13 @@ class CrossAttention(nn.Module):
 
 
 def looked(attention: AttentionMaps, query: Tensor, parts: list[tuple[KeyValues, RowWeights, Tensor]]) -> Tensor:
-    """Attend with queries (v, q, D) to rows of one or two modalities, before the output map: (v, q, D)."""
+    """Attend with queries (v, q, D) to weighted rows of one or two modalities: (v, q, D), before the output map.
+
+    Args:
+        attention: linear maps of the attention.
+        query: (v, q, D) queries.
+        parts: keys and values, weights and type embeddings of each modality.
+    """
     heads = attention.heads
     logits, masks = [], []
     for seen, weighing, types in parts:

@@ -1,6 +1,6 @@
-"""Frames and on-screen text, calibrated to each other and distilled to clues: TCD (Zhao et al., AAAI 2026).
+"""TCD (Zhao et al., AAAI 2026): frames and on-screen text, calibrated to each other and distilled to clues.
 
-A caption weighs frames V and on-screen windows O (equation 2), both attend to each other (6, 7), a clue token of each
+A caption weights frames V and on-screen windows O (equation 2), both attend to each other (6, 7), a clue token of each
 attends to the result of the other (8 to 11), and the caption is compared with the mean of the frames, of the windows,
 and with the clue (12, 13). A loss keeps windows in step with frames (3 to 5). `TcdSettings` names each of these, and
 where the formulas as printed do something else than they are meant to. `evenreel.matchers.tcd.reference` writes them
@@ -43,10 +43,10 @@ LEAST_CONFIDENCE = 1e-3
 
 
 class CoAttended(NamedTuple):
-    """Co-attention of refined frames and refined windows, the same for all captions.
+    """Co-attention of frames and on-screen windows of V videos, the same for all captions.
 
     Refined frames have a row for each window (l = O, k = T), refined windows a row for each frame (l = T, k = O).
-    Without co-attention rows are the modality's own, and k is 0.
+    Without co-attention they are the frames and windows themselves, and k is 0.
 
     Attributes:
         video_mix: (V, l, k) attention of refined frames; logits where captions change it.
@@ -62,7 +62,7 @@ class CoAttended(NamedTuple):
 
 
 class TcdVideo(NamedTuple):
-    """Tensors of V videos that do not depend on the caption.
+    """Videos encoded by TCD: tensors of V videos that do not depend on the caption.
 
     Attributes:
         frames: (V, T, D) of unit length.
@@ -84,7 +84,7 @@ class TcdVideo(NamedTuple):
 
 
 class Calibration(nn.Module):
-    """The calibration loss L_hsc, or its contrastive alternative, with a learned temperature."""
+    """TCD's calibration loss L_hsc, or its contrastive alternative, with a learned temperature."""
 
     def __init__(self, settings: TcdSettings) -> None:
         super().__init__()
@@ -95,9 +95,9 @@ class Calibration(nn.Module):
         )
 
     def forward(self, frames: Sequence, windows: Sequence) -> Tensor:
-        """Compute the loss of the frames and windows with text of B videos, before a caption weighs them.
+        """Compute the calibration loss of the frames and on-screen windows of B videos, as yet unweighted by captions.
 
-        Calculated in float32 at least: places would have no fractions in less.
+        Computed in float32 at least: lower precision could not represent fractional places.
         """
         frames, windows = (
             Sequence(each.vectors.to(torch.promote_types(each.vectors.dtype, torch.float32)), each.mask)
@@ -154,14 +154,14 @@ class Tcd(nn.Module):
         return ("video", "ocr") if self.settings.fusion == "clues" else ("video",)
 
     def encode_text(self, text: TextBatch) -> Sentences:
-        """Encode sentences to unit length, (Q, D)."""
+        """Encode captions as sentence vectors (Q, D) of unit length."""
         return Sentences(F.normalize(text.sentence, dim=-1))
 
     def encode_video(self, video: VideoBatch) -> TcdVideo:
-        """Compute all maps of frames and windows that no caption changes.
+        """Encode videos: compute all tensors of frames and on-screen windows that do not depend on captions.
 
         Raises:
-            UsageError: a clip has more frames or windows than there are types for.
+            UsageError: a clip has more frames or windows than there are type embeddings.
         """
         frames, frame_mask = self._within(F.normalize(video.frames, dim=-1), video.frame_mask, "frames")
         windows, window_mask, certainty = self._windows(video)
@@ -173,11 +173,11 @@ class Tcd(nn.Module):
         return plain._replace(streams=streams, hybrids=self._hybrids(video_rows, ocr_rows))
 
     def score(self, text: Sentences, video: TcdVideo) -> Tensor:
-        """Compute the mean of the parts' cosines (equation 12), (Q, V)."""
+        """Compute similarities (Q, V), the mean cosine of the parts (equation 12)."""
         return self._tables(text, video).mean(0)
 
     def part_scores(self, text: Sentences, video: TcdVideo) -> dict[str, Tensor]:
-        """Compute S_TV, S_TO and S_TH (equation 13), those that the settings compare, (Q, V) each."""
+        """Compute the parts of the score that the settings use, S_TV, S_TO and S_TH (equation 13), (Q, V) each."""
         return dict(zip(self.settings.parts, self._tables(text, video), strict=True))
 
     def coarse(self, text: Sentences, video: TcdVideo) -> Tensor:
@@ -191,7 +191,7 @@ class Tcd(nn.Module):
         return torch.stack(found).mean(0)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute equation 15: `contrastive` (14), and `hsc` (5) of the matched videos, before any weight."""
+        """Compute the loss of a batch (equation 15): `contrastive` (14), and the calibration `hsc` (5)."""
         scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
         terms = {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
         video = batch.video

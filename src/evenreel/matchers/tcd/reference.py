@@ -1,4 +1,4 @@
-"""TCD as its paper writes it (Zhao et al., AAAI 2026): one caption and one clip, equation by equation.
+"""TCD as its paper writes it (Zhao et al., AAAI 2026), for one caption and one clip, equation by equation.
 
 Slow, and only here to be read beside the paper; the tests compare `evenreel.matchers.tcd.matcher.Tcd`, which scores all
 pairs at once, with it. The modules and settings are those of a `Tcd`. T frames, O windows, vectors of length D.
@@ -20,17 +20,17 @@ from evenreel.matchers.tcd.matcher import Tcd
 def pair_parts(
     matcher: Tcd, sentence: Tensor, frames: Tensor, windows: Tensor, confidence: Tensor
 ) -> dict[str, Tensor]:
-    """Compute S_TV, S_TO and S_TH of one pair (equations 2 and 6 to 13), those that the settings compare.
+    """Compute the parts S_TV, S_TO and S_TH of one pair's score as the paper writes them (equations 2, 6 to 13).
 
     Args:
-        matcher: with the weights and settings.
+        matcher: the matcher whose weights and settings are used.
         sentence: (D,) of unit length.
         frames: (T, D) of unit length, real ones alone.
         windows: (O, D) of unit length, those with text alone; none where the clip has no text.
         confidence: (O,) confidence with which their words were read.
 
     Returns:
-        A number each, by `video`, `ocr` and `hybrid`.
+        The cosines by name, `video`, `ocr` and `hybrid`, those that the settings use.
     """
     own, root = matcher.settings, math.sqrt(len(sentence))
     if len(windows) == 0:
@@ -59,16 +59,16 @@ def pair_parts(
 
 
 def co_attention(module: Any, queries: tuple[Tensor, Tensor], keys: tuple[Tensor, Tensor], *, residual: bool) -> Tensor:
-    """Attend from one modality to the other with one head of D (equation 6 or 7).
+    """Attend from one modality to the other with one head of width D (TCD, equation 6 or 7).
 
     Args:
         module: a `CoAttention`.
-        queries: (l, D) rows that attend, weighed by the caption, and unweighed, which normalisation takes.
+        queries: (l, D) rows that attend, weighted by the caption, and unweighted, which normalisation takes.
         keys: (k, D) rows that are attended to, in both forms.
-        residual: add the result to the rows that attend.
+        residual: whether to add the result to the rows that attend.
 
     Returns:
-        (l, D).
+        (l, D) refined rows.
     """
     out = []
     for query, raw_query in zip(*queries, strict=True):
@@ -113,13 +113,13 @@ def with_types(rows: Tensor, types: Tensor) -> Tensor:
 
 
 def hybrid_clue(matcher: Tcd, side: str, own: Tensor, other: Tensor) -> Tensor:
-    """Compute the clue (D,) of a modality (equations 8 to 10).
+    """Compute the clue vector (D,) of one modality (TCD, equations 8 to 10).
 
     Args:
-        matcher: with the weights and settings.
+        matcher: the matcher whose weights and settings are used.
         side: `video` or `ocr`.
-        own: (l, D) rows of the modality, with types.
-        other: (k, D) rows of the other one, with types.
+        own: (l, D) rows of the modality, type embeddings added.
+        other: (k, D) rows of the other modality, type embeddings added.
     """
     module: Any = matcher.clues[side]
     settings = matcher.settings
@@ -137,7 +137,7 @@ def hybrid_clue(matcher: Tcd, side: str, own: Tensor, other: Tensor) -> Tensor:
 
 
 def multi_head_attention(module: Any, queries: Tensor, keys: Tensor) -> Tensor:
-    """Attend with PyTorch's own module and the maps of an `AttentionMaps`: (l, D) and (k, D) to (l, D)."""
+    """Attend from rows (l, D) to rows (k, D) with PyTorch's own module and the maps of an `AttentionMaps`: (l, D)."""
     dimension = queries.shape[-1]
     torch_form = torch.nn.MultiheadAttention(dimension, module.heads, bias=False, batch_first=True).to(queries)
     torch_form.in_proj_weight.data = torch.cat([module.query.weight, module.key.weight, module.value.weight])

@@ -49,12 +49,12 @@ class TcdSettings:
     """Settings of TCD (Zhao et al., AAAI 2026), with the switches of its ablations.
 
     Attributes:
-        text_condition: whether a caption weighs frames and windows (equation 2, table 10); else all count alike.
+        text_condition: whether a caption weights frames and windows (equation 2, table 10); else all count alike.
         tau: temperature of these weights, on unit vectors. The paper's 5 is for CLIP's vectors as they leave its
             towers, which are about 10 long: 5 / (10 x 10) is 0.05.
         preserve_mean: weights of frames and windows are 1 in the mean instead of adding up to 1, so that no logit of
             the attention behind shrinks by the square of their number.
-        confidence: weigh windows also by the confidence with which their words were read. Not in the paper.
+        confidence: weight windows also by the confidence with which their words were read. Not in the paper.
         modalities: `both`, or the only one that is used (table 10), without co-attention, clues and calibration.
         co_attention: whether frames and windows attend to each other (equations 6 and 7, table 2).
         attention_norm: layer normalisation of queries and keys of co-attention, which then does not depend on the
@@ -67,9 +67,9 @@ class TcdSettings:
         intra: how a clue token gets the rows of its own modality: by `self_attention` before it attends to the other,
             as `keys` beside the other's, or not at all (`none`): concatenated to the query alone, as equation 9 prints
             it, they change nothing.
-        heads: attention heads of clues.
+        heads: number of attention heads of clues.
         types: type embeddings are learned for each of the `positions`, or one is `shared` by all.
-        max_frames: most frames, and most windows, of a clip that may have types of their own.
+        max_frames: greatest number of frames, and of windows, of a clip, where each position has a type embedding.
         matches: which of `video`, `ocr` and `hybrid` are compared with the caption (table 7); the score is their mean.
         lambda_hsc: weight of the calibration of windows with frames (table 9); 0 for none.
         calibration: `cycle` (section HSC), or `contrastive`: windows and frames of one moment belong together (fig. 3).
@@ -79,7 +79,7 @@ class TcdSettings:
         variance_weight: weight of the logarithm of the deviation in TCC's regularised form (arXiv 1904.07846, equation
             5); null for equation 5 of the paper.
         cycle_tau: temperature of the nearest neighbours of calibration at the start of training; learned.
-        temperature: of the loss at the start of training.
+        temperature: temperature of the contrastive loss at the start of training.
     """
 
     text_condition: bool = True
@@ -129,7 +129,7 @@ class TcdSettings:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Parts of the score that are compared with the caption; one modality alone has no other part."""
+        """Parts of the score that are compared with the caption; one alone where only one modality is used."""
         return self.matches if self.modalities == "both" else (self.modalities,)
 
     @property
@@ -144,5 +144,5 @@ class TcdSettings:
 
 
 def reads_on_screen(settings: Mapping[str, Any]) -> bool:
-    """Return whether a matcher of these settings uses on-screen windows."""
+    """Return whether a TCD matcher of these settings uses on-screen windows."""
     return TcdSettings(**settings).modalities != "video"

@@ -1,1 +1,1 @@
-"""Training data: files on disk become examples (`material`), examples become batches (`pairs`)."""
+"""Training data: files on disk become examples (`material`), and examples become batches (`pairs`)."""

@@ -1,4 +1,4 @@
-"""Training clips that exchange their backgrounds (`evenreel.debias.backgrounds`)."""
+"""Training clips that exchange their backgrounds, estimated from features (`evenreel.debias.backgrounds`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenreel.types import TextFeatures, VideoFeatures
 def with_backgrounds(
     examples: FeatureExamples, exchange: BackgroundExchange, seed: int, length_terms: int = 0
 ) -> FeatureExamples:
-    """Estimate the backgrounds of training clips, to be exchanged in every batch.
+    """Estimate the backgrounds of training clips, so that clips of every batch can exchange them.
 
     Clips without a pair take no part in the estimate, and no batch has them.
 
@@ -25,9 +25,9 @@ def with_backgrounds(
         examples: training pairs with their features.
         exchange: number of clusters, and how often backgrounds are exchanged.
         seed: seed of the clusters.
-        length_terms: Chebyshev polynomials of the rank of a clip's length that are no part of a background either; for
-            frames that what lengths explain is taken off (`evenreel.debias.without_length`), or the background of
-            another clip would bring its length along.
+        length_terms: number of Chebyshev polynomials of the rank of a clip's length that are kept out of backgrounds.
+            It is needed where the effect of length is removed from frames (`evenreel.debias.without_length`), or the
+            background of another clip would bring its length along.
 
     Raises:
         UsageError: there are fewer clips than clusters, or features that are not finite.
@@ -43,14 +43,20 @@ def with_backgrounds(
 
 
 def sums_by(places: Indices, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Add rows (N, D) of equal place, 0 to P - 1, (P, D)."""
+    """Sum the rows (N, D) that have the same group, 0 to P - 1, given by `places` (N,): (P, D)."""
     sums = np.zeros((int(places.max()) + 1, rows.shape[1]))
     np.add.at(sums, places, rows)
     return sums
 
 
 def length_polynomials(videos: VideoFeatures, clips: Indices, count: int) -> NDArray[np.float64]:
-    """Compute Chebyshev polynomials 1 to K of the ranks of the lengths of some clips among these, (V, K)."""
+    """Compute the Chebyshev polynomials 1 to K (`count`) of the ranks of clips' lengths in seconds: (N, K).
+
+    Args:
+        videos: features of clips, whose times give the lengths.
+        clips: (N,) rows of the clips.
+        count: number of polynomials.
+    """
     first, last = (np.where(videos.frame_mask, videos.times_s, fill) for fill in (np.inf, -np.inf))
     lengths = last.max(1)[clips] - first.min(1)[clips]
     ordered = np.sort(lengths)
@@ -60,7 +66,7 @@ def length_polynomials(videos: VideoFeatures, clips: Indices, count: int) -> NDA
 
 
 def mean_frames(videos: VideoFeatures) -> NDArray[np.float64]:
-    """Compute the mean (V, D) of the frames of clips, each brought to length 1."""
+    """Compute the mean (V, D) of each clip's frames, which are scaled to unit length first."""
     means = np.empty((len(videos.ids), videos.frames.shape[2]))
     for row, (frames, mask) in enumerate(zip(videos.frames, videos.frame_mask, strict=True)):
         real = frames[mask].astype(np.float64)
@@ -69,7 +75,7 @@ def mean_frames(videos: VideoFeatures) -> NDArray[np.float64]:
 
 
 def unit_sentences(texts: TextFeatures) -> NDArray[np.float64]:
-    """Return the sentences (Q, D), each brought to length 1."""
+    """Return the sentence vectors (Q, D) of captions, scaled to unit length."""
     sentences = texts.sentence.astype(np.float64)
     brought: NDArray[np.float64] = sentences / np.linalg.norm(sentences, axis=1, keepdims=True)
     return brought

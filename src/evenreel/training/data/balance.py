@@ -1,4 +1,4 @@
-"""The pairs of a run weighed so that the class of a clip says nothing of its length (`evenreel.debias.balance`)."""
+"""Weights of training pairs by which the class of a clip says nothing of its length (`evenreel.debias.balance`)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ NO_CLASS = -1
 
 @dataclass(frozen=True)
 class Balanced:
-    """What weights do to the clips of a training split.
+    """Effect of weights that balance the lengths of classes, on the clips of a training split.
 
     Attributes:
-        strata: number of strata of length.
-        before: share of the entropy of the strata that the classes hold where each clip counts once, 0 to 1.
+        strata: number of strata (ranges) of length.
+        before: share of the entropy of the strata that the classes determine where each clip counts once, 0 to 1.
         after: the same under the weights; more than 0 where a class has no clip in a stratum, or a weight was cut.
-        heaviest: largest weight, in times of a clip's mean weight.
+        heaviest: largest weight, as a multiple of the mean weight.
     """
 
     strata: int
@@ -37,7 +37,7 @@ class Balanced:
 
     @property
     def sentence(self) -> str:
-        """A sentence for the model card."""
+        """Sentence for the model card on the weights and their effect."""
         return (
             f"Clips are drawn up to {self.heaviest:.1f} times as often as on average, so that classes hold "
             f"{100 * self.after:.1f} % of the information on {self.strata} strata of length instead of "
@@ -46,7 +46,7 @@ class Balanced:
 
 
 def balanced(pairs: Pairs, corpus: Corpus, balance: LengthBalance) -> tuple[Pairs, Balanced]:
-    """Weigh pairs by the class and the length of their clips; a clip of several actions counts with its first.
+    """Weight training pairs so that classes have the same lengths; a clip of several actions counts with its first.
 
     Args:
         pairs: pairs of the training split.

@@ -1,4 +1,4 @@
-"""Check of which clips' video files can be read, made once before training starts, and remembered."""
+"""Check before training of which clips' video files can be read; its results are kept for a resumed run."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ClipVideo:
     Attributes:
         clip_id: id of the clip.
         path: path of the video file.
-        part: the clip's stretch of it.
-        frames: number of frames that a rule takes of it; None before it was read.
+        part: stretch of the file that is the clip.
+        frames: number of frames that the sampling rule takes of it; None before it was read.
     """
 
     clip_id: str
@@ -61,14 +61,14 @@ def readable(
     progress: Progress = lambda share: None,
     verdicts: Path | None = None,
 ) -> tuple[list[ClipVideo], list[SetAside]]:
-    """Read every clip once as training will, in processes that may crash or hang without harm to this one.
+    """Check which clips can be read, by reading each once in a process that may crash or hang without harm.
 
     Args:
         files: clips to check.
         rule: sampling rule of the frames.
         progress: called with the share that is done.
         verdicts: file that keeps the results, so that a resumed run, or the process of another device, reads only files
-            that have changed; None for none. Of several processes one reads, and the others wait.
+            that have changed; None for none. One process at a time uses it.
 
     Returns:
         The clips that can be read, with the number of their frames, and the others with their reasons.

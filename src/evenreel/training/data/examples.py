@@ -1,4 +1,4 @@
-"""Examples that batches are made of: features computed once, or tokens and pixels for towers in training."""
+"""Training examples and their batches: features computed once, or tokens and pixels for towers in training."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Batch = TypeVar("Batch")
 
 @dataclass(frozen=True, eq=False)
 class TokenBatch:
-    """Captions for a text tower.
+    """Captions as tokens for a text tower.
 
     Attributes:
         ids: ids of the Q captions.
@@ -45,13 +45,13 @@ class TokenBatch:
 
 @dataclass(frozen=True, eq=False)
 class PixelBatch:
-    """Videos for an image tower; only real frames take room.
+    """Frames of videos as pixels for an image tower; padding takes no memory.
 
     Attributes:
         ids: ids of the V clips.
         pixels: (N, 3, h, w) uint8, the real frames of all videos one after the other, resized and cut for the tower.
         frame_mask: (V, T) True = real, N in all.
-        times_s: (V, T) time of each frame in its clip.
+        times_s: (V, T) time of each frame in its clip, in seconds.
         pretrained_mean: (V, D) mean frame by the towers before training, see `evenreel.matchers.batches.VideoBatch`.
         windows: tokens of on-screen text; None where not needed.
     """
@@ -69,12 +69,12 @@ Videos = VideoBatch | PixelBatch
 
 
 class Draw(NamedTuple):
-    """Seed of the random changes of a batch.
+    """Seed of the random changes (augmentation) of a batch.
 
     Attributes:
         seed: seed of the run.
         batch: number of the batch.
-        alike: rows of other clips, whose random changes the clips at their places get too; None for changes of their
+        alike: rows of other clips whose random changes the batch's clips get too, in order; None for changes of their
             own.
     """
 
@@ -84,28 +84,28 @@ class Draw(NamedTuple):
 
 
 class TrainingExamples(Protocol):
-    """Captions and clips of one split of a corpus."""
+    """Captions and clips of one split of a corpus, in a form that training can load by rows."""
 
     @property
     def pairs(self) -> Pairs:
         """Pairs of a caption and its clip."""
 
     def texts(self, rows: Indices) -> Texts:
-        """Load some captions, by their rows."""
+        """Load captions by their rows."""
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> Videos:
-        """Load some clips, by their rows; changed at random only where a draw is given."""
+        """Load clips by their rows; they are changed at random only where a `draw` is given."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureExamples:
-    """Examples of features computed once; nothing about them is random but exchanged backgrounds.
+    """Training examples whose features were computed once; only their backgrounds may change at random.
 
     Attributes:
-        pairs: of the rows of both.
+        pairs: pairs of rows of captions and clips.
         text_features: features of the captions.
         video_features: features of the clips.
-        backgrounds: of the clips, which those of a batch exchange; None where each keeps its own.
+        backgrounds: backgrounds of the clips, which clips of a batch exchange; None where each keeps its own.
         exchanged: probability that a clip gets the background of another one.
     """
 
@@ -116,11 +116,11 @@ class FeatureExamples:
     exchanged: float = 1.0
 
     def texts(self, rows: Indices) -> TextBatch:
-        """Load features of some captions, see `TrainingExamples.texts`."""
+        """Load the features of captions by their rows."""
         return text_batch(self.text_features, rows)
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> VideoBatch:
-        """Load features of some clips, see `TrainingExamples.videos`."""
+        """Load the features of clips by their rows; backgrounds are exchanged only where a `draw` is given."""
         batch = video_batch(self.video_features, rows)
         if draw is None or self.backgrounds is None:
             return batch
@@ -132,13 +132,13 @@ class FeatureExamples:
 
 @dataclass(frozen=True, eq=False)
 class OtherClips:
-    """The counterparts (real or generated) of the clips of a batch, see `evenreel.matchers.batches.Counterparts`.
+    """Counterparts (generated clips of real ones, or the other way round) of the clips of a batch, on one device.
 
     Attributes:
-        video: counterparts of this part of the batch, each at the place of its caption; the caption's own clip where
-            there is none.
+        video: counterparts of this device's part of the batch, in its order; the caption's own clip where there is
+            none.
         clip_ids: B ids of the whole batch.
-        present: (B,) of the whole batch, True = there is one.
+        present: (B,) of the whole batch, True = there is a counterpart.
         generated: (B,) True = the caption's own clip is the generated one.
     """
 
@@ -148,7 +148,7 @@ class OtherClips:
     generated: Tensor
 
     def on(self, device: torch.device) -> OtherClips:
-        """Move the clips' tensors to another device."""
+        """Return a copy with the tensors on another device."""
         present, generated = (one.to(device, non_blocking=True) for one in (self.present, self.generated))
         return OtherClips(move_videos(self.video, device), self.clip_ids, present, generated)
 
@@ -159,7 +159,7 @@ class TrainingBatch:
 
     Attributes:
         text: captions of this device's part of the batch.
-        video: the part's clips, each at the place of its caption.
+        video: clips of this part, in the order of its captions.
         caption_ids: B ids of the whole batch.
         clip_ids: B ids of the clips of the whole batch.
         same: (B, B) of the whole batch, see `evenreel.matchers.batches.PairBatch`.
@@ -184,7 +184,7 @@ class TrainingBatch:
     sentences: tuple[str, ...] | None = None
 
     def on(self, device: torch.device) -> TrainingBatch:
-        """Move the batch's tensors to another device."""
+        """Return a copy with the tensors on another device."""
         return replace(
             self,
             text=move_texts(self.text, device),
@@ -197,14 +197,14 @@ class TrainingBatch:
 
 
 def move_texts(batch: Texts, device: torch.device) -> Texts:
-    """Move the tensors of captions to another device."""
+    """Return a batch of captions with its tensors on another device."""
     if isinstance(batch, TextBatch):
         return to_device(batch, device)
     return TokenBatch(batch.ids, TokenIds(*(tensor.to(device, non_blocking=True) for tensor in batch.tokens)))
 
 
 def move_videos(batch: Videos, device: torch.device) -> Videos:
-    """Move the tensors of videos to another device."""
+    """Return a batch of videos with its tensors on another device."""
     if isinstance(batch, VideoBatch):
         return to_device(batch, device)
 
@@ -217,12 +217,12 @@ def move_videos(batch: Videos, device: torch.device) -> Videos:
 
 
 class Batches(Dataset[TrainingBatch]):
-    """Dataset of one device's part of every batch of a run, by the batch's number.
+    """Dataset of the batches of a run by their number, each cut to one device's part.
 
     Args:
         examples: examples that batches are made of.
         order: order of the examples in batches.
-        part: number of the device, and number of devices.
+        part: index of the device, and number of devices.
     """
 
     def __init__(self, examples: TrainingExamples, order: Order, part: tuple[int, int] = (0, 1)) -> None:
@@ -270,7 +270,7 @@ class Batches(Dataset[TrainingBatch]):
 
 
 class Remaining(Sampler[int]):
-    """Numbers of the batches that are still to come; the length is that of the whole run."""
+    """Sampler of the numbers of the batches that are still to come; its length is that of the whole run."""
 
     def __init__(self, count: int) -> None:
         self.done, self._count = 0, count
@@ -283,7 +283,7 @@ class Remaining(Sampler[int]):
 
 
 class Attempts(Dataset["Batch | EvenreelError"], Generic[Batch]):
-    """Dataset that returns an item of another one, or its error, which torch would pass on as a traceback."""
+    """Dataset that returns the items of another one, or the error of making one instead of raising it."""
 
     def __init__(self, dataset: Dataset[Batch]) -> None:
         self._dataset = dataset
@@ -296,11 +296,11 @@ class Attempts(Dataset["Batch | EvenreelError"], Generic[Batch]):
 
 
 class BatchLoader(DataLoader[Batch]):
-    """The batches of a dataset, in order; an error of one is raised when its turn comes, whoever made it.
+    """Loader of the batches of a dataset, in order; an error of a worker process is raised when its turn comes.
 
     Args:
         dataset: dataset of batches by number.
-        workers: processes that make them; 0 for none.
+        workers: number of processes that make batches; 0 for none.
         numbers: numbers of the batches.
     """
 
@@ -323,12 +323,12 @@ class BatchLoader(DataLoader[Batch]):
 
 
 class ResumableLoader(BatchLoader[TrainingBatch]):
-    """The batches of a whole run; Lightning keeps its place in the checkpoint and puts it back.
+    """Loader of the batches of a whole run, whose position Lightning saves in checkpoints and restores.
 
     Args:
         batches: dataset of batches by number.
         count: number of batches of the run.
-        workers: processes that make them where clips are decoded; 0 for none.
+        workers: number of processes that make batches where clips are decoded; 0 for none.
     """
 
     def __init__(self, batches: Batches, count: int, workers: int) -> None:
@@ -344,16 +344,16 @@ class ResumableLoader(BatchLoader[TrainingBatch]):
             yield batch
 
     def state_dict(self) -> dict[str, int]:
-        """Return the number of batches given out."""
+        """Return the number of batches loaded so far, to be saved in a checkpoint."""
         return {"given": self._given}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Continue after as many batches as the state says."""
+        """Continue after the number of batches that a checkpoint's state says."""
         self._remaining.done = self._given = state["given"]
 
 
 def useful_workers(examples: TrainingExamples, workers: int) -> int:
-    """Limit worker processes: none for features, which are in memory, so that each would get a copy of them."""
+    """Return the number of worker processes to use: none for features, since each would get a copy of them."""
     return 0 if isinstance(examples, FeatureExamples) else workers
 
 
@@ -364,19 +364,19 @@ def unchanged(batch: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class TrainingInputs:
-    """Data of a training: examples to train and to select on, with towers and weights to begin with.
+    """Data of a training run: examples to train on and to select on, with initial towers and weights.
 
     Attributes:
         examples: examples of the training split.
         dimension: dimension D of their features.
         validation: examples that the model is selected on; None for none.
-        towers: that make features of pixels and tokens; None where examples are features.
-        start: weights that the matcher begins with, by name; empty for fresh ones.
+        towers: towers that make features of pixels and tokens; None where examples are features.
+        start: initial weights of the matcher, by name; empty for fresh ones.
         start_spec: spec of a matcher whose vocabulary is kept, such as that of these weights; None for that of the
             examples.
         source: identity of the data, such as the encoder's hash; a run is only resumed with the same.
         lengths: lengths of the clips of the examples; None where no strata need them.
-        weights_hash: hash of the encoder of the features; None where not known.
+        weights_hash: hash of the weights of the features' encoder; None where not known.
     """
 
     examples: TrainingExamples

@@ -1,4 +1,4 @@
-"""Training clips drawn more often where they are like clips that will be searched (`evenreel.debias.likeness`)."""
+"""Weights by which training clips like those that will be searched are drawn more often (`evenreel.debias.likeness`)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from evenreel.types import VideoFeatures
 
 
 class DrawnByLikeness(NamedTuple):
-    """What weights by likeness do to the clips of a training split.
+    """Effect of weighting training clips by their likeness to the clips to be searched.
 
     Attributes:
         searched: number of clips that training clips were compared with.
-        effective: number of equally weighed clips from which means vary as much as from the weighed ones (Kish 1965).
-        heaviest: largest weight, in times of a clip's mean weight.
+        effective: effective number of clips: of how many equally weighted ones a mean is as precise (Kish 1965).
+        heaviest: largest weight, as a multiple of the mean weight.
     """
 
     searched: int
@@ -35,7 +35,7 @@ class DrawnByLikeness(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """A sentence for the model card."""
+        """Sentence for the model card on the weights and their effect."""
         return (
             f"Clips are drawn up to {self.heaviest:.1f} times as often as on average, the more often the more they are "
             f"like the {self.searched:,} clips that will be searched; that is worth {self.effective:,.0f} clips drawn "
@@ -44,7 +44,7 @@ class DrawnByLikeness(NamedTuple):
 
 
 def drawn_alike(examples: FeatureExamples, searched: VideoFeatures) -> tuple[FeatureExamples, DrawnByLikeness]:
-    """Weigh pairs by how like their clips are to those that will be searched, on top of the weights that they have.
+    """Multiply the weights of training pairs by the likeness of their clips to the clips that will be searched.
 
     Args:
         examples: training pairs with their features.

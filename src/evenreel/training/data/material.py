@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LoadedData:
-    """Data that a recipe names, loaded.
+    """Training data that a recipe names, loaded.
 
     Attributes:
         material: inputs of the training.
@@ -46,7 +46,7 @@ class LoadedData:
         encoder: encoder of the features.
         set_aside: clips that take no part, nor do their captions, nor, with `debias`, their pairs.
         trimmed: clips left out for their length; None without `trim`.
-        drawn: how often clips are drawn, in sentences; none where each is once.
+        drawn: sentences on how often clips are drawn; none where each is drawn once an epoch.
         uses: labels of what training uses of other splits, by `trim`, the matcher's files or the checkpoint it begins
             with.
     """
@@ -61,9 +61,9 @@ class LoadedData:
 
 
 def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdicts: Path | None = None) -> LoadedData:
-    """Load the data that a recipe names.
+    """Load the training data that a recipe names.
 
-    A backbone's clips are each read once, so that unreadable ones are known before.
+    Where towers are trained, each clip is read once, so that unreadable ones are known before training.
 
     Args:
         recipe: recipe that names the data.
@@ -117,10 +117,10 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
 def drawn_as_told(
     recipe: Recipe, learned: TrainingExamples, corpus: Corpus
 ) -> tuple[TrainingExamples, tuple[str, ...]]:
-    """Weigh the clips of a training split, and exchange their backgrounds, as a recipe says.
+    """Apply a recipe's weights of training clips and its exchange of backgrounds.
 
     Returns:
-        The examples, and what the weights do, a sentence each.
+        The changed examples, and a sentence on the effect of each weighting.
 
     Raises:
         CorpusError: clips have no classes, and the recipe balances them, or there are no clips that will be searched.
@@ -147,7 +147,7 @@ def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pr
     Args:
         checkpoint: a folder or a hub id.
         used: encoder of the training features.
-        streams: streams of stored features that are used; empty for all.
+        streams: names of the streams of stored features that are used; empty for all.
 
     Raises:
         CheckpointError: the checkpoint cannot be loaded.

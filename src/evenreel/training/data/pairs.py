@@ -1,4 +1,4 @@
-"""Training pairs of a caption and its clip, and their order in batches: a pure function of the seed and the step."""
+"""Training pairs of captions and clips, and their order in batches, which depends on the seed and the step alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Pairs:
         clip_ids: ids of all clips of the table.
         captions: (P,) rows of captions in their table.
         clips: (P,) rows of clips in their table.
-        texts: (P,) a number for each text; captions of equal text, but for case and spaces, have the same.
+        texts: (P,) number of each caption's text; texts that are equal but for case and spaces have the same.
         mirrors: mirrors among the clips of the table; None where training does not need them.
         classes: degrees of relevance of all captions of the table and all its clips; None where training does not need
             them, see `needs_relevance`.
@@ -53,7 +53,7 @@ class Pairs:
         return len(self.captions)
 
     def digest(self) -> str:
-        """Hex digest over the pairs of captions and clips, in their order."""
+        """Return a hexadecimal digest of the ids of captions and clips, pair by pair in order."""
         total = hashlib.sha256("\0".join((*self.caption_ids, "", *self.clip_ids)).encode("utf-8", "surrogatepass"))
         mirrors = () if self.mirrors is None else (self.mirrors.other, self.mirrors.generated)
         optional = [rows for rows in (self.strata, self.weights) if rows is not None]
@@ -62,28 +62,28 @@ class Pairs:
         return total.hexdigest()
 
     def same(self, rows: Indices) -> Tensor:
-        """Return (B, B) True where caption i describes clip j: its own, or that of a caption with an equal text."""
+        """Mark which captions of B pairs describe which clips (B, B): their own, or those of captions of equal text."""
         clips, texts = self.clips[rows], self.texts[rows]
         return torch.from_numpy((clips[:, None] == clips) | (texts[:, None] == texts))
 
     def relevance(self, rows: Indices) -> Tensor | None:
-        """Return degrees (B, B), 0 to 1, to which clip j answers caption i; None without classes."""
+        """Return the relevance (B, B), 0 to 1, of the clips of B pairs for their captions; None without classes."""
         if self.classes is None:
             return None
         degrees = self.classes.block(self.captions[rows], self.clips[rows])
         return torch.from_numpy(degrees.astype(np.float32))
 
     def strata_of(self, rows: Indices) -> Tensor | None:
-        """Return the number of the stratum of each clip, (B,); None without strata."""
+        """Return the length stratum (B,) of the clip of each of B pairs; None without strata."""
         return None if self.strata is None else torch.from_numpy(self.strata[self.clips[rows]])
 
     def sentences_of(self, rows: Indices) -> tuple[str, ...] | None:
-        """Return B captions as written; None where they are not known."""
+        """Return the captions of B pairs as they are written; None where they are not known."""
         return tuple(self.sentences[row] for row in rows) if self.sentences else None
 
 
 def needs_relevance(recipe: Recipe) -> bool:
-    """Return whether the loss of a recipe needs degrees of relevance, see `evenreel.losses.RankingSettings`."""
+    """Return whether a recipe's loss needs degrees of relevance: a ranking loss with mining `ran` or `ranp`."""
     if "mining" not in recipe.matcher.settings:  # of most matchers; their trainings need no ranking loss
         return False
     from evenreel.losses.ranking import BY_RELEVANCE
@@ -98,15 +98,15 @@ def pairs_of(
     mirrors: Mapping[str, str] | None = None,
     relevance: bool = False,
 ) -> Pairs:
-    """Pair the captions of a corpus with their clips, in its order; those that have neither row are left out.
+    """Pair the captions of a corpus with their clips, in its order; those without a row in both tables are left out.
 
     Args:
         corpus: the training part of a corpus.
-        caption_ids: rows of the table of captions.
-        clip_ids: rows of the table of clips; a clip that was set aside has none.
+        caption_ids: ids of the rows of the table of captions.
+        clip_ids: ids of the rows of the table of clips; a clip that was set aside has none.
         mirrors: real clips and the generated ones that mirror them, see `evenreel.training.data.splits.mirrors_of`; for
             training with `debias`.
-        relevance: add degrees of relevance, see `needs_relevance`.
+        relevance: whether to add degrees of relevance, see `needs_relevance`.
 
     Raises:
         CorpusError: no pair is left, or there are no classes that degrees of relevance could come from.
@@ -152,14 +152,13 @@ def _class_rows(classes: ClassRelevance | None) -> Iterator[NDArray[np.integer]]
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Order of pairs in batches: each epoch is a permutation; what does not fill a batch is left out of it.
+    """Order of pairs in batches: each epoch is a permutation, and pairs that do not fill a batch are left out of it.
 
     Attributes:
         pairs: number of pairs.
         batch_size: pairs per batch.
         seed: seed of the permutations.
-        weights: (P,) with a mean of 1, how often each pair is in an epoch on average, so that an epoch has as many
-            pairs as without; None for once each.
+        weights: (P,) how often each pair is in an epoch on average, with a mean of 1; None for once each.
     """
 
     pairs: int
@@ -173,7 +172,7 @@ class Order:
         return self.pairs // self.batch_size
 
     def rows(self, batch: int) -> Indices:
-        """Return the pairs of a batch, counted from the start of the run."""
+        """Return the pairs (B,) of a batch by its number, counted from the start of the run."""
         epoch, place = divmod(batch, self.batches_per_epoch)
         return _epoch(self, epoch)[place * self.batch_size : (place + 1) * self.batch_size]
 
@@ -192,13 +191,13 @@ def _epoch(order: Order, epoch: int) -> Indices:
 
 
 def batch_seed(seed: int, batch: int) -> int:
-    """Compute the seed of torch's generator for a batch: dropout and noise of every batch have their own."""
+    """Return the seed of torch's random generator for a batch, so that each has dropout and noise of its own."""
     return int(np.random.SeedSequence([seed, batch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 @dataclass(frozen=True, eq=False)
 class Mirrors:
-    """Mirrors among the clips of a table.
+    """Which clips of a table are the real and the generated one of a pair.
 
     Attributes:
         other: (V,) row of the other clip of each clip's pair; -1 where it has none in the table.
@@ -210,7 +209,7 @@ class Mirrors:
 
 
 def mirror_rows(clip_ids: Sequence[str], mirrors: Mapping[str, str]) -> Mirrors:
-    """Convert mirrors to rows of a table of clips.
+    """Convert pairs of clip ids (real: generated) to rows of a table of clips.
 
     >>> found = mirror_rows(["a", "b", "a again"], {"a": "a again", "b": "b again"})
     >>> found.other.tolist(), found.generated.tolist()

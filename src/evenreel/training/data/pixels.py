@@ -1,4 +1,4 @@
-"""Clips decoded in training, whose pictures may be changed at random."""
+"""Training examples whose clips are decoded while training, with random changes of their pictures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TRIES = 10
 
 @dataclass(frozen=True, eq=False)
 class PixelExamples:
-    """Training examples of tokens and pixels, for towers in training; all clips can be read.
+    """Training examples of tokens and pixels, for towers in training; all its clips were found to be readable.
 
     Attributes:
         pairs: pairs of rows of captions and clips.
@@ -68,14 +68,14 @@ class PixelExamples:
     windows: WindowTokens | None = None
 
     def texts(self, rows: Indices) -> TokenBatch:
-        """Load tokens of some captions, see `evenreel.training.data.examples.TrainingExamples.texts`."""
+        """Load the tokens of captions by their rows."""
         where = torch.from_numpy(rows)
         tokens = TokenIds(self.tokens.ids[where], self.tokens.mask[where])
         ids = tuple(self.pairs.caption_ids[row] for row in rows)
         return TokenBatch(ids, tokens if self.full_length else shortened(tokens))
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> PixelBatch:
-        """Decode some clips, see `evenreel.training.data.examples.TrainingExamples.videos`.
+        """Decode clips by their rows; pictures are changed at random only where a `draw` is given.
 
         Raises:
             MediaError: a clip that could be read before training cannot be any more.
@@ -128,12 +128,12 @@ def augmented(
 
     Args:
         pixels: frames of a clip, (1, 3, H, W) uint8.
-        preprocessing: of the tower; the random part replaces its resizing and cut.
+        preprocessing: preparation of pictures for the tower; the random part replaces its resizing and cut.
         random: generator that draws the part.
-        flip: mirror half of the clips.
+        flip: whether to mirror half of the clips.
 
     Returns:
-        (N, 3, h, w) uint8.
+        (N, 3, h, w) uint8 pixels of the N frames.
     """
     whole = preprocessing.uncropped
     top, left, height, width = crop_box(pixels[0].shape[-2], pixels[0].shape[-1], random)
@@ -146,7 +146,10 @@ def augmented(
 
 
 def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int, int, int, int]:
-    """Draw top, left, height and width of 0.5 to 1 of the area, aspect 3:4 to 4:3; else take the middle."""
+    """Draw a random crop of a picture: top, left, height and width in pixels.
+
+    It has 0.5 to 1 of the area and an aspect of 3:4 to 4:3; where none is found, the middle of the picture is taken.
+    """
     for _ in range(_TRIES):
         area = height * width * random.uniform(SMALLEST_AREA, 1.0)
         aspect = math.exp(random.uniform(math.log(ASPECTS[0]), math.log(ASPECTS[1])))
@@ -160,7 +163,7 @@ def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int,
 def load_pixels(
     recipe: Recipe, backbone: Backbone, splits: CorpusSplits, progress: Progress, verdicts: Path | None
 ) -> LoadedSplits:
-    """Load a backbone and its examples, and read all clips once, so that unreadable ones are known before training.
+    """Load the towers to train and their examples; each clip is read once, so that unreadable ones are left out.
 
     Args:
         recipe: recipe that names the clips, and their features before training or on-screen text.
@@ -209,11 +212,11 @@ def load_pixels(
 def pixel_examples(
     recipe: Recipe, towers: Towers, part: Corpus, files: Mapping[str, ClipVideo], *, learned: bool = False
 ) -> PixelExamples:
-    """Make examples of a part of a corpus, whose pictures are not changed at random.
+    """Make examples of tokens and pixels from a part of a corpus, without random changes of pictures.
 
     Args:
         recipe: recipe with a backbone, and with on-screen text where its matcher reads some.
-        towers: with the tokenizer and the preparation of pictures.
+        towers: towers that have the tokenizer and the preparation of pictures.
         part: captions and clips.
         files: files of its clips, by their ids; each can be read.
         learned: whether the clips are trained on, and not only scored.

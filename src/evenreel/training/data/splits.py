@@ -1,4 +1,4 @@
-"""Splits of a corpus for training and selection by a recipe, and the data loaded for them."""
+"""Splits of a corpus that a recipe trains and selects on, and the data loaded for them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class CorpusSplits(NamedTuple):
-    """Splits of a corpus that a recipe learns from and selects on.
+    """Splits of a corpus that a recipe trains and selects on.
 
     Attributes:
         learned: training part; with `debias` it has the counterparts of all its clips.
         selected: part that the model is selected on; None for none.
-        mirrors: real clips and their mirrors; None without `debias`.
+        mirrors: generated clip by the real clip that it mirrors; None without `debias`.
         relevance: whether training needs degrees of relevance.
         trimmed: clips left out of the training part for their length; None without `trim`.
     """
@@ -51,13 +51,13 @@ class CorpusSplits(NamedTuple):
 
 @dataclass(frozen=True)
 class EncoderUsed:
-    """Encoder whose features a run learns from.
+    """Encoder of the features that a run trains on.
 
     Attributes:
         encoder_id: the name it can be loaded by.
         weights_hash: digest of its weights and settings, before any training.
         rule: rule by which frames are sampled.
-        windows: stretches of a clip whose on-screen text is given to the matcher; None for none.
+        windows: number of stretches of a clip whose on-screen text is given to the matcher; None for none.
         words_from: where that text is from, `ocr` or `corpus`; None for none.
     """
 
@@ -72,14 +72,14 @@ class LoadedSplits(NamedTuple):
     """Examples of both splits, of features or of pixels.
 
     Attributes:
-        learned: examples to learn from.
+        learned: examples to train on.
         selected: examples that the model is selected on; None for none.
-        validation: usable captions and clips to select on; None for none.
+        validation: captions and clips of `selected`, without those that cannot be used; None for none.
         encoder: encoder of the features.
-        dimension: dimension D of the features.
+        dimension: length D of the features.
         source: what identifies the data; a resumed run must find it as it was.
         set_aside: clips of either split that take no part.
-        towers: that make features of pixels and tokens; None for features.
+        towers: towers that make features of pixels and tokens; None where examples are features.
     """
 
     learned: TrainingExamples
@@ -93,10 +93,10 @@ class LoadedSplits(NamedTuple):
 
 
 def corpus_splits(corpus: Corpus, recipe: Recipe) -> CorpusSplits:
-    """Split a corpus as a recipe says: what is trimmed is left out, and what `debias` compares with is there.
+    """Split a corpus into the parts that a recipe trains and selects on, trimmed and with mirrors where it says so.
 
     Raises:
-        CorpusError: see `parts_of`, `mirrors_of` and `evenreel.training.ensemble.trimmed.trimmed_corpus`.
+        CorpusError: a split is missing or empty, mirrors are missing or too few, or no clip would be left by `trim`.
         RecipeError: `trim` has no split to compare lengths with.
     """
     learned, selected = parts_of(corpus, recipe.data, recipe.loop.seed)
@@ -126,10 +126,10 @@ def _target(corpus: Corpus, recipe: Recipe, selected: Corpus | None) -> Corpus:
 
 
 def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
-    """Split a corpus into the part to learn from and the part that the model is selected on.
+    """Split a corpus into the part to train on and the part that the model is selected on.
 
-    Generated clips that mirror a real one of their part stand in for it in the share `data.generated_share` of what is
-    learned from, and take no part otherwise: a model is selected on real clips alone.
+    In the training part, a share `data.generated_share` of the real clips is replaced by the generated clips that
+    mirror them; other generated clips are left out, so a model is selected on real clips alone.
 
     Raises:
         CorpusError: a split is not in the corpus, nothing is left of one, there are too few mirrors for the share, or
@@ -167,7 +167,7 @@ def _held_out(corpus: Corpus, share: float, seed: int) -> pl.Expr:
 
 
 def mirrors_of(corpus: Corpus, group: str | None = None) -> dict[str, str]:
-    """Find the one generated clip that mirrors each real clip, by id.
+    """Return the id of the generated clip that mirrors each real clip, by the real one's id.
 
     Args:
         corpus: corpus to search.
@@ -181,12 +181,12 @@ def mirrors_of(corpus: Corpus, group: str | None = None) -> dict[str, str]:
 
 
 def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) -> Corpus:
-    """Append the counterparts of a split's clips to its clips, without captions.
+    """Append the counterparts (mirrors, or the real clips they mirror) of a split's clips to it, without captions.
 
     Args:
         part: split of the corpus.
         whole: the corpus, or a part of it that has those clips.
-        mirrors: real clips and their mirrors.
+        mirrors: generated clip by the real clip that it mirrors.
     """
     own = set(part.clips["clip_id"])
     wanted = {clip for pair in mirrors.items() if own & set(pair) for clip in pair if clip not in own}
@@ -195,7 +195,7 @@ def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) ->
 
 
 def usable_part(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[SetAside], remedy: str = "") -> Corpus:
-    """Select the clips that can be used, with their captions.
+    """Select the clips of a part of a corpus that can be used, with their captions.
 
     Raises:
         CorpusError: no clip can be used; the message has the reason of the first one.
@@ -215,5 +215,5 @@ def _none_left(part: Corpus, set_aside: Sequence[SetAside]) -> str:
 
 
 def digest(words: Iterable[str]) -> str:
-    """Compute a hex digest of some texts, in their order."""
+    """Compute a hexadecimal digest of texts, in their order."""
     return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()

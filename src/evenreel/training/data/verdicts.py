@@ -1,4 +1,4 @@
-"""Results of reading clips, kept in the folder of a run: a line of JSON for each."""
+"""File, in the folder of a run, of which clips could be read: a line of JSON for each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ClipVerdict(NamedTuple):
 
 
 class Verdicts:
-    """File of the results of reading clips, by key, each written as it comes.
+    """File of which clips could be read, by key; each result is appended at once.
 
     It is a cache: a line that cannot be read, since a crash cut it short or the disk damaged it, is left out.
 
@@ -52,19 +52,19 @@ class Verdicts:
             self._replace()
 
     def note(self, key: str, verdict: ClipVerdict) -> None:
-        """Add a verdict."""
+        """Add the result of reading a clip to the file."""
         self.known[key] = verdict
         if self._path is not None:
             with self._path.open("ab") as file:
                 file.write(_line(key, verdict))
 
     def forget_passing(self) -> None:
-        """Remove results whose cause may be gone."""
+        """Drop results whose cause may be gone, such as a missing file, so that these clips are read again."""
         self.known = {key: verdict for key, verdict in self.known.items() if verdict.reason not in PASSING}
         self._replace()
 
     def make_durable(self) -> None:
-        """Flush to disk, so that verdicts survive a power cut."""
+        """Flush the file to disk, so that results survive a power cut."""
         if self._path is not None and self._path.exists():
             sync_file(self._path)
 
@@ -78,7 +78,7 @@ class Verdicts:
 
 @contextmanager
 def locked(path: Path | None) -> Iterator[None]:
-    """Keep other processes from a file of results within the `with`; None for no file.
+    """Lock the file of results against other processes for a `with` block; None locks nothing.
 
     Raises:
         OSError: the disk refuses.
@@ -92,7 +92,7 @@ def locked(path: Path | None) -> Iterator[None]:
 
 
 def forget_passing(path: Path) -> None:
-    """Remove results whose cause may be gone, so that these clips are read again.
+    """Remove results whose cause may be gone, such as a missing file, from the file of results.
 
     Raises:
         OSError: the disk refuses.

@@ -26,12 +26,12 @@ with no text in its part of a batch would have no gradients to send where the ot
 
 @dataclass(frozen=True, eq=False)
 class WindowTokens:
-    """The sentences of the O windows of V clips, each distinct one once.
+    """On-screen text of V clips in O windows each, as tokens of its sentences.
 
     Attributes:
-        sentences: (N, W) token ids of the distinct sentences and their mask.
-        rows: (V, O) number of each window's sentence; 0 where there is no text.
-        confidence: (V, O) with which words were read, see `evenreel.types.OnScreen`.
+        sentences: (N, W) token ids of the N distinct sentences, and their mask.
+        rows: (V, O) index of each window's sentence; 0 where there is no text.
+        confidence: (V, O) confidence, 0 to 1, with which words were read.
         words_from: where the words are from.
         full_length: whether the tower takes sentences of its full length only, as SigLIP does.
     """
@@ -49,11 +49,11 @@ class WindowTokens:
 
     @property
     def mask(self) -> Tensor:
-        """True where some text was read in the window, (V, O)."""
+        """Mask (V, O), True where some text was read in the window."""
         return self.rows > 0
 
     def of(self, clips: Indices) -> WindowTokens:
-        """Select the windows of some clips, and their sentences."""
+        """Select the windows of clips by their rows, and the sentences in them."""
         where = torch.from_numpy(clips)
         rows = self.rows[where]
         said, places = torch.unique(torch.cat([rows.new_zeros(1), rows.flatten()]), return_inverse=True)
@@ -66,13 +66,13 @@ class WindowTokens:
         )
 
     def on(self, device: torch.device) -> WindowTokens:
-        """Move the tensors to another device."""
+        """Return a copy with the tensors on another device."""
         sentences = TokenIds(*(tensor.to(device, non_blocking=True) for tensor in self.sentences))
         rows, confidence = (one.to(device, non_blocking=True) for one in (self.rows, self.confidence))
         return replace(self, sentences=sentences, rows=rows, confidence=confidence)
 
     def digest(self) -> str:
-        """Digest of the sentences of all windows, the clips in order."""
+        """Return a digest of the sentences of all windows, clip by clip."""
         digest = hashlib.sha256()
         for tensor in (*self.sentences, self.rows, self.confidence):
             digest.update(np.ascontiguousarray(tensor.numpy()).tobytes())
@@ -82,18 +82,19 @@ class WindowTokens:
 def on_screen_tokens(
     recipe: Recipe, corpus: Corpus, clip_ids: tuple[str, ...], rule: str, towers: Towers, *, learned: bool
 ) -> WindowTokens | None:
-    """Read the on-screen text of clips from stored features, which any encoder may have made, and tokenise it.
+    """Read the on-screen text of clips from stored features of any encoder, and tokenise it.
 
     Args:
-        recipe: recipe whose `data` names the features, None for none, and how their words are changed.
+        recipe: recipe whose `data` names the folder of features, and how words are changed; without a folder, None is
+            returned.
         corpus: corpus that has the clips.
         clip_ids: V clips.
         rule: sampling rule of the frames.
-        towers: with the tokenizer, which limits the words of a sentence.
+        towers: towers that have the tokenizer, which limits the words of a sentence.
         learned: whether the clips are trained on, and not only scored.
 
     Raises:
-        FeaturesError: see `evenreel.features.on_screen.read_on_screen`.
+        FeaturesError: the on-screen text of a clip is missing or damaged.
     """
     if recipe.data.on_screen is None:
         return None

@@ -1,1 +1,1 @@
-"""Several trainings that become one matcher: members, their training clips, and the weights of their scores."""
+"""Ensembles: several training runs (members) that become one matcher, their training clips, and weights of scores."""

@@ -1,4 +1,4 @@
-"""Fusion of several trainings, or of the heads of one, into one matcher, with weights (equation 5)."""
+"""Fusion of several trained members, or of the heads of one, into one matcher, with weights (equation 5)."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def ensemble_of(
     strata: Sequence[Stratum],
     outside: RunHooks,
 ) -> TrainedModel:
-    """Fuse the members into one matcher, with its figures on the validation split.
+    """Fuse trained members into one matcher, and measure it on the validation split.
 
     Args:
         recipe: recipe with members.
         material: inputs of the whole training; weights are learned from its validation examples.
         trained: trained members.
-        strata: training clips of each; none where each was trained on all clips.
-        outside: hooks, whose measure is called once more.
+        strata: stratum of length that each member was trained on; none where each was trained on all clips.
+        outside: callbacks of the run, of which `measure` is called once more.
     """
     matchers = [one.matcher for one in trained]
     sizes = [one.clips for one in strata] or [1] * len(trained)
@@ -66,14 +66,14 @@ def ensemble_of(
 def with_weighed_heads(
     recipe: Recipe, material: TrainingInputs, trained: TrainedModel, strata: Sequence[Stratum], outside: RunHooks
 ) -> TrainedModel:
-    """Give a matcher with a head for each stratum the weights that the recipe sets instead of equation 5's.
+    """Weight the heads of a matcher (one for each stratum of length) as the recipe says, not by equation 5.
 
     Args:
         recipe: recipe with members.
-        material: inputs, from whose validation examples weights are learned.
+        material: inputs of the training; weights are learned from its validation examples.
         trained: model with the weights of equation 5.
         strata: strata of its heads.
-        outside: hooks, whose measure is called once more.
+        outside: callbacks of the run, of which `measure` is called once more.
     """
     members = cast("Members", recipe.members)
     if members.fusion == "prior" and not members.standardise:

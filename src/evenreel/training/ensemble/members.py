@@ -1,4 +1,4 @@
-"""Training by a recipe that may have members: several trainings that become one matcher.
+"""Training of a recipe that may have members, several trainings that become one matcher.
 
 (Frame-length bias, section 3: the backdoor adjustment.) Each member learns from the clips of one stratum of length, or
 from all clips with a seed of its own, and is a plain run in a folder of its own, `members/1`, `members/2`, ..., with
@@ -32,7 +32,7 @@ ALONE = RunHooks()
 
 
 def train_recipe(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = ALONE) -> TrainedModel:
-    """Train by a recipe: once, or as many members as it has, which become one matcher.
+    """Train a recipe: one matcher, or as many members as it has, which become one matcher.
 
     On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not, and with
     `members.at_once` as in sequence if each training has as many threads.
@@ -44,9 +44,11 @@ def train_recipe(recipe: Recipe, material: TrainingInputs, folder: Path, outside
         outside: callbacks; for `members.at_once` with a measure that can be pickled.
 
     Raises:
-        UsageError: as `evenreel.training.loop.run.train`; or clips cannot be divided as the recipe says.
-        CorpusError: as there, also of a single stratum.
-        TrainingError: as there; or the process of a member came to an end by itself.
+        UsageError: the folder holds another run or another process has it, the recipe does not fit the data or the
+            machine, or clips cannot be divided into strata as the recipe says.
+        CorpusError: there are fewer pairs than a batch takes, also in a stratum, or a resumed run began with others.
+        TrainingError: the loss is not finite, the metric of the selection is not measured, or the process of a member
+            died.
         CheckpointError: a checkpoint cannot be read or written.
         RunFolderError: the folder cannot be written.
     """
@@ -57,7 +59,7 @@ def train_recipe(recipe: Recipe, material: TrainingInputs, folder: Path, outside
 def train_recipe_held(
     recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = ALONE
 ) -> TrainedModel:
-    """Train a recipe in a folder that the caller has locked (`evenreel.training.loop.run_folder.held`)."""
+    """Train a recipe, with any members, in a folder that the caller has locked (see `run_folder.held`)."""
     members = recipe.members
     if members is None:
         return train_held(recipe, material, folder, outside)

@@ -1,4 +1,4 @@
-"""Trainings in processes of their own, several at a time; all results are in their folders."""
+"""Training of several members at a time, each in a process of its own, with results in their folders."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Message = tuple[int, Mapping[str, float]] | EvenreelError
 
 
 def train_apart(runs: Sequence[MemberRun], folder: Path, at_once: int, outside: RunHooks) -> None:
-    """Train in several processes, each with its own copy of the features and its part of the threads.
+    """Train members in several processes, each with its own copy of the features and its share of the threads.
 
     When this process ends, the others end too, at their next step at the latest.
 
     Args:
-        runs: the trainings.
-        folder: that the folders of the runs are in.
+        runs: members to train.
+        folder: folder in which each run has its own.
         at_once: number of processes at a time.
-        outside: callbacks; `watch` is called with the steps of all runs together.
+        outside: callbacks; `watch` is called with the steps of all runs added up.
 
     Raises:
         UsageError: the measure cannot be sent to another process.
         TrainingError: a process ended without a result, for lack of memory for example.
-        EvenreelError: a training failed; whatever it raised.
+        EvenreelError: the training of a member failed; the error is the member's own.
     """
     _check_sendable(outside)
     steps, total = {run.name: 0 for run in runs}, sum(run.steps for run in runs)

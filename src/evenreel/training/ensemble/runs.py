@@ -1,4 +1,4 @@
-"""The trainings of a recipe with members: the data and the number of steps of each."""
+"""Training runs of a recipe with members: the data and the number of steps of each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MemberRun:
 
     Attributes:
         name: name of its folder.
-        recorded: recipe that is kept in its folder, which makes the same run alone.
+        recorded: recipe that is saved in its folder, and that repeats this run alone.
         recipe: the recipe with the seed and the steps of this member.
         material: inputs of its training.
     """
@@ -42,24 +42,24 @@ class MemberRun:
 
     @property
     def steps(self) -> int:
-        """Number of steps of the training."""
+        """Number of optimiser steps of the training."""
         return plan_of(self.recipe, len(self.material.examples.pairs) // self.recipe.loop.batch_size).steps
 
     def train(self, folder: Path, outside: RunHooks) -> TrainedModel:
-        """Train, or finish training, in a folder below that of the whole run."""
+        """Train the member, or go on with its training, in a folder below that of the whole run."""
         place = folder / MEMBERS / self.name
         with held(place, self.recorded, resume=True):
             return train_held(self.recipe, self.material, place, replace(outside, resume=True))
 
 
 def whole_run(recipe: Recipe, material: TrainingInputs) -> MemberRun:
-    """Return the training on all clips."""
+    """Return the run that trains on all clips."""
     plain = replace(recipe, members=None)
     return MemberRun(ALL, plain, replace(plain, name=f"{recipe.name}/{ALL}"), material)
 
 
 def seeded_runs(recipe: Recipe, members: Members, material: TrainingInputs) -> list[MemberRun]:
-    """List a training on all clips for each seed, counted from that of the recipe."""
+    """Return the runs of members that train on all clips, with consecutive seeds from that of the recipe."""
     runs = [_run(recipe, members, number, material) for number in range(1, members.count + 1)]
     seeds = range(recipe.loop.seed, recipe.loop.seed + members.count)
     return [
@@ -71,13 +71,14 @@ def seeded_runs(recipe: Recipe, members: Members, material: TrainingInputs) -> l
 def stratum_runs(
     recipe: Recipe, members: Members, material: TrainingInputs
 ) -> tuple[list[MemberRun], tuple[Stratum, ...]]:
-    """List a training on each stratum, for its share of the steps of one on all clips, or for all (`members.steps`).
+    """Return the runs of members that each train on one stratum of clip lengths, and the strata.
 
-    A matcher with a vocabulary has the words of all strata in each member, as published: a word of another stratum
-    keeps its initial vector.
+    Each takes its stratum's share of the steps of a training on all clips, or as many (`members.steps`). A matcher with
+    a vocabulary has the words of all strata in each member, as published: a word of another stratum keeps its initial
+    vector.
 
     Raises:
-        UsageError: clips cannot be divided so, or the material lacks their lengths.
+        UsageError: clips cannot be divided as the recipe says, or their lengths are not known.
         CorpusError: a stratum has fewer captions than a batch.
     """
     examples, lengths = material.examples, known(material.lengths)
@@ -96,7 +97,7 @@ def stratum_runs(
 
 
 def shares(steps: int, sizes: Sequence[int]) -> list[int]:
-    """Divide a number of steps by sizes; every part has at least one step.
+    """Divide a number of steps in proportion to sizes; every part gets at least one step.
 
     >>> shares(10, [3, 1]), shares(7, [1, 1, 1]), shares(3, [99, 1])
     ([8, 2], [2, 3, 2], [3, 1])

@@ -1,4 +1,4 @@
-"""The clips of a run divided by their length, for trainings that each learn from one part (frame-length bias).
+"""Division of training clips into strata by length, for members that each train on one stratum (frame-length bias).
 
 (The paper on frame-length bias, section 3: the backdoor adjustment cuts what a clip's length says of its content.)
 """
@@ -26,7 +26,7 @@ NONE = -1
 
 
 class ClipLengths(NamedTuple):
-    """Lengths of V clips.
+    """Lengths of V clips, in frames or seconds.
 
     Attributes:
         values: (V,) lengths; NaN where not known.
@@ -39,15 +39,15 @@ class ClipLengths(NamedTuple):
 
 @dataclass(frozen=True)
 class Stratum:
-    """Numbers and lengths of the clips of one stratum.
+    """Counts and lengths of the training clips in one stratum (range of lengths).
 
     Attributes:
         number: number of the stratum, from 1.
         clips: number of clips.
         captions: number of their captions.
-        shortest: length of its shortest clip.
-        longest: length of its longest clip.
-        unit: unit of both lengths.
+        shortest: length of the shortest clip.
+        longest: length of the longest clip.
+        unit: unit of both lengths, frames or seconds.
     """
 
     number: int
@@ -62,14 +62,14 @@ class Stratum:
 
 
 def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> ClipLengths:
-    """Look up the lengths of some clips of a corpus, in the order of their ids."""
+    """Return the lengths of clips of a corpus, in the order of their ids."""
     values, unit = clip_lengths(corpus)
     place = {clip_id: row for row, clip_id in enumerate(corpus.clips["clip_id"])}
     return ClipLengths(values[[place[clip_id] for clip_id in clip_ids]], unit)
 
 
 def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> Indices:
-    """Compute the number of the stratum of each clip of the table (V,), from 0; clips without a caption have `NONE`.
+    """Divide clips into strata by their length: the stratum (V,) of each, from 0; `NONE` for a clip without captions.
 
     Args:
         pairs: pairs of the training split.
@@ -90,7 +90,7 @@ def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> 
 
 
 def known(lengths: ClipLengths | None) -> ClipLengths:
-    """Return the lengths, or raise where there are none.
+    """Check that the lengths of clips are given, and return them.
 
     Raises:
         UsageError: lengths is None.
@@ -101,12 +101,18 @@ def known(lengths: ClipLengths | None) -> ClipLengths:
 
 
 def described(pairs: Pairs, lengths: ClipLengths, strata: Indices) -> tuple[Stratum, ...]:
-    """Describe each of the strata that `divided` made."""
+    """Return the counts and lengths of each stratum.
+
+    Args:
+        pairs: pairs of the training split.
+        lengths: lengths of the V clips of its table.
+        strata: (V,) stratum of each clip, as `divided` returns.
+    """
     return tuple(_described(pairs, lengths, strata, number) for number in range(int(strata.max()) + 1))
 
 
 def sizes(pairs: Pairs) -> list[int]:
-    """Count the training clips of each stratum."""
+    """Return the number of training clips in each stratum of the pairs."""
     if pairs.strata is None:
         raise UsageError("The clips were not divided by length.")
     counts: list[int] = np.bincount(pairs.strata[np.unique(pairs.clips)]).tolist()
@@ -114,7 +120,7 @@ def sizes(pairs: Pairs) -> list[int]:
 
 
 def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
-    """Keep the pairs that a mask (P,) selects; rows of the two tables keep their numbers."""
+    """Select the pairs that a mask (P,) marks; the tables of captions and clips stay as they are."""
     return replace(
         pairs,
         captions=pairs.captions[kept],

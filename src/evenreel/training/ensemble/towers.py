@@ -1,8 +1,8 @@
-"""Members whose towers are trained too: as many runs, each with a checkpoint and an encoder of its own.
+"""Members whose towers are trained too: separate runs, each with a checkpoint and an encoder of its own.
 
-On features computed once members become one matcher (`evenreel.training.ensemble.members`). Towers that are trained on
-each stratum give each a gallery of other features, so that nothing short of the scores can be added up: equation 5 of
-the paper on frame-length bias, after the fact. Each member is then a plain run, with all that a run leaves behind.
+On features computed once, members become one matcher (`evenreel.training.ensemble.members`). Towers trained on each
+stratum encode the gallery differently, so only the members' scores can be combined, after training (equation 5 of the
+paper on frame-length bias). Each member is then a plain run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from evenreel.training.recipe.recipe import Recipe
 
 
 def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:
-    """List the recipes of the runs of a recipe with members, in order, by the name of the run's folder.
+    """Return the recipes of the runs of members with towers of their own, by the name of each run's folder.
 
     Where members begin with a training on all clips (`members.begin: full`), that is the first, `all`; the others are
     to begin with its checkpoint, see `begun_with`.
 
     Args:
-        recipe: with members and a backbone, see `Recipe.has_tower_members`.
+        recipe: recipe with members and a backbone, see `Recipe.has_tower_members`.
     """
     members, plain = recipe.members, replace(recipe, members=None, out=None)
     if members is None:
@@ -42,11 +42,11 @@ def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:
 
 
 def begun_with(recipe: Recipe, checkpoint: Path) -> Recipe:
-    """Return the recipe of a run that begins with the towers and the matcher of a checkpoint.
+    """Return a copy of a recipe whose towers and matcher begin with the weights of a checkpoint.
 
     Args:
         recipe: recipe with a backbone.
-        checkpoint: a folder; towers that did not learn are not in it, and stay those of the recipe.
+        checkpoint: folder of the checkpoint; frozen towers are not in it, and stay those of the recipe.
     """
     towers = checkpoint / ENCODER
     backbone = recipe.backbone

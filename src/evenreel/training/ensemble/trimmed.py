@@ -23,7 +23,7 @@ class Trimmed(NamedTuple):
     Attributes:
         corpus: the clips that stay, with their captions.
         clips: number of clips left out.
-        classes: number of classes that are too short or too long; as by rule `all` also for rule `random`.
+        classes: number of classes whose clips are too short or too long on average, counted as by rule `all`.
         sentence: the counts in words.
     """
 
@@ -34,7 +34,7 @@ class Trimmed(NamedTuple):
 
 
 def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Trimmed:
-    """Leave out clips until each class is as long as elsewhere, or as many clips drawn at random.
+    """Leave out training clips until each class is as long on average as in another corpus, or as many at random.
 
     A clip of several actions is left out when one of them is trimmed, since the action cannot be cut out of it; so a
     class may lose more clips than its own trimming requires, and may keep fewer than `trim.least`.

@@ -1,4 +1,4 @@
-"""Callbacks between the steps of a run: figures, evaluations, checkpoints, early stopping."""
+"""Callbacks between the steps of a run: logging, evaluation, checkpoints and early stopping."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Evaluate = Callable[[], Mapping[str, float]]
 
 
 class TrainingError(EvenreelError):
-    """Raised where training cannot go on."""
+    """Raised where training cannot go on, for example when the loss is not finite."""
 
 
 def best_weights(folder: Path, step: int) -> Path:
-    """Return the path of the weights of the best step so far: `last.ckpt` says which step that is."""
+    """Return the path of the file of the best weights, given the step at which they were measured."""
     return folder / CHECKPOINTS / f"best-{step}.safetensors"
 
 
@@ -44,7 +44,7 @@ class StepSchedule:
 
     Attributes:
         steps: steps of the whole run.
-        steps_per_epoch: steps of an epoch, not always a whole number where batches are accumulated.
+        steps_per_epoch: steps of an epoch; need not be whole where batches are accumulated.
         evaluate_every: steps from one evaluation to the next.
         save_every: steps from one checkpoint to the next.
         log_every: steps from one row of losses to the next.
@@ -59,12 +59,12 @@ class StepSchedule:
 
 @dataclass
 class SelectionProgress:
-    """State of model selection; part of every checkpoint.
+    """State of model selection, which every checkpoint holds.
 
     Attributes:
         best: best figure of the selection metric so far.
         best_step: the step after which it was measured.
-        since_best: evaluations since the best one.
+        since_best: number of evaluations since the best one.
         stopped: whether training was stopped early.
     """
 
@@ -75,7 +75,7 @@ class SelectionProgress:
 
 
 def plan_of(recipe: Recipe, batches_per_epoch: int) -> StepSchedule:
-    """Make the schedule of a run of so many batches an epoch."""
+    """Return the schedule of evaluation, saving and logging of a recipe's run."""
     loop, selection = recipe.loop, recipe.selection
     per_epoch = batches_per_epoch / loop.accumulate
     steps = loop.steps or max(1, loop.epochs * batches_per_epoch // loop.accumulate)  # type: ignore[operator]
@@ -87,15 +87,15 @@ def plan_of(recipe: Recipe, batches_per_epoch: int) -> StepSchedule:
 
 
 class Milestones(Callback):
-    """Writes figures, evaluates, keeps the best weights, saves, and stops early; all after the step they belong to.
+    """Callback that logs, evaluates, keeps the best weights, saves checkpoints and stops early, after a step.
 
-    So a run that is resumed from a checkpoint repeats nothing.
+    All of it is done before the checkpoint of that step is saved, so that a resumed run repeats nothing.
 
     Args:
         plan: schedule of the run.
         selection: metric and patience of the selection.
         folder: folder of the run.
-        evaluate: gives figures of the model as it is now; None where there is no validation split.
+        evaluate: returns figures of the present model by name; None without a validation split.
         watch: called after every step.
         higher_is_better: whether the best figure of the metric is the highest, or the lowest.
     """
@@ -128,7 +128,7 @@ class Milestones(Callback):
         self._saved_step = self.progress.best_step
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Remove figures that were written after the checkpoint."""
+        """Remove figures that were written after the checkpoint that is resumed."""
         if trainer.is_global_zero:
             self._metrics.cut_after(trainer.global_step)
         trainer.should_stop = self.progress.stopped
@@ -138,7 +138,7 @@ class Milestones(Callback):
     ) -> None:
         """Evaluate, save and log what is due after an optimiser step.
 
-        Does nothing between steps of accumulated batches.
+        Nothing is done after a batch that only accumulates gradients.
         """
         module = cast("RetrievalModule", pl_module)
         step = trainer.global_step

@@ -1,4 +1,4 @@
-"""The one Lightning module: any matcher, on features or behind its towers, on one device or several."""
+"""The Lightning module that trains any matcher, on features or with its towers, on one device or several."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5
 
 
 class RetrievalModule(LightningModule):
-    """Lightning module of a matcher in training.
+    """Lightning module that trains a matcher, and its towers where it has some.
 
     Args:
         matcher: matcher to train, a `torch.nn.Module`.
-        towers: that make features of tokens and pixels; None where batches are features already.
-        recipe: recipe with rates, schedule and seed.
+        towers: towers that make features of tokens and pixels; None where batches are features already.
+        recipe: recipe whose learning rates, schedule and seed are used.
         steps: optimiser steps of the whole run.
     """
 
@@ -52,14 +52,14 @@ class RetrievalModule(LightningModule):
         self.strict_loading = False  # towers that learn nothing are not in the checkpoints
 
     def text_features(self, batch: Texts) -> TextBatch:
-        """Encode captions as features."""
+        """Encode captions (tokens) as features; features are returned as they are."""
         if isinstance(batch, TextBatch):
             return batch
         words, sentence = self._towers.encode_text(batch.tokens)
         return TextBatch(batch.ids, words, batch.tokens.mask, sentence)
 
     def video_features(self, batch: Videos) -> VideoBatch:
-        """Encode videos as features."""
+        """Encode videos (pixels) as features; features are returned as they are."""
         if isinstance(batch, VideoBatch):
             return batch
         rows = self._towers.encode_frames(batch.pixels)
@@ -76,7 +76,7 @@ class RetrievalModule(LightningModule):
         return sentences[written.rows].masked_fill(~written.mask[..., None], 0.0)
 
     def joint_batch(self, batch: TrainingBatch) -> PairBatch:
-        """Gather the features of the whole batch, also of those parts that other devices calculate."""
+        """Gather the features of the whole batch from all devices."""
         text = self.text_features(batch.text)
         if len(batch.caption_ids) > len(text.ids):
             text = replace(gather_batch(text, batch.caption_ids, self._gather), graphs=batch.graphs)
@@ -93,25 +93,25 @@ class RetrievalModule(LightningModule):
         return video if len(ids) == len(part.ids) else gather_batch(video, ids, self._gather)
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
-        """Compute the loss of a batch; its terms stay in `terms`."""
+        """Compute the loss of a batch; its named terms are kept in the attribute `terms`."""
         terms = self._loss(self.joint_batch(batch))
         self.terms = {name: term.detach() for name, term in terms.items()}
         return torch.stack([term.float() for term in terms.values()]).sum()
 
     def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
-        """Give the batch its own random numbers, so that a resumed run needs no state of a generator."""
+        """Seed the random generator for the batch, so that a resumed run needs no state of it."""
         torch.manual_seed(batch_seed(self._recipe.loop.seed, batch_idx))
 
     def optimizer_step(
         self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Callable[[], Any] | None = None
     ) -> None:
-        """Change the weights, and keep the logit scale in its bounds."""
+        """Update the weights, and keep the logit scale within its bounds."""
         super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
         with torch.no_grad():
             self.matcher.logit_scale.clamp_(max=LARGEST_LOGIT_SCALE)
 
     def configure_optimizers(self) -> Any:
-        """Make AdamW with parameter groups, and the schedule of the rates by step."""
+        """Make the optimiser AdamW with its parameter groups, and the schedule of learning rates by step."""
         towers = self.towers.model.named_parameters() if self.towers else ()
         groups = parameter_groups(self.matcher.named_parameters(), towers, self._recipe.optimiser)
         return configure(groups, self._recipe, self._steps)
@@ -123,11 +123,11 @@ class RetrievalModule(LightningModule):
         return batch.on(device)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Leave frozen towers out of a checkpoint."""
+        """Remove the weights of frozen towers from a checkpoint before it is saved."""
         checkpoint["state_dict"] = self.learned(checkpoint["state_dict"])
 
     def learned(self, state: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """Return the weights without those of frozen towers."""
+        """Return the weights of the module, or of a given state, without those of frozen towers."""
         state = self.state_dict() if state is None else state
         if self.towers is None or self.towers.learns:
             return state
@@ -162,9 +162,9 @@ def gather_batch(batch: Batch, ids: tuple[str, ...], gather: Gather) -> Batch:
     - The matcher's parameters have the whole gradient on every device, and the mean of equal things changes nothing.
 
     Args:
-        batch: of this device; every device has tensors in the same fields.
-        ids: of all captions or clips.
-        gather: sends a tensor to all devices; it is called for one field after the other.
+        batch: part of the batch on this device; every device has tensors in the same fields.
+        ids: ids of all captions or clips.
+        gather: function that gathers a tensor from all devices; it is called for one field after the other.
     """
     return replace(with_tensors(batch, partial(_all, gather=gather)), ids=ids)
 
@@ -181,7 +181,7 @@ def _all(part: Tensor, gather: Gather) -> Tensor:
 
 
 def mixed_words(share: float) -> str:
-    """Return words for mixed weights, to be put after a step's number; empty where weights are not mixed.
+    """Return words that say which share of the initial weights is mixed in, to follow a step's number; empty for 0.
 
     >>> mixed_words(0.5), mixed_words(0.0)
     (', mixed with 50% of those that training began with', '')
@@ -190,14 +190,14 @@ def mixed_words(share: float) -> str:
 
 
 class StartShare:
-    """Weights at the start of training, to be mixed in later: WiSE-FT (arXiv 2109.01903, section 3).
+    """Copy of the initial weights that is mixed into the trained ones: WiSE-FT (arXiv 2109.01903, section 3).
 
-    What a tower knew from elsewhere holds where a shortcut of the training data does not; what it learned fits the
-    task. The mean of both weights keeps most of either, and costs a search nothing.
+    Pretrained weights are robust where a shortcut of the training data fails; trained ones fit the task. Their mean
+    keeps most of both, at no cost in search.
 
     Args:
-        module: with the weights that training begins with; towers that learn nothing take no part.
-        share: share of these weights in the mean, 0 to 1; with 0 nothing is kept or changed.
+        module: module with the initial weights; those of frozen towers are not mixed.
+        share: share of the initial weights in the mean, 0 to 1; with 0 nothing is kept or changed.
     """
 
     def __init__(self, module: RetrievalModule, share: float) -> None:
@@ -205,7 +205,7 @@ class StartShare:
         self._start = {name: weights.clone() for name, weights in _weights(module).items()} if share else {}
 
     def mix(self, module: RetrievalModule) -> None:
-        """Make the module's weights `(1 - share) trained + share start`."""
+        """Set the module's weights to `(1 - share) trained + share start`."""
         with torch.no_grad():
             for name, weights in _weights(module).items():
                 if name in self._start:
@@ -213,7 +213,7 @@ class StartShare:
 
     @contextmanager
     def mixed(self, module: RetrievalModule) -> Iterator[None]:
-        """Mix the weights of a module within the `with`; afterwards it has its own again, bit by bit."""
+        """Mix the initial weights into a module for a `with` block; afterwards it has its own again, bit by bit."""
         own = {name: weights.clone() for name, weights in _weights(module).items() if name in self._start}
         self.mix(module)
         try:

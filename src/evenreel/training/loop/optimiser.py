@@ -23,16 +23,16 @@ Named = Iterable[tuple[str, Tensor]]
 
 
 def rate_share(schedule: Schedule, step: int, steps: int) -> float:
-    """Compute the share of its peak that a rate has in a step.
+    """Compute the learning rate of a step, as a share of its peak.
 
-    Both cosines rise in a line from 0 over the first `warmup` of all steps. Then `cosine` goes down half a wave in the
-    steps that are left, and `bert_adam` follows half a wave over all steps, so that it falls at once (warmup_cosine of
-    BertAdam as CLIP4Clip uses it, arXiv 2104.08860).
+    Both cosines rise linearly from 0 over the first share `warmup` of all steps. Then `cosine` falls by half a wave
+    over the steps that are left, and `bert_adam` continues a half wave that spans all steps, so that the rate drops at
+    once (warmup_cosine of BertAdam as CLIP4Clip uses it, arXiv 2104.08860).
 
     Args:
         schedule: form and warm-up of the schedule.
         step: number of the step, from 0.
-        steps: steps of the whole run.
+        steps: number of steps of the whole run.
 
     >>> [round(rate_share(Schedule("cosine", 0.1), step, 100), 3) for step in (0, 5, 10, 55, 100)]
     [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -54,7 +54,7 @@ def parameter_groups(matcher: Named, towers: Named, settings: Optimiser) -> list
     Args:
         matcher: names and parameters of the matcher.
         towers: named parameters of the towers; none where features are given.
-        settings: rates, decay and what is exempt from it.
+        settings: learning rates, weight decay and parameters exempt from it.
     """
     rates = {
         HEAD: settings.lr,
@@ -75,7 +75,13 @@ def parameter_groups(matcher: Named, towers: Named, settings: Optimiser) -> list
 
 
 def configure(groups: list[dict[str, Any]], recipe: Recipe, steps: int) -> dict[str, Any]:
-    """Return the optimiser and its schedule in the form that Lightning takes."""
+    """Return AdamW and its schedule of learning rates in the form that Lightning takes.
+
+    Args:
+        groups: parameter groups, see `parameter_groups`.
+        recipe: settings of the optimiser and its schedule.
+        steps: number of steps of the whole run.
+    """
     settings = recipe.optimiser
     optimiser = torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate_share(recipe.schedule, step, steps))
@@ -85,11 +91,11 @@ def configure(groups: list[dict[str, Any]], recipe: Recipe, steps: int) -> dict[
 def freeze_unused_parameters(matcher: Matcher, dimension: int) -> None:
     """Freeze parameters that the loss never reaches (DDP hangs on them), found with one dummy batch.
 
-    An example is an adapter's map of words before a matcher that reads sentences alone.
+    An example is an adapter's map of words in front of a matcher that uses only sentences.
 
     Args:
         matcher: matcher, changed in place.
-        dimension: D of the features it takes.
+        dimension: length D of the features it takes.
     """
     module: Any = matcher
     with torch.random.fork_rng(devices=[]):

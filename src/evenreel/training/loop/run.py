@@ -1,4 +1,4 @@
-"""One training run in its folder, from the first step or from its last checkpoint to the end."""
+"""One training run in its folder, from the first step or from its last checkpoint on."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class TrainedModel:
         matcher: the model with the best weights, or the last ones where nothing was selected on.
         spec: specification that the matcher is built from.
         towers: trained towers; None without.
-        step: step of the weights.
+        step: step after which the weights were taken.
         progress: state of model selection.
         figures: figures measured at that step, by name.
-        first: whether this process is that of the first device, which alone writes files.
-        members: the trainings that the matcher is made of; none for a single one.
+        first: whether this is the process of the first device, the only one that writes files.
+        members: trained members that the matcher is made of; none for a single training.
         strata: strata of the members or heads; none where clips were not divided.
-        start_share: share of the weights that training began with in those of the matcher.
+        start_share: share of the initial weights that is mixed into those of the matcher.
     """
 
     matcher: Matcher
@@ -96,8 +96,8 @@ class RunHooks:
     Attributes:
         measure: computes figures of validation scores; without it, nothing is selected.
         higher_is_better: whether the best figure of `selection.metric` is the highest, or the lowest.
-        watch: called after every step.
-        resume: go on from the last checkpoint in the folder; where there is none, from the start.
+        watch: called after every step with the step, the number of steps, and figures.
+        resume: whether to go on from the last checkpoint in the folder; where there is none, from the start.
     """
 
     measure: Measure | None = None
@@ -115,7 +115,7 @@ def train(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHo
     Args:
         recipe: recipe to train.
         material: training data, made by the same recipe.
-        folder: of the run; its checkpoints, metrics and logs go there.
+        folder: folder of the run, for its checkpoints, metrics and logs.
         outside: callbacks and flags of the run.
 
     Raises:
@@ -305,7 +305,7 @@ def _check_on_screen(recipe: Recipe, *, given: bool) -> None:
 
 
 def facts_of(material: TrainingInputs) -> Facts:
-    """Collect the facts that identify the data of a run."""
+    """Return the facts that identify the data of a run; a resumed run must find the same."""
     validation = material.validation.pairs.digest() if material.validation else None
     facts = {"train_pairs": material.examples.pairs.digest(), "validation_pairs": validation, **material.source}
     if material.start:

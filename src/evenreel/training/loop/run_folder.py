@@ -1,4 +1,4 @@
-"""The folder of a run: claimed before anything is read, locked by one process, with a record of its data."""
+"""The folder of a run: claimed before anything is read, locked by one process, with a record of the run's data."""
 
 from __future__ import annotations
 
@@ -65,15 +65,16 @@ class RunFolderError(EvenreelError):
 
 @contextmanager
 def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
-    """Claim and lock a folder within the `with`; of the processes of several devices only the first does.
+    """Claim and lock the folder of a run for a `with` block; with several devices, only the first process does.
 
     Args:
-        folder: of the run; it need not be there.
+        folder: folder of the run; it need not exist.
         recipe: recipe of the run.
-        resume: go on with the run that is there.
+        resume: whether to go on with the run that is there.
 
     Raises:
-        UsageError: see `claim`; or another process holds the folder, or it cannot be written.
+        UsageError: the folder holds other things, or a run without `resume`; another process holds it, or it cannot be
+            written.
     """
     from lightning.fabric.utilities.rank_zero import rank_zero_only  # all of Lightning, which a reader has no use for
 
@@ -87,10 +88,10 @@ def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
 
 
 def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
-    """Write the recipe of a run into its folder, or check that a resumed run has the same one but for what may change.
+    """Write the recipe of a run into its folder, or check that a resumed run has the same one.
 
-    A run without a checkpoint begins again, whatever it has written, and clips that were unreadable for a while are
-    read again. With a checkpoint they stay out, or the run would go on with other data.
+    Settings that change no result may differ. A run without a checkpoint begins again, and tries clips again that could
+    not be read; with a checkpoint such clips stay out, or the run would go on with other data.
 
     Raises:
         UsageError: the folder holds other things, or a run, without `resume`.
@@ -143,7 +144,7 @@ def remember(folder: Path, facts: Facts) -> None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn a refused write within the `with` into a `RunFolderError` with a sentence.
+    """Convert an error of writing in a `with` block to a `RunFolderError` with a sentence.
 
     Raises:
         RunFolderError: a write in the block fails.
@@ -158,7 +159,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def check_begun(folder: Path) -> None:
-    """Refuse to resume a run that was never begun, such as one whose folder is misspelt.
+    """Check, before a run is resumed, that its folder holds one; the name may be misspelt.
 
     Raises:
         UsageError: the folder holds no run.

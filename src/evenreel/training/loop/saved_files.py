@@ -1,4 +1,4 @@
-"""Files of a run: metrics.csv, a row for every figure in the order that they came; checkpoints and weights.
+"""Files of a run: metrics.csv, with a row for every figure as it was measured, checkpoints and weights.
 
 Checkpoints are replaced in one step that survives a power cut, and read without running any code in them.
 """
@@ -26,19 +26,19 @@ COLUMNS = ("step", "epoch", "name", "value")
 
 
 class MetricsFile:
-    """The file of a run's figures, written at once; a resumed run removes those after its checkpoint.
+    """File of a run's figures, written at once; a resumed run removes those after its checkpoint.
 
     Methods that write raise `RunFolderError` where the disk refuses.
 
     Args:
-        path: the file; made with the first row.
+        path: path of the file, which is made with the first row.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def add(self, step: int, epoch: float, figures: Mapping[str, float]) -> None:
-        """Append a row for each figure; every value reads back as the same number."""
+        """Append a row for each figure of a step; every value reads back as the same number."""
         new = not self.path.exists()
         with writing(self.path.parent), self.path.open("a", newline="", encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")
@@ -47,24 +47,24 @@ class MetricsFile:
             rows.writerows((step, f"{epoch:.6g}", name, repr(float(value))) for name, value in figures.items())
 
     def make_durable(self) -> None:
-        """Flush to disk, so that rows survive a power cut."""
+        """Flush the file to disk, so that rows survive a power cut."""
         if self.path.exists():
             with writing(self.path.parent):
                 sync_file(self.path)
 
     def of_step(self, step: int) -> dict[str, float]:
-        """Return the figures of one step by name."""
+        """Return the figures of one step, by name."""
         return {row[2]: float(row[3]) for row in self._rows() if int(row[0]) == step}
 
     def curves(self) -> dict[str, list[tuple[float, float]]]:
-        """Return (step, value) points by the name of the figure, in the order of writing."""
+        """Return the points (step, value) of each figure, by its name, in the order of writing."""
         found: dict[str, list[tuple[float, float]]] = {}
         for step, _, name, value in self._rows():
             found.setdefault(name, []).append((float(step), float(value)))
         return found
 
     def cut_after(self, step: int) -> None:
-        """Keep the rows up to a step; a row that a crash cut short goes with the rest."""
+        """Remove the rows after a step, and a row that a crash cut short."""
         kept = [row for row in self._rows() if int(row[0]) <= step]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([COLUMNS, *kept])
@@ -83,10 +83,10 @@ class DurableCheckpointIO(TorchCheckpointIO):
     """Lightning's checkpoint files, replaced in one step that survives a power cut."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Write a checkpoint.
+        """Write a checkpoint in place of the one before, in one step that survives a power cut.
 
         Raises:
-            CheckpointError: the disk refuses; the checkpoint before is untouched.
+            CheckpointError: the disk refuses; the earlier checkpoint is untouched.
         """
         try:
             with replacing(Path(path)) as part, part.open("wb") as file:
@@ -104,7 +104,7 @@ class DurableCheckpointIO(TorchCheckpointIO):
 
 
 def step_of(path: Path) -> int:
-    """Read the step that a checkpoint was written after; its tensors are not read.
+    """Return the step after which a checkpoint was written, without reading its tensors.
 
     Raises:
         CheckpointError: it is damaged, or holds anything but tensors and plain values.
@@ -123,7 +123,7 @@ def _read(path: Any, *, mmap: bool = False) -> dict[str, Any]:
 
 
 def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
-    """Write weights as safetensors.
+    """Write weights, by name, as a safetensors file.
 
     Raises:
         CheckpointError: the file cannot be written.
@@ -137,7 +137,7 @@ def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read weights that `write_weights` wrote.
+    """Read weights, by name, from a safetensors file.
 
     Raises:
         CheckpointError: the file is gone or damaged.

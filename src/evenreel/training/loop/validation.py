@@ -1,4 +1,4 @@
-"""What a model in training makes of examples: features, and scores with the figures that it is selected by."""
+"""Validation of a model in training: features and scores of examples, and the figures that it is selected by."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ State = tuple[Any, ...]
 
 
 def validation_scores(module: RetrievalModule, examples: TrainingExamples, workers: int = 0) -> MatcherScores:
-    """Compute the scores of all captions and clips of examples by the present model, in evaluation mode."""
+    """Compute the scores (Q, V) of the examples' captions and clips by the model as it is, in evaluation mode."""
     pairs = examples.pairs
     captions, clips = np.unique(pairs.captions), np.arange(len(pairs.clip_ids))
     with torch.no_grad(), evaluating(module):
@@ -64,7 +64,7 @@ def validation_scores(module: RetrievalModule, examples: TrainingExamples, worke
 def tower_features(
     module: RetrievalModule, examples: TrainingExamples, workers: int = 0
 ) -> tuple[TextFeatures, VideoFeatures]:
-    """Encode all captions and clips of examples by the towers of a module, in evaluation mode and float32.
+    """Encode the captions and clips of examples with the towers of a module, in evaluation mode and float32.
 
     Returns:
         Features in float16, as `evenreel features` stores them.
@@ -129,10 +129,10 @@ def _batches(make: Callable[[Indices], Batch], rows: Indices, workers: int) -> I
 
 @dataclass(frozen=True, eq=False)
 class SelectionMeasure:
-    """Figures of validation scores, text to video; a `Measure` that can be pickled.
+    """Callable that computes figures of validation scores, text to video; it can be pickled.
 
     Attributes:
-        selection: settings with the metric.
+        selection: settings of model selection, with the metric.
         corpus: the validation part of the corpus.
     """
 
@@ -148,5 +148,5 @@ class SelectionMeasure:
 
 
 def higher_is_better(recipe: Recipe) -> bool:
-    """Return whether higher values of the selection's metric are better."""
+    """Return whether higher values of the metric that a recipe selects by are better."""
     return parse_metric(recipe.selection.metric).higher_is_better

@@ -1,1 +1,1 @@
-"""Recipes: typed settings (`sections`), a recipe of them with its checks (`recipe`), how it is read (`files`)."""
+"""Recipes: typed settings (`sections`), a recipe made of them and its checks (`recipe`), its YAML form (`files`)."""

@@ -1,4 +1,4 @@
-"""Recipes as YAML: found by path or by name, read, changed by `--set`, and checked key by key."""
+"""Recipes as YAML files: found by path or by name, read, changed by `--set`, and checked key by key."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def find_recipe(name: str | Path) -> Path:
 
 
 def named_file(name: str | Path, shipped: Mapping[str, Path], what: str) -> Path:
-    """Find the file of that path, or the one of the package that has that name.
+    """Find a YAML file by its path, or among the files of the package by its name.
 
     Args:
         name: path of a file, or a shipped name.
-        shipped: the files of the package by name.
+        shipped: files of the package by name.
         what: kind of content for the message, such as `recipe`.
 
     Raises:
@@ -58,12 +58,12 @@ def named_file(name: str | Path, shipped: Mapping[str, Path], what: str) -> Path
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """List the recipes of the package by name, in order."""
+    """Return the paths of the package's recipes by name, in order."""
     return yaml_files("evenreel.training")
 
 
 def yaml_files(package: str) -> dict[str, Path]:
-    """List the YAML files in the folder `recipes` of a package, by name, in order."""
+    """Return the paths of the YAML files in the folder `recipes` of a package, by name, in order."""
     root = Path(str(resources.files(package))) / "recipes"
     found = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.yaml")}
     return dict(sorted(found.items()))
@@ -74,7 +74,7 @@ def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
 
     Args:
         path: a YAML file.
-        changes: settings in place of those of the file, each `place=value` with the value in YAML, for example
+        changes: settings that replace those of the file, each `place=value` with the value in YAML, for example
             `matcher.settings.kind=ti`.
 
     Raises:
@@ -88,7 +88,7 @@ def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
 
 
 def read_changed(path: str | Path, changes: Sequence[str] = (), what: str = "recipe") -> dict[str, Any]:
-    """Read the plain values of a YAML file, with changes as `load_recipe` takes them; nothing is checked yet.
+    """Read the values of a YAML file and apply changes to them, without checking any.
 
     Args:
         path: path of the file.
@@ -102,7 +102,7 @@ def read_changed(path: str | Path, changes: Sequence[str] = (), what: str = "rec
 
 
 def changed(values: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
-    """Apply changes, each `place=value`, to plain values; nothing is checked yet.
+    """Apply changes, each `place=value`, to the values of a recipe, without checking any.
 
     Raises:
         RecipeError: a change is no `place=value`.
@@ -117,10 +117,10 @@ def changed(values: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]
 
 
 def recipe_from(values: Mapping[str, Any]) -> Recipe:
-    """Build a recipe from plain values, as a YAML file holds them.
+    """Build a recipe from values by name, as a YAML file holds them, and check it.
 
     Raises:
-        RecipeError: as `load_recipe`.
+        RecipeError: a key is unknown or missing, or a value is of the wrong type or range.
     """
     recipe = read_settings(Recipe, values)
     if recipe.matcher.name not in MATCHERS:
@@ -131,24 +131,24 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
 
 
 def recipe_text(recipe: Recipe) -> str:
-    """Write the recipe as YAML with every setting, which reads back as the same recipe."""
+    """Return a recipe as YAML text with every setting, which reads back as the same recipe."""
     return settings_text(recipe)
 
 
 def settings_text(settings: Any) -> str:
-    """Write a settings dataclass as YAML with every setting, which reads back as the same."""
+    """Return a settings dataclass as YAML text with every setting, which reads back as the same."""
     import yaml
 
     return str(yaml.safe_dump(_plain(asdict(settings)), sort_keys=False, allow_unicode=True))
 
 
 def read_settings(kind: type[Settings], given: object, place: str = "") -> Settings:
-    """Build a settings dataclass from plain values, with the types that its fields say.
+    """Build a settings dataclass from values by name, and check their types.
 
     Args:
         kind: a dataclass; its fields may be dataclasses in turn.
-        given: mapping of values by name.
-        place: where in the recipe, for messages.
+        given: values by the name of the field.
+        place: place in the recipe, for messages.
 
     Raises:
         RecipeError: a key is unknown or missing, or a value of the wrong type.

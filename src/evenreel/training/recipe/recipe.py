@@ -1,4 +1,4 @@
-"""Recipes of training runs, in sections, and checks of their settings before anything is read."""
+"""Recipes of training runs, made of sections, and checks of their settings before anything is read."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Recipe:
     """Settings of a training run, in sections.
 
     Attributes:
-        name: what the run is called, for example `msrvtt-9k/x_pool`.
-        data: captions and clips.
+        name: name of the run, for example `msrvtt-9k/x_pool`.
+        data: captions and clips to train on.
         matcher: the retrieval model.
         about: where the settings come from and what differs from there, in sentences; it goes into the model card.
         backbone: towers that run in training; null where `data.features` are used.
@@ -60,19 +60,19 @@ class Recipe:
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
         balance: clips drawn so that their class says nothing of their length; null for each once in an epoch.
-        likeness: clips drawn the more often, the more they are like those that will be searched; null for each once.
-        without_length: what the lengths of clips explain of frames beyond captions is taken off them, in training and
-            in search; null for nothing.
-        without_habits: the directions in which captions of one clip differ most are taken out of all captions, in
-            training and in search; null for nothing.
-        backgrounds: clips shown before the backgrounds of others, so that a place says nothing of what captions name;
-            null for their own.
+        likeness: clips drawn more often the more they resemble those that will be searched; null for each once.
+        without_length: the part of frames' features that the lengths of clips explain beyond captions is removed, in
+            training and in search; null to remove nothing.
+        without_habits: the directions in which captions of one clip differ most are removed from the features of all
+            captions, in training and in search; null to remove nothing.
+        backgrounds: clips get the backgrounds of other clips in training, so that a place says nothing of what captions
+            name; null for their own.
         members: several trainings that become one matcher; null for one training.
-        optimiser: AdamW.
-        schedule: of the rates.
-        loop: how long, how much at a time, where.
-        selection: on the validation split.
-        records: what is written down.
+        optimiser: settings of AdamW.
+        schedule: schedule of the learning rates.
+        loop: length of the training, size of batches, and devices.
+        selection: how the best state of the model is selected on the validation split.
+        records: what the run records beside checkpoints and metrics.
         out: folder of the run; null for `runs/<name>`.
     """
 
@@ -104,18 +104,18 @@ class Recipe:
 
     @property
     def changed_words(self) -> WordChanges | None:
-        """Changes of on-screen words (`data.words`); None also for those that change nothing."""
+        """Changes of on-screen words (`data.words`); None where the recipe has none, or none that changes anything."""
         return None if self.data.words is None or self.data.words.changes_nothing else self.data.words
 
     @property
     def has_tower_members(self) -> bool:
-        """Whether the recipe has several members with an encoder each."""
+        """Whether the recipe has several members, each with towers of its own that are trained."""
         members = self.members
         return self.backbone is not None and members is not None and members.form == "models" and members.only is None
 
 
 def wrong_settings(recipe: Recipe) -> Iterator[str]:
-    """Yield a sentence for each setting that is out of range or contradicts another one."""
+    """Yield a sentence for each setting of a recipe that is out of range or contradicts another one."""
     yield from _wrong_name(recipe.name)
     yield from _out_of_range(recipe)
     yield from _wrong_loop(recipe)
@@ -130,7 +130,7 @@ def wrong_settings(recipe: Recipe) -> Iterator[str]:
 
 
 def selects(recipe: Recipe) -> bool:
-    """Return whether a recipe keeps a validation split to select the model on."""
+    """Return whether a recipe has validation data to select the model on."""
     return recipe.data.validation is not None or recipe.data.held_out > 0
 
 

@@ -1,4 +1,4 @@
-"""The sections of a recipe, as typed settings: every knob that a training run has."""
+"""Sections of a recipe as typed settings: everything that can be set for a training run."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Data:
         features: folder of features of its clips and captions, computed once (`evenreel features`); null where the
             towers run in training, see `Backbone`.
         videos: folder that the paths of the clips start from; null for the folder of the corpus.
-        train: split that is learned from.
+        train: split that is trained on.
         validation: split that the model is selected on; null where none is.
         held_out: share of the videos of `train` that is kept out of it for selection, for corpora without a split of
             their own for it; 0 for none. Clips of one video stay together.
-        generated_share: share of the real clips that are learned from for which the generated clip that mirrors it
-            stands in, with its captions; 0 for none. Mirrors take no other part: neither in selection, nor in training
-            but for `debias`.
-        generated_group: which mirrors, by their generator and its setting; null for the only ones that there are.
-        streams: which of the streams of stored features are used, by name; empty for all of them.
+        generated_share: share of the real training clips that are replaced by the generated clips that mirror them,
+            which take their captions; 0 for none. Mirrors are used for nothing else but `debias`.
+        generated_group: group of mirrors to use, by their generator and its setting; null for the only one that there
+            is.
+        streams: names of the streams of stored features to use; empty for all of them.
         seen: folder of features by the backbone's towers as they are before training, for a matcher that selects scene
             elements by these; null where `features` are used.
         on_screen: folder of features, by any encoder and the backbone's rule, whose on-screen text the backbone's text
             tower reads in training; null for none, and where `features` are used, which have their own.
-        words: what is done to the words of on-screen text, to find out how much a matcher needs them; null for nothing.
+        words: changes of the words of on-screen text, to find out how much a matcher needs them; null for none.
     """
 
     corpus: str
@@ -53,14 +53,15 @@ class Backbone:
 
     Attributes:
         model: towers to train (docs/encoders.md): `builtin`, a hub id or a folder.
-        train: learn its weights too; false: they stay as they are.
-        frozen: parameters that stay as they are all the same: patterns of their names in the checkpoint, such as
+        train: train the weights of the towers too; false: they stay as they are.
+        frozen: patterns of the names, in the checkpoint, of parameters that are not trained, such as
             `vision_model.embeddings.*`.
-        rule: which frames of a clip are looked at, in the words of `evenreel.media.parse_rule`.
-        max_words: most tokens of a caption, its marks for start and end included; longer ones are cut.
+        rule: rule that samples the frames of a clip, in the words of `evenreel.media.parse_rule`.
+        max_words: greatest number of tokens of a caption, its marks for start and end included; longer ones are cut.
         augment: `none`; `crop`: one random part of 0.5 to 1 of the picture's area for all frames of a clip, resized to
             what the tower takes; `crop_and_flip`: also mirrored half of the time, which swaps left and right.
-        gradient_checkpointing: calculate the towers' layers a second time instead of keeping them in memory.
+        gradient_checkpointing: compute the towers' layers a second time for gradients instead of keeping them in
+            memory.
     """
 
     model: str
@@ -90,12 +91,12 @@ class Trim:
     """Settings of leaving out training clips until each class is as long as in another split (RmvAll).
 
     Attributes:
-        rule: `all`: of every class the shortest or the longest; `random`: as many, drawn without a look at their length
-            (RmvRand).
+        rule: `all`: leave out the shortest or the longest clips of every class; `random`: leave out as many clips,
+            drawn whatever their length (RmvRand).
         margin: delta, in frames (in seconds where the corpus has no frames): classes nearer than this stay.
-        least: alpha, clips that a class keeps.
-        target: split whose classes are the measure; null for the one that the model is selected on. Another one is a
-            statistic that no training should have, and the checkpoint and all its scores say so.
+        least: alpha, number of clips that a class keeps at least.
+        target: split whose mean lengths classes are trimmed to; null for the one that the model is selected on. Another
+            split is one that no training should know, and the checkpoint and all its scores say so.
     """
 
     rule: Literal["all", "random"] = "all"
@@ -109,15 +110,15 @@ class Members:
     """Settings of several trainings that become one matcher (frame-length bias, backdoor adjustment).
 
     Attributes:
-        by: `length`: each learns from the clips of one stratum of length; `seed`: each from all of them, from another
+        by: `length`: each is trained on the clips of one stratum of length; `seed`: each on all of them, with another
             seed, which is the plain ensemble.
-        count: M, how many.
+        count: number M of members.
         split: how lengths are divided: `equal` counts of clips, `adjusted` (algorithm 2), or at `thresholds`; `random`
             draws strata without a look at lengths, by `loop.seed`, which is the control of the others.
-        fraction: of `adjusted` and `random`, the share of the first of the last two strata; null: for `adjusted` that
+        fraction: for `adjusted` and `random`, the share of the first of the last two strata; null: for `adjusted` that
             of the clips that are shorter than the mean of the training clips, for `random` strata of equal size.
         thresholds: M - 1 lengths, ascending.
-        longest_first: of `adjusted`, begin with the long clips.
+        longest_first: for `adjusted`, begin with the long clips.
         only: number of the one stratum, from 1, that is trained; null for all.
         form: `models`: M matchers, so that a video is encoded M times; `heads`: one matcher with a small map of the
             caption for each stratum, so that it is encoded once. Not in the paper.
@@ -125,9 +126,9 @@ class Members:
             `learned`: on the validation split.
         standardise: bring the scores of each member to mean 0 and deviation 1 over the validation split first.
         begin: `fresh` weights, or those of a training on all clips (`full`), which the paper calls a failure.
-        steps: of each stratum: its `share` of those of a training on all clips, so that all strata together cost what
-            that costs, as in the paper, whose epochs are as much shorter; or as many as that takes (`full`).
-        at_once: members that are trained at a time, each in a process of its own.
+        steps: steps of each stratum's training: its `share` of those of a training on all clips, so that all strata
+            together cost as much as that, as in the paper; or as many as that takes (`full`).
+        at_once: number of members that are trained at a time, each in a process of its own.
     """
 
     by: Literal["length", "seed"] = "length"
@@ -147,10 +148,10 @@ class Members:
 
 @dataclass(frozen=True)
 class LengthBalance:
-    """Clips drawn so that their class says nothing of their length: ours, see `evenreel.debias.balance`.
+    """Settings of drawing clips so that their class says nothing of their length (`evenreel.debias.balance`).
 
     Attributes:
-        strata: how many strata of length, of as many clips each.
+        strata: number of strata of length, with equal numbers of clips.
         most: largest weight of a clip: how many times as often as others it may be drawn.
     """
 
@@ -160,12 +161,12 @@ class LengthBalance:
 
 @dataclass(frozen=True)
 class GalleryLikeness:
-    """Clips drawn the more often, the more they are like those that will be searched: ours.
+    """Settings of drawing clips more often the more they resemble those that will be searched.
 
-    See `evenreel.debias.likeness`. Of the searched clips nothing but frames is looked at.
+    See `evenreel.debias.likeness`. Nothing but the frames of the searched clips is used.
 
     Attributes:
-        split: split of these clips; null for all of `corpus`.
+        split: split of the searched clips; null for all of `corpus`.
         corpus: folder of a corpus that has them; null for that of `data`.
         features: folder of their features, by the encoder of the training features; null for these.
     """
@@ -177,10 +178,10 @@ class GalleryLikeness:
 
 @dataclass(frozen=True)
 class BackgroundExchange:
-    """Clips shown before the backgrounds of others: ours, see `evenreel.debias.backgrounds`.
+    """Settings of giving clips the backgrounds of other clips (`evenreel.debias.backgrounds`).
 
     Attributes:
-        clusters: kinds of backgrounds that are told apart, without labels.
+        clusters: number of kinds of backgrounds, found without labels.
         share: probability that a clip gets the background of another clip of its batch, anew in every batch.
     """
 
@@ -193,13 +194,13 @@ class Optimiser:
     """Settings of AdamW (decoupled weight decay, arXiv 1711.05101).
 
     Attributes:
-        lr: peak rate of the matcher's parameters.
-        backbone_lr: peak rate of the towers' parameters.
-        logit_scale_lr: peak rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it the rate
-            of the backbone.
+        lr: peak learning rate of the matcher's parameters.
+        backbone_lr: peak learning rate of the towers' parameters.
+        logit_scale_lr: peak learning rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it
+            the rate of the backbone.
         betas: decay of the averages of the gradient and of its square.
         eps: added to the root of the latter; more than 0, since a weight without a gradient has a root of 0.
-        weight_decay: times the rate, the share that weights lose each step.
+        weight_decay: share that weights lose each step, times the learning rate.
         exempt: patterns of the names of parameters that do not decay.
     """
 
@@ -220,7 +221,7 @@ class Schedule:
         form: `cosine`: from the peak after warm-up down to 0; `bert_adam`: the cosine of BertAdam, which the code of
             CLIP4Clip uses: it does not wait for the end of the warm-up, so the rate falls at once by a little when
             that ends; `constant`: the peak after warm-up.
-        warmup: share of all steps in which the rate rises in a line from 0.
+        warmup: share of all steps in which the rate rises linearly from 0.
     """
 
     form: Literal["cosine", "bert_adam", "constant"] = "cosine"
@@ -232,18 +233,18 @@ class Loop:
     """Settings of the length of the training, the size of batches, and devices.
 
     Attributes:
-        batch_size: captions, each with its clip, of one batch: all devices together; those are the negatives that a
-            caption meets.
-        epochs: how often every caption is seen; null where `steps` says how long. Captions that do not fill a batch at
-            the end of an epoch are left out of it.
-        steps: optimiser steps; null where `epochs` says how long.
-        accumulate: batches whose gradients are averaged to one step; more of them do not mean more negatives.
+        batch_size: number of captions, each with its clip, in a batch, on all devices together; a caption's negatives
+            are the other clips of its batch.
+        epochs: number of epochs, in each of which every caption is used once; null where `steps` is set. Captions that
+            do not fill a batch at the end of an epoch are left out of it.
+        steps: number of optimiser steps; null where `epochs` is set.
+        accumulate: number of batches whose gradients are averaged to one step; more of them do not mean more negatives.
         gradient_clip: largest length of the gradient of all parameters; 0 for no limit.
         precision: `float32`, or `bfloat16` where it is safe, with weights in float32.
         device: `auto`, `cpu` or `cuda`.
-        devices: how many of them; each calculates its part of the batch.
-        workers: processes that decode clips; 0: in the training process. Features need none.
-        seed: of every random choice.
+        devices: number of devices; each computes its part of the batch.
+        workers: number of processes that decode clips; 0: in the training process. Features need none.
+        seed: seed of every random choice.
         deterministic: on a GPU use only operations that give equal bytes in every run, which is slower. On a CPU they
             always do.
     """
@@ -263,17 +264,18 @@ class Loop:
 
 @dataclass(frozen=True)
 class Selection:
-    """Settings of selecting the best state of the model on the validation split.
+    """Settings of selecting the best weights of the model on the validation split.
 
     Attributes:
-        metric: what is compared, in the words of `evenreel evaluate`, text to video: `R@1`, `Rsum`, `MedR`, `nDCG`, ...
+        metric: metric of text-to-video search to select by, as `evenreel evaluate` names it: `R@1`, `Rsum`, `MedR`,
+            `nDCG`, ...
         relevance: what answers a caption: `clip`, `text`, `classes` or `classes-iou`, as in `evenreel evaluate`.
-        per_epoch: evaluations each epoch; the last step is always evaluated.
-        every_steps: steps from one evaluation to the next; null where `per_epoch` rules.
-        patience: evaluations in a row without a better one after which training stops early; null for never.
-        start_share: share of the weights that training began with in those that are evaluated and kept, the trained
-            ones being the rest; 0 for the trained ones alone. WiSE-FT (arXiv 2109.01903) recommends 0.5: what a tower
-            knew before outlives a bias of the training data.
+        per_epoch: number of evaluations an epoch; the last step is always evaluated.
+        every_steps: steps from one evaluation to the next; null where `per_epoch` is used.
+        patience: number of evaluations in a row without a better one after which training stops early; null for never.
+        start_share: share of the initial weights in the weights that are evaluated and kept, the rest being the trained
+            ones; 0 for the trained ones alone. WiSE-FT (arXiv 2109.01903) recommends 0.5, which keeps what a tower knew
+            before in spite of a bias of the training data.
     """
 
     metric: str = "R@1"
@@ -290,7 +292,7 @@ class Records:
 
     Attributes:
         every_steps: steps from one line of the losses and rates to the next; null: so many that a run has about 200.
-        save_every_steps: steps from one checkpoint to go on from to the next; null: as often as is evaluated.
+        save_every_steps: steps from one checkpoint for resuming to the next; null: as often as is evaluated.
         tensorboard: write a log for TensorBoard.
         wandb: project of Weights & Biases to log to (`pip install wandb`); null for none.
     """
