@@ -32,8 +32,8 @@ class DemoQuery:
     """A query of the demo, and the scene that is its right answer.
 
     Attributes:
-        text: words of the query.
-        shows: what the query is an example of.
+        text: the query.
+        shows: kind of search that the query is an example of.
         answer: scene that the first clip must show; None when nothing in the library fits.
     """
 
@@ -79,9 +79,9 @@ MORE_TO_SEE, MORE_TO_READ = "a green crescent in the mountains", "winter cup"
 
 
 def demo_scenes(count: int = VIDEO_COUNT, seed: int = 0) -> dict[str, Scene]:
-    """Return the scene of each demo video by its file name, which says nothing about it.
+    """Return the scene that each demo video shows, by its file name, which says nothing about the scene.
 
-    The answer to a query is there once: no other clip shares its colour, shape and place, or its sign.
+    Each query has one answer: no other clip shares its colour, shape and place, or its sign.
     """
     rng = np.random.default_rng(seed)
     scenes = [
@@ -97,7 +97,7 @@ def demo_scenes(count: int = VIDEO_COUNT, seed: int = 0) -> dict[str, Scene]:
 
 
 def right_answers(query: DemoQuery, count: int = VIDEO_COUNT, seed: int = 0) -> frozenset[str]:
-    """Return the file names of the clips that answer a query; empty when nothing fits."""
+    """Return the file names of the demo clips that answer a query; empty where none does."""
     if query.answer is None:
         return frozenset()
     signs, look = query.answer.signs, _look(query.answer)
@@ -109,7 +109,7 @@ def right_answers(query: DemoQuery, count: int = VIDEO_COUNT, seed: int = 0) -> 
 
 
 def is_right(query: DemoQuery, result: SearchResult, count: int = VIDEO_COUNT) -> bool:
-    """Check a demo search: the right clip is first and answering, or the search says that nothing fits."""
+    """Return whether a demo search is right: the right clip comes first, or nothing fits and the search says so."""
     if query.answer is None:
         return result.state == "nothing"
     answered = bool(result.hits) and result.state != "nothing"
@@ -122,12 +122,12 @@ def make_demo_videos(
     seed: int = 0,
     on_written: Callable[[str], None] = lambda name: None,
 ) -> None:
-    """Render short mp4 files with plain names, and a `metadata.csv` with the source and place of each.
+    """Render the demo's videos, short mp4 files, and a `metadata.csv` with the source and place of each.
 
     Args:
-        folder: where to write; made where it does not exist. Files of the same names are replaced.
+        folder: folder to write to; made where it does not exist. Files of the same names are replaced.
         count: number of videos.
-        seed: the same seed gives the same bytes.
+        seed: seed of the scenes; the same seed gives the same bytes.
         on_written: called with the name of each file when it is complete, from several threads.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ def make_demo_videos(
 
 
 def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = VIDEO_COUNT) -> list[SearchResult]:
-    """Run `evenreel demo`: render, index with the built-in encoder, search, audit, say how to go on.
+    """Run `evenreel demo`: render videos, index them with the built-in encoder, search, audit, and print how to go on.
 
     Args:
         folder: gets `videos`, `library` and, where the extra `measure` is installed, `report.html`.
@@ -151,7 +151,7 @@ def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = 
         count: number of videos.
 
     Returns:
-        The result of each of `DEMO_QUERIES`.
+        The search result of each of `DEMO_QUERIES`.
 
     Raises:
         LibraryError: the folder cannot be written.
@@ -187,7 +187,7 @@ def run_demo(folder: Path, progress: StagedProgress | None = None, count: int = 
 
 
 def audit_sentences(count: int = VIDEO_COUNT) -> list[str]:
-    """Return the queries of the demo's audit: its own searches that have answers, and one for each other clip."""
+    """Return the queries of the demo's audit: its own queries that have answers, and one for each other clip."""
     asked = [query.text for query in DEMO_QUERIES if query.answer is not None]
     shown = [
         f"a {one.subject.colour} {one.subject.shape} in the {one.background}" for one in demo_scenes(count).values()

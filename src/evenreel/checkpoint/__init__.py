@@ -1,4 +1,4 @@
-"""Checkpoints of matchers: a folder with config.json, model.safetensors and a model card, or its hub id."""
+"""Checkpoints of matchers: a folder with config.json, model.safetensors and a model card, or the hub id of one."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Building of the matcher that a spec describes, with fresh parameters and its wrappers."""
+"""Building of the matcher, with any wrappers and fresh parameters, that a specification describes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from evenreel.matchers.matcher import LearnsMore
 
 
 class Wrapper(NamedTuple):
-    """A kind of matcher that wraps other matchers: its class, its settings, and whether it wraps several.
+    """Kind of matcher that wraps other matchers: its class, its settings, and whether it wraps several.
 
     Attributes:
-        matcher: a class that is built from what it wraps, the dimension D and its settings.
+        matcher: class of the matcher, built from what it wraps, the dimension D and its settings.
         settings: class of the settings.
         several: whether it wraps a list of matchers; else one.
     """
@@ -45,14 +45,14 @@ WRAPPERS: dict[str, Wrapper] = {
 
 
 def build(spec: MatcherSpec, dimension: int) -> Matcher:
-    """Build a matcher with fresh parameters, in training mode.
+    """Build the matcher of a specification with fresh parameters, in training mode.
 
     Args:
         spec: specification of the matcher.
-        dimension: D, the length of the features it takes.
+        dimension: length D of the features it takes.
 
     Raises:
-        UsageError: nothing has this name, or no setting of it, or it does not wrap as many matchers as given.
+        UsageError: there is no matcher of this name, no setting of it, or it does not wrap as many matchers as given.
     """
     if spec.name not in WRAPPERS:
         if spec.wrapped:
@@ -69,12 +69,12 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
 
 
 def fitted(spec: MatcherSpec, learned: LearnedFrom, begun: MatcherSpec | None = None) -> MatcherSpec:
-    """Complete a spec with what its matchers take from the training captions, such as a vocabulary.
+    """Return a specification completed with what its matchers take from the training captions, such as a vocabulary.
 
     Args:
-        spec: spec of a recipe; settings that it has stay.
+        spec: specification of a recipe; settings that it has stay.
         learned: the training captions; their graphs only where the matchers read them (`reads_graphs`).
-        begun: spec of the matcher whose weights training begins with; what it was fitted to is kept.
+        begun: specification of the matcher whose weights training begins with; what it was fitted to is kept.
     """
     fit = MATCHERS[spec.name].fit if spec.name in MATCHERS else None
     settings = spec.settings if fit is None else fit(spec.settings, learned)
@@ -87,14 +87,14 @@ def fitted(spec: MatcherSpec, learned: LearnedFrom, begun: MatcherSpec | None = 
 
 
 def reads_graphs(spec: MatcherSpec) -> bool:
-    """Return whether the matcher, or one that it wraps, reads the role graphs of captions, without building it."""
+    """Return whether a matcher, or one that it wraps, reads the role graphs of captions; nothing is built."""
     if spec.name in MATCHERS:
         return MATCHERS[spec.name].graphs
     return any(map(reads_graphs, spec.wrapped))
 
 
 def reads_windows(spec: MatcherSpec) -> bool:
-    """Return whether the matcher, or one that it wraps, reads the on-screen windows of clips."""
+    """Return whether a matcher, or one that it wraps, reads the on-screen windows of clips."""
     if spec.name in MATCHERS:
         reads = MATCHERS[spec.name].windows
         return reads is not None and reads(spec.settings)
@@ -102,7 +102,7 @@ def reads_windows(spec: MatcherSpec) -> bool:
 
 
 def uses_in(spec: MatcherSpec) -> tuple[str, ...]:
-    """List what the matcher, or one that it wraps, uses of other splits than its training split, in words.
+    """Return, in words, what a matcher or one that it wraps uses of splits other than its training split.
 
     Raises:
         EvenreelError: a file that its settings name cannot be read.
@@ -113,21 +113,21 @@ def uses_in(spec: MatcherSpec) -> tuple[str, ...]:
 
 
 def resolved(spec: MatcherSpec) -> MatcherSpec:
-    """Spell out every setting of a spec, so that a default that changes later does not change the matcher."""
+    """Return a specification with every setting spelt out, so that a later change of a default does not change it."""
     settings = (WRAPPERS.get(spec.name) or MATCHERS[spec.name]).settings
     whole = asdict(settings(**spec.settings))
     return MatcherSpec(spec.name, whole, tuple(resolved(inner) for inner in spec.wrapped))
 
 
 class Encodings(NamedTuple):
-    """Numbers of states that a matcher keeps of a caption and of a video."""
+    """Number of encodings that a matcher keeps of each caption and of each video; 1 for a single matcher."""
 
     captions: int
     videos: int
 
 
 def encodings(spec: MatcherSpec) -> Encodings:
-    """Count the encodings that scoring with a matcher takes, in multiples of a single matcher's.
+    """Return how many encodings a matcher keeps of each caption and of each video, as an ensemble keeps several.
 
     >>> encodings(MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("wti"), MatcherSpec("wti"))))
     Encodings(captions=2, videos=2)
@@ -139,7 +139,7 @@ def encodings(spec: MatcherSpec) -> Encodings:
 
 
 def training_only(network: nn.Module) -> tuple[str, ...]:
-    """List prefixes of the names of weights that only a loss needs, in the matcher or in any that it wraps."""
+    """Return the prefixes of the names of weights that only a loss needs, in a matcher or in any that it wraps."""
     return tuple(
         f"{path}.{name}.".removeprefix(".")
         for path, part in network.named_modules()
@@ -149,7 +149,7 @@ def training_only(network: nn.Module) -> tuple[str, ...]:
 
 
 def without_training_only(matcher: Matcher) -> Matcher:
-    """Remove the parts of a matcher that only its loss needs."""
+    """Return the matcher after deleting the parts that only its loss needs."""
     for part in module(matcher).modules():
         if isinstance(part, LearnsMore):
             for name in part.training_only:
@@ -158,14 +158,14 @@ def without_training_only(matcher: Matcher) -> Matcher:
 
 
 def kept_weights(matcher: Matcher) -> dict[str, Tensor]:
-    """Return the weights of a matcher that a checkpoint has, by name: all but those that only a loss needs."""
+    """Return the weights of a matcher that a checkpoint stores, by name: all but those that only a loss needs."""
     network = module(matcher)
     dropped = training_only(network)
     return {name: tensor for name, tensor in network.state_dict().items() if not name.startswith(dropped)}
 
 
 def module(matcher: Matcher) -> nn.Module:
-    """Return the matcher as the `torch.nn.Module` that it is.
+    """Check that a matcher is a `torch.nn.Module`, and return it.
 
     Raises:
         CheckpointError: the matcher is no module.

@@ -1,4 +1,4 @@
-"""The model card of a checkpoint, README.md with the head that the Hugging Face hub reads."""
+"""The model card of a checkpoint: README.md, with the header that the Hugging Face hub reads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LIMITS = (
 
 
 def model_card(config: Config, *, seen: bool = False) -> str:
-    """Write the text of README.md.
+    """Return the text of a checkpoint's model card, README.md.
 
     Args:
         config: contents of config.json.

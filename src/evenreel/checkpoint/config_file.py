@@ -1,4 +1,4 @@
-"""config.json of a checkpoint: the records as plain data, with a version and the digest of the weights.
+"""The file config.json of a checkpoint: its records as JSON, with a version and the digest of the weights.
 
 Layout: `format`, `evenreel_version`, `matcher` (name, settings, wrapped), `about` (the fields of `About`),
 `weights_sha256`.
@@ -31,10 +31,10 @@ CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 
 @dataclass(frozen=True)
 class Config:
-    """The content of config.json.
+    """Content of config.json, the description of a checkpoint.
 
     Attributes:
-        spec: how the matcher is built, every setting spelt out.
+        spec: specification that the matcher is built from, every setting spelt out.
         about: origin of the matcher.
         weights_sha256: digest of model.safetensors, in hex.
     """
@@ -45,7 +45,7 @@ class Config:
 
 
 def to_json(config: Config) -> str:
-    """Write the text of config.json; equal configurations give equal bytes."""
+    """Return the text of a checkpoint's config.json; equal configurations give equal bytes."""
     data = {
         "format": FORMAT,
         "evenreel_version": __version__,
@@ -57,7 +57,7 @@ def to_json(config: Config) -> str:
 
 
 def read_config(path: Path) -> Config:
-    """Read config.json.
+    """Read the config.json of a checkpoint.
 
     Raises:
         CheckpointError: it cannot be read, was written by a later version, or is that of another kind of model.

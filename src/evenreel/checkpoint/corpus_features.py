@@ -25,15 +25,15 @@ from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
 @dataclass(frozen=True, eq=False)
 class CorpusFeatures:
-    """Features of a corpus for a matcher to score.
+    """Features of a corpus's captions and clips for a matcher to score.
 
     Attributes:
         texts: features of every caption, with role graphs where the matcher reads these.
         videos: features of the clips, without those that were set aside.
         set_aside: clips set aside, with the reason.
-        found: clips in the folder of features, without changes of words.
+        found: stored features of the clips, in which no words are changed.
         notices: sentences on captions and clips longer than any that the matcher was trained on.
-        uses: labels of changes of on-screen words, for the notes of scores.
+        uses: changes of on-screen words, in words, for the notes of scores.
     """
 
     texts: TextFeatures
@@ -52,16 +52,16 @@ def load_features_for(
     *,
     seen: str | Path | None = None,
 ) -> CorpusFeatures:
-    """Load features of a corpus that a matcher can score, for `evenreel.matchers.scoring.matcher_scores`.
+    """Load the features of a corpus that a checkpoint's matcher can score (`evenreel.matchers.scoring.matcher_scores`).
 
     Args:
-        pretrained: matcher that will score.
+        pretrained: checkpoint of the matcher that will score.
         folder: folder made by `evenreel features`.
-        corpus: with the captions and clips; select the split first.
+        corpus: captions and clips to score; select the split first.
         progress: called with the share of the captions that became role graphs, where the matcher reads these, or of
             the sentences on screen that were encoded because their words are changed.
-        seen: features of the same clips by its towers before training, where it uses these (`Limits.pretrained_mean`)
-            and its towers were trained further.
+        seen: folder of features of the same clips by its towers before training, where it uses these
+            (`Limits.pretrained_mean`) and its towers were trained further.
 
     Raises:
         FeaturesError: the features are of another encoder than the matcher's, or of frames or windows that it was not

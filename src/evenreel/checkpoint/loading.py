@@ -1,4 +1,4 @@
-"""Read a matcher's checkpoint: from a folder, the hub's cache or the hub."""
+"""Loading of a matcher's checkpoint: from a folder, the hub's cache or the hub."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ MOST_MORE_NUMBERS = 100_000_000
 
 
 def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None = None) -> Pretrained:
-    """Load a matcher that `save_pretrained` wrote; only safetensors and JSON are read.
+    """Load a matcher from a checkpoint, of which only safetensors and JSON are read.
 
     Args:
         name: a folder, or a hub id `org/name` or `org/name@revision`.
-        device: of the matcher: `cpu`, `cuda`, `auto`, ...
+        device: device for the matcher: `cpu`, `cuda`, `auto`, ...
         revision: commit, branch or tag of a hub id; naming a commit pins what is loaded.
 
     Returns:
-        The matcher in evaluation mode, how it is built and where it comes from.
+        The matcher in evaluation mode, with its specification and origin.
 
     Raises:
         UsageError: the device cannot be used, or two revisions are named.
@@ -60,7 +60,11 @@ def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None 
 
 
 def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path:
-    """Return the folder of a checkpoint; those of the hub are fetched first. Arguments as for `load_matcher`.
+    """Return the folder of a checkpoint; a checkpoint of the hub is downloaded first.
+
+    Args:
+        name: a folder, or a hub id `org/name` or `org/name@revision`.
+        revision: commit, branch or tag of a hub id.
 
     Raises:
         UsageError: two revisions are named.

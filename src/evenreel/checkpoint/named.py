@@ -11,17 +11,17 @@ from evenreel.matchers import MATCHERS
 
 
 def names_no_checkpoint(name: str) -> bool:
-    """Return whether a name is that of a matcher in `evenreel.matchers.MATCHERS`, and no folder has this name."""
+    """Return whether a name is a key of `evenreel.matchers.MATCHERS`, and no folder has this name."""
     return name in MATCHERS and not Path(name).exists()
 
 
 def named_matcher(name: str, features: str | Path, *, device: str = "cpu") -> Pretrained:
-    """Load a checkpoint, or build a matcher without learned parameters by its name, where no folder is called so.
+    """Load a matcher from a checkpoint, or build one without learned parameters by its name.
 
     Args:
         name: folder or hub id of a checkpoint, or a key of `evenreel.matchers.MATCHERS` such as `mean_pool`.
-        features: folder made by `evenreel features`, whose encoder a matcher without a checkpoint takes.
-        device: of the matcher: `cpu`, `cuda`, `auto`, ...
+        features: folder made by `evenreel features`, of the encoder that a matcher without a checkpoint is for.
+        device: device for the matcher: `cpu`, `cuda`, `auto`, ...
 
     Raises:
         UsageError: the matcher of that name has parameters to learn, or the device cannot be used.

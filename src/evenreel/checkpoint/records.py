@@ -1,4 +1,4 @@
-"""Records of a checkpoint beside the weights: how the matcher is built, its inputs, and where it comes from."""
+"""Records of a checkpoint beside its weights: specification of the matcher, its inputs, and its origin."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MatcherSpec:
     Attributes:
         name: key of `evenreel.matchers.MATCHERS` or of `architecture.WRAPPERS`, as in recipes.
         settings: fields of its settings class; those left out have their defaults.
-        wrapped: the matchers that a wrapper is built around, in its order; empty for one that stands alone.
+        wrapped: specifications of the matchers that a wrapper is built around, in order; empty for a single matcher.
     """
 
     name: str
@@ -41,12 +41,12 @@ class MatcherSpec:
 
 @dataclass(frozen=True)
 class EncoderNote:
-    """Encoder of the features that a matcher takes; it cannot use those of another encoder.
+    """Encoder of the features that a matcher takes; features of another encoder do not fit.
 
     Attributes:
-        id: name the encoder can be loaded by; of one that was trained further, the name before that.
-        weights_hash: digest over its weights and settings.
-        dimension: D, the length of its features.
+        id: name the encoder can be loaded by; for one that was trained further, the name before that.
+        weights_hash: digest of its weights and settings.
+        dimension: length D of its features.
         before: digest of the towers before training, where they were trained with the matcher and are in the
             checkpoint's `encoder/`; else None.
     """
@@ -58,7 +58,7 @@ class EncoderNote:
 
     @property
     def trained_further(self) -> bool:
-        """Whether its towers were trained with the matcher."""
+        """Whether the encoder's towers were trained together with the matcher."""
         return self.before is not None
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class EncoderNote:
 
     @property
     def stored_name(self) -> str | None:
-        """Name of stored features that others computed; None where an encoder makes them."""
+        """Name of stored features that were computed elsewhere; None where an encoder computes them."""
         return self.id.removeprefix(STORED) if self.id.startswith(STORED) else None
 
     @property
@@ -77,16 +77,16 @@ class EncoderNote:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Form of the inputs the matcher was trained on, which it should be given.
+    """Form of the inputs that a matcher was trained on and should be given.
 
     Attributes:
-        frames: most frames of a clip; None for any number.
-        words: most word features of a caption, the tokenizer's marks included; None for any number.
-        rule: how frames were sampled, in the words of `evenreel.features.settings.rule_text`.
-        windows: O, equal stretches of a clip whose on-screen text it was given; None where it was given none.
-        words_from: where that text was from, `ocr` or `corpus`; None where it was given none or it was not noted.
+        frames: greatest number of frames of a clip; None for any number.
+        words: greatest number of word features of a caption, the tokenizer's marks included; None for any number.
+        rule: sampling rule of the frames, in the words of `evenreel.features.settings.rule_text`.
+        windows: number O of equal stretches of a clip whose on-screen text it was given; None where it was given none.
+        words_from: origin of that text, `ocr` or `corpus`; None where it was given none or it was not noted.
         streams: names of the streams of stored features that it was given; empty for all of them.
-        word_changes: what was done to the words of that text; None for nothing.
+        word_changes: changes of the words of that text; None for none.
     """
 
     frames: int | None = None
@@ -108,16 +108,16 @@ class Inputs:
 
 @dataclass(frozen=True)
 class RecordedMetric:
-    """Figure of a metric with its interval.
+    """Figure of a metric with its interval, as a model card states it.
 
     Attributes:
         name: the metric and its direction, `R@1 t2v` for example.
-        value: in the metric's own unit, percent for recall.
+        value: figure in the metric's own unit, percent for recall.
         low: lower end of the 95 % interval; None where it was not measured.
         high: upper end of the 95 % interval; None where it was not measured.
         data: corpus and split that it was measured on.
-        relevance: what answers a caption, in the word of `evenreel evaluate --relevance`.
-        uses: what went into the ranking beside the caption and the video, as `ScoreNotes.uses` says it.
+        relevance: rule by which clips answer a caption, as in `evenreel evaluate --relevance`.
+        uses: what the ranking uses beside the caption and the video, as `ScoreNotes.uses` says it.
     """
 
     name: str
@@ -131,20 +131,20 @@ class RecordedMetric:
 
 @dataclass(frozen=True)
 class About:
-    """Origin of a matcher; all of it goes into config.json and the model card.
+    """Origin of a matcher, as config.json and the model card state it.
 
     Attributes:
         encoder: encoder of the features that it takes.
         inputs: form of the inputs that it was trained on.
         corpus: name of the corpus; empty for a matcher that was not trained.
-        split: the split that it was trained on.
-        recipe: the recipe as it was run, in YAML; empty where there was none.
+        split: split that it was trained on.
+        recipe: recipe as it was run, in YAML; empty where there was none.
         recipe_note: sentences on the origin of the recipe's settings, and on differences from it.
         clips_note: sentences on the clips that it was trained on: what was left out, how they were divided.
-        uses: information it has from outside its training and validation splits, `class lengths of the split test` for
-            example; it goes into `ScoreNotes.uses` of all that it scores.
-        metrics: metrics measured.
-        limits: sentences on what it cannot do, beside those that hold for every matcher.
+        uses: what it uses from outside its training and validation splits, such as `class lengths of the split test`;
+            `ScoreNotes.uses` of all its scores repeats it.
+        metrics: figures measured.
+        limits: sentences on its own limits, beside those of every matcher.
         license: identifier of the licence of the weights, `apache-2.0` for example; empty where none was chosen.
     """
 
@@ -162,7 +162,7 @@ class About:
 
     @property
     def features_command(self) -> str:
-        """Command that computes the features that the matcher takes from a corpus, quoted for a shell."""
+        """Command, quoted for a shell, that computes the features of a corpus that the matcher takes."""
         if (name := self.encoder.stored_name) is not None:
             frames = (self.inputs.rule or "").partition(" ")[0]
             sampled = f" --frames {frames}" if frames.isdecimal() else ""
@@ -175,7 +175,7 @@ class About:
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """A matcher with all that is needed to use and save it, and its origin.
+    """A matcher with its specification and its origin, as a checkpoint holds them.
 
     Attributes:
         matcher: the model; in evaluation mode after loading.
@@ -189,5 +189,5 @@ class Pretrained:
 
     @property
     def needs_pretrained_means(self) -> bool:
-        """Whether the matcher needs features of its towers as they were before training."""
+        """Whether the matcher needs features by its towers as they were before they were trained."""
         return self.matcher.limits.pretrained_mean and self.about.encoder.trained_further

@@ -1,4 +1,4 @@
-"""Writing of a matcher's checkpoint, in one step."""
+"""Saving of a matcher's checkpoint, in one step."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
 def save_pretrained(
     folder: str | Path, pretrained: Pretrained, towers: Towers | None = None, *, loaded_from: Path | None = None
 ) -> Pretrained:
-    """Write a checkpoint that `load_matcher` reads; scores of the loaded matcher are equal bit by bit.
+    """Save a matcher as a checkpoint; the matcher that `load_matcher` loads from it gives equal scores bit by bit.
 
-    The folder is there whole or not at all; an earlier checkpoint in its place is replaced, with what was prepared of
-    it for test-time training.
+    The folder is written whole or not at all; an earlier checkpoint in its place is replaced, and what was prepared of
+    that for test-time training is deleted with it.
 
     Args:
         folder: folder to write.
-        pretrained: the matcher, how it is built and where it comes from.
+        pretrained: the matcher, its specification and its origin.
         towers: the encoder, if it was trained with the matcher; it is saved as a model of its own in `encoder/`, for
             `evenreel index --model FOLDER/encoder`, and the matcher is tied to it.
-        loaded_from: the checkpoint that the matcher is from, where its towers stay as they are: those that were trained
-            further are copied from there.
+        loaded_from: checkpoint that the matcher was loaded from, where its towers did not change: those that were
+            trained further are copied from there.
 
     Returns:
-        What was written: with every setting spelt out, and tied to the trained towers where there are some.
+        What was saved: with every setting spelt out, and tied to the trained towers where there are some.
 
     Raises:
         CheckpointError: the matcher is not what its spec builds, its encoder was trained further and is not given or
@@ -99,7 +99,7 @@ def _write_towers(folder: Path, towers: Towers, before: EncoderNote) -> EncoderN
 
 
 def check_free(folder: Path) -> None:
-    """Refuse to replace anything but an earlier checkpoint, and one that keeps what it was before.
+    """Check that a folder is free for a checkpoint: it is empty or missing, or holds an earlier checkpoint.
 
     Raises:
         CheckpointError: something else is there.

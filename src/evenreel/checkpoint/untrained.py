@@ -1,4 +1,4 @@
-"""Matchers without learned parameters, built by name, whose scores show how good an encoder is as it is."""
+"""Matchers without learned parameters, built by name; their scores show how good an encoder is by itself."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SCALE = "logit_scale"
 
 
 def untrained_matcher(name: str, features: str | Path, *, device: str = "cpu") -> Pretrained:
-    """Build a matcher without learned parameters, over the features of a folder, whichever encoder made them.
+    """Build a matcher without learned parameters for the stored features of any encoder.
 
     Args:
         name: a key of `evenreel.matchers.MATCHERS`, such as `mean_pool`.
         features: folder made by `evenreel features`.
-        device: of the matcher: `cpu`, `cuda`, `auto`, ...
+        device: device for the matcher: `cpu`, `cuda`, `auto`, ...
 
     Raises:
         UsageError: no matcher has this name, it has parameters to learn, or the device cannot be used.

@@ -1,4 +1,4 @@
-"""Changes of on-screen words in features, with the encoder that made the features."""
+"""Changes of on-screen words in stored features, which are encoded anew with the encoder that made the features."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def changed_words(
     progress: Progress = lambda share: None,
     encoder: Callable[[], Encoder] | None = None,
 ) -> VideoFeatures:
-    """Change the on-screen words in features of clips (`evenreel.features.word_changes.with_changed_words`).
+    """Return features of clips whose on-screen words are changed and encoded anew.
 
     Args:
-        found: clips with on-screen text.
-        videos: `found.load()`.
-        changes: what is done to words; None for nothing.
+        found: stored features of clips with on-screen text.
+        videos: those features, loaded by `found.load()`.
+        changes: changes of the words; None for none.
         progress: called with the share of the sentences to encode that is done.
-        encoder: loads the encoder of the features, where several parts share it; None for `encoder_of(found)`.
+        encoder: function that loads the encoder of the features, to share one; None for `encoder_of(found)`.
 
     Raises:
-        FeaturesError: as `changed_texts`; or the encoder is needed, and cannot be loaded.
+        FeaturesError: a clip has no on-screen text that can be changed, or the encoder cannot be loaded.
         EncoderError: a feature is not finite.
     """
     if changes is None:
@@ -41,14 +41,14 @@ def changed_words(
 
 
 def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[str, ...]]:
-    """Return the changed sentences of the windows of clips, by clip id; `changed_words` has their features.
+    """Return the on-screen sentences of clips' windows after changes of their words, by clip id.
 
     Args:
-        found: the clips, with on-screen text.
-        changes: what is done to words.
+        found: stored features of clips with on-screen text.
+        changes: changes of the words.
 
     Raises:
-        FeaturesError: as `changed_words`.
+        FeaturesError: a clip has no on-screen text that can be changed.
     """
     shards, _ = found.shards(without=("frames",))
     sentences = Sentences(found.folder, found.manifest, partial(encoder_of, found))
@@ -62,7 +62,7 @@ def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[st
 
 
 def encoder_of(found: FoundClips | StoredClips) -> Encoder:
-    """Load the encoder that features name.
+    """Load the encoder that made stored features.
 
     Raises:
         FeaturesError: the encoder cannot be loaded.

@@ -1,6 +1,6 @@
 """Backgrounds of clips, found without labels, and exchanged between clips in training.
 
-Ours, no paper's: counterfactual pairs in feature space. Where a kind of place goes with what captions name in the
+Not from a paper: counterfactual pairs in feature space. Where a kind of place goes with what captions name in the
 training clips and not in others, a model may look for the place. If a clip's caption still belongs to it before the
 background of any other clip, the place says nothing any more; what has to be known for that is what of a clip's
 features is its background. Here it is what clips of one cluster share beyond what their captions say: with the mean
@@ -32,18 +32,18 @@ _AT_ONCE = 5
 
 
 class Backgrounds(NamedTuple):
-    """Estimated backgrounds of V clips.
+    """Estimated backgrounds of V clips, as the mean features of clusters.
 
     Attributes:
         clusters: (V,) cluster of each clip, from 0.
-        means: (K, D) what the clips of each cluster share beyond what their captions say.
+        means: (K, D) features that the clips of each cluster share beyond what their captions explain.
     """
 
     clusters: Indices
     means: FloatArray
 
     def exchanged(self, rows: Indices, share: float, rng: np.random.Generator) -> FloatArray:
-        """Draw what to add to the frames of some clips so that they stand before one another's backgrounds.
+        """Draw the vectors (B, D) that, added to the frames of B clips, give them one another's backgrounds.
 
         Args:
             rows: (B,) rows of the clips; they exchange backgrounds among themselves.
@@ -59,12 +59,12 @@ class Backgrounds(NamedTuple):
 
 
 def estimated_backgrounds(clips: NDArray[Any], captions: NDArray[Any], count: int, seed: int = 0) -> Backgrounds:
-    """Estimate backgrounds: what clips of one cluster share beyond what their captions say.
+    """Estimate backgrounds: the features that clips of one cluster share beyond what their captions explain.
 
     Args:
         clips: (V, D) mean frame of each clip.
         captions: (V, E) vector of the caption of each clip, or the mean of those of several.
-        count: K, number of clusters. More than there are kinds of backgrounds do no harm as long as there are many
+        count: number K of clusters. More than there are kinds of backgrounds do no harm as long as there are many
             clips in each.
         seed: seed of the clusters that k-means begins with.
 

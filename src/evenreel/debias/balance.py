@@ -1,6 +1,6 @@
-"""Weights of training clips under which their class says nothing of the stratum of their length.
+"""Weights of training clips under which a clip's class says nothing of its length stratum.
 
-Ours, not the paper's: the backdoor adjustment (frame-length bias, equation 5) with one model and all clips, by inverse
+Not from the paper: the backdoor adjustment (frame-length bias, equation 5) with one model and all clips, by inverse
 propensity (Rosenbaum and Rubin 1983). Where the paper trains a model for each stratum and adds them with the shares
 P(L) of the strata, a clip of class c in stratum L weighs P(L) / P(L | c) here.
 """
@@ -14,16 +14,16 @@ from evenreel.arrays import Indices
 
 
 def balanced_weights(strata: Indices, classes: Indices, most: float) -> NDArray[np.float64]:
-    """Weigh clips so that each class has all its strata in the shares that these have among all clips.
+    """Weight clips so that within each class the strata have the shares that they have among all clips.
 
-    A class that has no clip in a stratum cannot be asked about it: its other strata share what is left. The clips of a
-    class weigh together what they are, so that no class becomes more frequent.
+    Where a class has no clip in a stratum, its other strata share that weight. The weights of a class sum to its number
+    of clips, so that no class becomes more frequent.
 
     Args:
         strata: (N,) stratum of each clip, from 0.
         classes: (N,) class of each clip, from 0; -1 for none, with a weight of 1.
-        most: largest weight of a clip before the weights of its class are brought to their sum, at least 1. A clip that
-            is alone in its stratum would else stand for too many.
+        most: largest weight of a clip, at least 1, before the weights of its class are scaled to their sum. It keeps a
+            clip that is alone in its stratum from standing for too many.
 
     Returns:
         (N,) weights with a mean of 1.
@@ -49,12 +49,12 @@ def balanced_weights(strata: Indices, classes: Indices, most: float) -> NDArray[
 
 
 def shared_information(strata: Indices, classes: Indices, weights: NDArray[np.float64]) -> float:
-    """Compute the share of the entropy of the strata that the classes hold under weights: mutual information, 0 to 1.
+    """Compute how much classes tell of strata: their mutual information over the entropy of the strata, 0 to 1.
 
     Args:
         strata: (N,) stratum of each clip.
         classes: (N,) class of each clip; clips of class -1 are left out.
-        weights: (N,) of the clips.
+        weights: (N,) weight of each clip.
 
     >>> strata, classes = np.array([0, 0, 0, 1, 0, 1, 1, 1]), np.array([0, 0, 0, 0, 1, 1, 1, 1])
     >>> round(shared_information(strata, classes, np.ones(8)), 3)

@@ -2,9 +2,9 @@
 
     s = sum_k w_k (s_k - mean_k) / scale_k
 
-The weights of equation 5 are P(L_k), the share of the clips in each stratum of length; its text adds the scores up as
-they are. Weights from validation and a common scale are not in the paper: matchers that were trained apart need not
-give scores of one size.
+The weights of equation 5 are P(L_k), the share of the clips in each stratum of length; its text sums the scores as they
+are. Weights from validation and a common scale are not in the paper: matchers that were trained apart need not give
+scores of one size.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Fusion:
     """Weight, mean and scale of each member in a fusion of scores, in the order of members.
 
     Attributes:
-        weights: w, at least 0, summing to 1.
-        means: subtracted from each member's scores; empty for none.
-        scales: what they are then divided by, above 0; empty for 1.
+        weights: weight w of each member, at least 0, summing to 1.
+        means: number subtracted from each member's scores; empty for none.
+        scales: number that they are then divided by, above 0; empty for 1.
     """
 
     weights: tuple[float, ...] = ()
@@ -75,7 +75,7 @@ class Fusion:
             object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON and YAML know lists alone
 
     def terms(self) -> list[tuple[float, float]]:
-        """Return factor and constant of each member: s = sum_k (factor_k s_k - constant_k)."""
+        """Return (factor, constant) of each member, by which the fused score is sum_k (factor_k s_k - constant_k)."""
         count = len(self.weights)
         means, scales = self.means or (0.0,) * count, self.scales or (1.0,) * count
         factors = [weight / scale for weight, scale in zip(self.weights, scales, strict=True)]
@@ -83,7 +83,7 @@ class Fusion:
 
 
 def prior_weights(sizes: Sequence[int]) -> tuple[float, ...]:
-    """Compute P(L_k) of equation 5: the share of the clips in each stratum.
+    """Compute the weights P(L_k) of equation 5 from the numbers of clips in the strata: each stratum's share of clips.
 
     Raises:
         UsageError: there is no stratum, or one is empty.
@@ -97,7 +97,7 @@ def prior_weights(sizes: Sequence[int]) -> tuple[float, ...]:
 
 
 def uniform_weights(count: int) -> tuple[float, ...]:
-    """Return equal weights for `count` members, as the paper's text has it.
+    """Return equal weights for `count` members of an ensemble.
 
     Raises:
         UsageError: there are no members.
@@ -108,7 +108,7 @@ def uniform_weights(count: int) -> tuple[float, ...]:
 def standardisation(
     scores: Sequence[ScoreBlocks], names: Sequence[str] = ()
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Compute mean and standard deviation of each member's scores over all pairs, read once, a band at a time.
+    """Compute the mean and standard deviation of each member's scores over all pairs, reading a band at a time.
 
     Args:
         scores: scores of each member, for the captions and clips of the validation split.
@@ -128,16 +128,16 @@ def standardisation(
 def learned_weights(
     scores: Sequence[ScoreBlocks], answers: RelevantPairs, scales: Sequence[float] = ()
 ) -> tuple[float, ...]:
-    """Fit the weights with which the fused scores have the least InfoNCE, at the temperature that suits them best.
+    """Fit the weights of members with which the fused scores have the least InfoNCE, at its best temperature.
 
     With logits `sum_k b_k s_k / scale_k` the loss is convex in b, of which each is between 0 and `SHARPEST`; the
     weights are b over its sum, and one over the sum is the temperature. Another clip that answers the caption too is no
     negative. All scores of all members are held in memory.
 
     Args:
-        scores: of each member, of the same captions and clips, those of the validation split.
+        scores: scores of each member for the captions and clips of the validation split.
         answers: which clips answer which captions.
-        scales: of the `Fusion` that the weights are for; a mean that is taken off changes nothing here.
+        scales: scales of the `Fusion` that the weights are for; its means change nothing here.
 
     Raises:
         UsageError: there are no scores or too many to hold, no caption has an answer, or members differ in captions or
@@ -158,7 +158,9 @@ def learned_weights(
 
 
 def pair_loss(logits: Tensor, pairs: Tensor) -> Tensor:
-    """Compute the InfoNCE of all answers of a table, in both directions; other answers are no negatives.
+    """Compute the InfoNCE of all right answers in a table of logits, in both directions.
+
+    Further right answers of a caption or clip are no negatives.
 
     Args:
         logits: (Q, V) logits.

@@ -1,9 +1,9 @@
-"""Directions in which captions of one clip differ: how people word things, and not what a clip shows.
+"""Directions in which captions of one clip differ: habits of wording, not what the clip shows.
 
-Ours, no BiMa's, whose split into content and bias has no data that tells one from the other. Where several people
-describe a clip, what their captions differ in is theirs and not the clip's. If habits differ in few respects, they lie
-in few directions; these are taken out of all captions, in training and in search, so that nothing can be learned from
-who writes. In speaker recognition this is nuisance attribute projection (Solomonoff, Campbell and Boardman 2005).
+Not from BiMa, whose split into content and bias has no data that tells one from the other. Where several people
+describe a clip, what their captions differ in is due to the writers. If habits differ in few respects, they lie in few
+directions; these are removed from all captions, in training and in search, so that nothing can be learned from who
+writes. In speaker recognition this is nuisance attribute projection (Solomonoff, Campbell and Boardman 2005).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def habit_directions(captions: NDArray[Any], clips: Indices, beyond: float = BEY
 
     Args:
         captions: (Q, D) vector of each caption.
-        clips: (Q,) number of its clip, from 0.
-        beyond: variance of a direction of habits, at least, in times of the median direction's; 1 or more.
+        clips: (Q,) number of each caption's clip, from 0.
+        beyond: least variance of a direction of habits, as a multiple of the median direction's; 1 or more.
 
     Returns:
         (K, D) orthonormal rows, the direction of the largest differences first; K is at most half of D, and 0 where no
@@ -59,7 +59,7 @@ def habit_directions(captions: NDArray[Any], clips: Indices, beyond: float = BEY
 
 
 def without_directions(vectors: NDArray[Any], directions: NDArray[Any]) -> NDArray[Any]:
-    """Take directions (K, D), orthonormal, out of vectors (..., D), which get unit length again; zero ones stay so."""
+    """Remove orthonormal directions (K, D) from vectors (..., D), and scale these to unit length; zero ones stay so."""
     left = vectors - vectors @ directions.T @ directions
     lengths = np.linalg.norm(left, axis=-1, keepdims=True)
     cleared: NDArray[Any] = left / np.where(lengths == 0, 1, lengths)

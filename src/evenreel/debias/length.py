@@ -1,11 +1,11 @@
-"""A matcher for each stratum of length, fused to one: the backdoor adjustment of frame-length bias (equation 5).
+"""Matchers for strata of length, fused to one: the backdoor adjustment of frame-length bias (equation 5).
 
     P(Y | do(V, Q)) = sum_k P(L_k) f_k(V, Q)
 
 Clips are divided into M strata by their length (`evenreel.debias.strata`), f_k is trained on the pairs of stratum k
 alone, where length says little of the content, and all f_k score every pair. `Ensemble` is this as published: M
-matchers, so that a video is encoded and kept M times. `PerStratum` is ours: one matcher, in which only the captions'
-side differs between strata, so that a video is encoded and kept once.
+matchers, so that a video is encoded and kept M times. `PerStratum` is not in the paper: one matcher, in which only the
+captions' side differs between strata, so that a video is encoded and kept once.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from evenreel.similarity.states import chunks_of, row_count
 
 
 class Ensemble(nn.Module):
-    """Matchers of the same features whose scores are fused; a state is the tuple of theirs.
+    """Matcher that fuses the scores of several matchers of the same features; its states are tuples of theirs.
 
     Args:
         members: M matchers of the same kind of input.
         dimension: dimension D of the features.
-        settings: fusion numbers for each member.
+        settings: weight, mean and scale of each member's scores.
 
     Raises:
         UsageError: there is no member, members take different features, or there is not one weight for each.
@@ -57,19 +57,19 @@ class Ensemble(nn.Module):
         return scale
 
     def encode_text(self, text: TextBatch) -> tuple[Any, ...]:
-        """Encode captions with every member."""
+        """Encode captions with every member: a tuple of their states."""
         return tuple(member.encode_text(text) for member in self.members)
 
     def encode_video(self, video: VideoBatch) -> tuple[Any, ...]:
-        """Encode videos with every member."""
+        """Encode videos with every member: a tuple of their states."""
         return tuple(member.encode_video(video) for member in self.members)
 
     def score(self, text: tuple[Any, ...], video: tuple[Any, ...]) -> Tensor:
-        """Fuse the members' similarities, (Q, V)."""
+        """Compute the fused similarities (Q, V) of encoded captions and videos."""
         return _fused_table(self._scores, text, video, self.settings)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Average the members' losses; terms of one name are one term."""
+        """Compute the loss terms of a batch, the mean over members of each."""
         terms: dict[str, Tensor] = {}
         for member in self.members:
             for name, term in member.loss(batch).items():
@@ -82,15 +82,15 @@ class Ensemble(nn.Module):
 
 
 class PerStratum(nn.Module):
-    """A matcher with a residual map of captions for each stratum; a caption's state is the tuple of its M states.
+    """Matcher with a residual map of captions for each of M strata of length, whose M scores are fused.
 
     The maps change words and sentences of captions, or the vectors that a matcher makes of their role graphs; each
-    starts as the identity. Videos are encoded by the matcher alone.
+    starts as the identity. A caption's state is the tuple of its M states; videos are encoded once.
 
     Args:
         matcher: the matcher, adapted or not.
         dimension: dimension D of the features.
-        settings: fusion numbers for each stratum.
+        settings: weight, mean and scale of each stratum's scores.
 
     Raises:
         UsageError: the matcher is or contains an `Ensemble` or `PerStratum`.
@@ -116,7 +116,7 @@ class PerStratum(nn.Module):
         return scale
 
     def encode_text(self, text: TextBatch) -> tuple[Any, ...]:
-        """Encode captions with the wrapped matcher, through each of the maps."""
+        """Encode captions with the wrapped matcher through each of the maps: a tuple of states."""
         return tuple(self.matcher.encode_text(self._mapped_captions(text, head)) for head in self.heads)
 
     def encode_video(self, video: VideoBatch) -> Any:
@@ -124,14 +124,13 @@ class PerStratum(nn.Module):
         return self.matcher.encode_video(video)
 
     def score(self, text: tuple[Any, ...], video: Any) -> Tensor:
-        """Fuse the similarities through each of the maps, (Q, V)."""
+        """Compute the fused similarities (Q, V) of encoded captions and videos."""
         return _fused_table(self._scores, text, video, self.settings)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the wrapped matcher's terms, where each pair goes through the map of its stratum.
+        """Compute the wrapped matcher's loss terms, each pair through the map of its stratum.
 
-        Pairs of other strata are neither negatives nor positives: each map is trained as a matcher of its stratum would
-        be.
+        Pairs of other strata are neither negatives nor positives, as in the training of a matcher on one stratum.
 
         Raises:
             UsageError: the batch has no strata.
@@ -160,11 +159,11 @@ class PerStratum(nn.Module):
 
 
 def fused(scores: Iterable[Tensor], settings: Fusion) -> Tensor:
-    """Compute `sum_k w_k (s_k - mean_k) / scale_k`, (Q, V), with one member's table at a time beside the sum.
+    """Compute fused scores (Q, V), `sum_k w_k (s_k - mean_k) / scale_k`, with one member's in memory at a time.
 
     Args:
         scores: (Q, V) scores of each member.
-        settings: fusion numbers for each member.
+        settings: weight, mean and scale of each member's scores.
 
     >>> fused([torch.tensor([[0.2, 0.6]]), torch.tensor([[0.8, 0.4]])], Fusion((0.75, 0.25)))
     tensor([[0.3500, 0.5500]])

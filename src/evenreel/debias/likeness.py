@@ -1,14 +1,14 @@
-"""Weights of training clips by how like they are to the clips that will be searched.
+"""Weights of training clips by their likeness to the clips that will be searched.
 
-Ours, no paper's method on retrieval: importance weighting under covariate shift (Shimodaira 2000) with a ratio of
+Not from a paper on retrieval: importance weighting under covariate shift (Shimodaira 2000) with a ratio of
 densities relative to their mean (Yamada et al. 2011), which is bounded. Where a few training clips are from where the
 searched ones are, and most from elsewhere, a model learns the look and the wording of most. With the densities p of
-training clips and g of searched ones a clip weighs
+training clips and g of searched ones the weight of a clip is
 
     w = g / ((p + g) / 2),
 
 twice the probability that it is one of the searched clips where either is as likely, which a logistic regression on
-mean frames tells. Only frames are compared, and nothing need be known of who asks what.
+mean frames estimates. Only frames are compared; no queries are needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STRENGTH = 0.1
 
 
 def likeness_weights(learned: NDArray[np.floating], searched: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Weigh training clips by how much denser clips like them are among those that will be searched.
+    """Weight training clips by how much denser clips like them are among those that will be searched.
 
     Args:
         learned: (N, D) mean frames of training clips.

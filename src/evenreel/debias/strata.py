@@ -1,6 +1,6 @@
 """Strata of training clips by length, for the backdoor adjustment (frame-length bias, algorithm 2).
 
-Clips are sorted by length, those of equal length by their place, so that the same clips in the same order are always
+Clips are sorted by length, those of equal length by their index, so that the same clips in the same order are always
 divided alike. No statistic of a test set is used.
 """
 
@@ -21,10 +21,10 @@ def equal_strata(lengths: NDArray[np.float64], count: int) -> list[Indices]:
 
     Args:
         lengths: (N,) lengths of the training clips, in any unit.
-        count: M, number of strata.
+        count: number M of strata.
 
     Returns:
-        M rows of clips, each ascending in length.
+        Rows of the clips of each stratum, ascending in length.
 
     Raises:
         UsageError: there are fewer clips than strata, or a length is not a number.
@@ -39,16 +39,16 @@ def equal_strata(lengths: NDArray[np.float64], count: int) -> list[Indices]:
 def adjusted_strata(
     lengths: NDArray[np.float64], count: int, fraction: float, *, longest_first: bool = False
 ) -> list[Indices]:
-    """Divide clips into the strata of algorithm 2: halves are cut off until two are left, divided at a fraction.
+    """Divide clips into strata by algorithm 2: halves are cut off until two strata are left, divided at a fraction.
 
     Args:
         lengths: (N,) lengths of the training clips, in any unit.
-        count: M, number of strata; 1 keeps all clips, where the printed algorithm loses half of them.
+        count: number M of strata; 1 keeps all clips, where the printed algorithm loses half of them.
         fraction: share of the first of the last two strata.
         longest_first: sort from long to short, for data in which long clips prevail.
 
     Returns:
-        M rows of clips.
+        Rows of the clips of each stratum.
 
     Raises:
         UsageError: the fraction is not between 0 and 1, a stratum would be empty, or a length is not a number.
@@ -69,7 +69,7 @@ def adjusted_strata(
 
 
 def strata_at(lengths: NDArray[np.float64], thresholds: Sequence[float]) -> list[Indices]:
-    """Divide clips into strata at lengths: below the first threshold, from each up to the next, and from the last on.
+    """Divide clips into strata at given lengths: below the first, from each up to the next, and from the last on.
 
     Args:
         lengths: (N,) lengths of the training clips.
@@ -89,16 +89,16 @@ def strata_at(lengths: NDArray[np.float64], thresholds: Sequence[float]) -> list
 
 
 def random_strata(clips: int, count: int, seed: int, fraction: float | None = None) -> list[Indices]:
-    """Draw strata at random, as large as `equal_strata` or, at a fraction, as `adjusted_strata`: a control of both.
+    """Divide clips into strata at random, of the sizes of `equal_strata` or `adjusted_strata`, as a control of these.
 
     Args:
-        clips: N, number of training clips.
-        count: M, number of strata.
+        clips: number N of training clips.
+        count: number M of strata.
         seed: seed of the draw.
         fraction: share of the first of the last two strata; None for strata of equal size.
 
     Returns:
-        M rows of clips.
+        Rows of the clips of each stratum.
 
     Raises:
         UsageError: the fraction is not between 0 and 1, or a stratum would be empty.

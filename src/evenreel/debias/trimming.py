@@ -1,8 +1,8 @@
-"""Trimming against frame-length bias: training clips are left out until a class is as long there as elsewhere.
+"""Trimming against frame-length bias: training clips are left out until a class has the mean length of another split.
 
 A class of short training clips and long test clips is missed for its length (algorithm 1: RmvOne and RmvAll; RmvRand is
-their control). The mean is calculated anew after every clip and the least number of clips is looked at before one is
-left out: as printed, the mean is calculated once, so that the algorithm cannot see what it does.
+their control). The mean is computed anew after every clip and the least number of clips is checked before one is left
+out; as printed, the mean is computed once, so the algorithm would not know when to stop.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from evenreel.errors import UsageError
 
 @dataclass(frozen=True)
 class Trimming:
-    """Settings of when a class is trimmed, and when that ends.
+    """Settings of trimming: when a class of clips is trimmed, and when that ends.
 
     Attributes:
-        margin: delta, in the unit of the lengths: a class is trimmed while its mean is this far or farther from its
+        margin: delta, in the unit of the lengths: a class is trimmed while its mean is at least this far from its
             target.
         least: alpha, least number of clips that a class keeps.
     """
@@ -46,14 +46,14 @@ says it left out (2,392 of 164 classes of EPIC-KITCHENS-100)."""
 def trimmed(
     lengths: NDArray[np.float64], classes: NDArray[np.int64], targets: Mapping[int, float], settings: Trimming
 ) -> Indices:
-    """Select the training clips that RmvAll leaves out: the shortest of classes too short, the longest of the others.
+    """Select the clips that RmvAll leaves out of training: the shortest of classes too short, else the longest.
 
     Args:
         lengths: (N,) lengths of the training clips.
         classes: (N,) class of each training clip.
         targets: mean length that a class should have, by class; classes without one stay unchanged. Means of the test
             split are statistics of the test set, and a training that uses them must say so.
-        settings: when trimming ends.
+        settings: margin and least number of clips.
 
     Returns:
         Rows of the clips that are left out, ascending.
@@ -80,9 +80,9 @@ def trimmed(
 def trim_class(lengths: NDArray[np.float64], target: float) -> Indices:
     """Select the clips that RmvOne leaves out of one class: its shortest if it is too short, else its longest.
 
-    It goes on until one more clip would carry the mean past the target, even where the mean would then be nearer: the
+    Trimming ends where one more clip would move the mean past the target, even if it were then nearer: the
     paper keeps 43 of 95 clips of mean 302.3 for a target of 305.5, and 42 would have 306.3. The least number of clips
-    and the margin of RmvAll cannot hold there (table 8).
+    and the margin of RmvAll cannot have been used there (table 8).
 
     Args:
         lengths: (N,) lengths of the class's training clips, one or more.
@@ -113,11 +113,11 @@ def trimmed_at_random(
     Args:
         classes: (N,) class of each training clip.
         like: rows that `trimmed` left out.
-        generator: makes the draws.
-        by_class: draw as many of each class as `trimmed` left out of that one.
+        generator: random generator of the draw.
+        by_class: whether to draw as many of each class as `trimmed` left out of it.
 
     Returns:
-        As many rows as `like`, ascending.
+        Rows of the clips to leave out, as many as in `like`, ascending.
     """
     if not by_class:
         return np.sort(generator.choice(len(classes), len(like), replace=False)).astype(np.int64)

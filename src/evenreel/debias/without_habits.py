@@ -1,4 +1,4 @@
-"""A matcher of captions without the habits of those who wrote them (`evenreel.debias.habits`): ours."""
+"""A matcher of captions from which habits of wording are removed (`evenreel.debias.habits`)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from evenreel.settings_checks import check_settings, number
 
 @dataclass(frozen=True)
 class HabitRemoval:
-    """Settings of taking habits of wording out of captions.
+    """Settings of removing habits of wording from captions.
 
     Attributes:
-        beyond: variance of a direction of habits, at least, in times of the median direction's.
+        beyond: least variance of a direction of habits, as a multiple of the median direction's.
     """
 
     beyond: float = BEYOND
@@ -33,12 +33,12 @@ class HabitRemoval:
 
 
 class WithoutHabits(nn.Module):
-    """A matcher of captions without habits of wording; before `fit_pairs`, the matcher as it is.
+    """Matcher that removes habits of wording from captions before it encodes them; before `fit_pairs`, nothing.
 
     Args:
         matcher: the matcher, adapted or not.
-        dimension: D of words and sentences.
-        settings: from which variance on a direction is one of habits.
+        dimension: length D of the vectors of words and sentences.
+        settings: least variance of a direction of habits.
     """
 
     kept: Tensor
@@ -58,10 +58,10 @@ class WithoutHabits(nn.Module):
         return scale
 
     def fit_pairs(self, pairs: Callable[[], Iterable[tuple[TextBatch, VideoBatch]]]) -> None:
-        """Find the directions of habits in training pairs.
+        """Find the directions of habits of wording in the captions of training pairs.
 
         Args:
-            pairs: gives all captions with their videos, in batches.
+            pairs: returns all captions with their videos, in batches.
 
         Raises:
             UsageError: too few captions share a video with another one.
@@ -75,7 +75,7 @@ class WithoutHabits(nn.Module):
         self.kept.copy_(torch.eye(len(self.kept), dtype=torch.float64) - found.T @ found)
 
     def encode_text(self, text: TextBatch) -> Any:
-        """Encode captions without habits."""
+        """Remove habits of wording from captions, and encode them with the wrapped matcher."""
         return self.matcher.encode_text(self.cleared(text))
 
     def encode_video(self, video: VideoBatch) -> Any:
@@ -83,17 +83,17 @@ class WithoutHabits(nn.Module):
         return self.matcher.encode_video(video)
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """Score states with the wrapped matcher, (Q, V)."""
+        """Compute similarities (Q, V) of encoded captions and videos with the wrapped matcher."""
         scores: Tensor = self.matcher.score(text, video)
         return scores
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the wrapped matcher's loss terms of the captions without habits."""
+        """Compute the wrapped matcher's loss terms, with captions without habits of wording."""
         terms: dict[str, Tensor] = self.matcher.loss(replace(batch, text=self.cleared(batch.text)))
         return terms
 
     def cleared(self, text: TextBatch) -> TextBatch:
-        """Take habits out of the words and sentences of captions, which keep unit length."""
+        """Remove habits of wording from the word and sentence vectors of captions, which keep unit length."""
         return map_captions(text, self._without)
 
     def _without(self, vectors: Tensor, mask: Tensor) -> Tensor:

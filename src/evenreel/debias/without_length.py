@@ -1,14 +1,15 @@
-"""Frames without what the length of their clip explains of them beyond its caption: ours.
+"""Removal, from frames, of what their clip's length explains beyond its caption.
 
-The backdoor adjustment of frame-length bias (equation 5) without dividing the clips. Over the training pairs, with the
-mean frame x_i of a clip, its caption's sentence y_i, its length l_i and the rank r_i of that among the training clips,
+It is the backdoor adjustment of frame-length bias (equation 5) without dividing the clips; not from the paper. Over the
+training pairs, with the mean frame x_i of a clip, its caption's sentence y_i, its length l_i and the rank r_i of that
+among the training clips,
 
     x_i = a + B y_i + sum over k = 1 to K of c_k T_k(2 r_i - 1) + e_i
 
-is fitted by least squares, T_k the Chebyshev polynomials. The sum over k, less its mean, is taken off every frame, in
-training and in search, and frames are brought to unit length again. A regression on lengths alone would take the mean
-of what clips of about one length show with it, and so, where lengths go with what happens, a part of that: the
-captions keep it (Frisch and Waugh 1933). It needs captions and lengths, no classes and no other split.
+is fitted by least squares, T_k the Chebyshev polynomials. The sum over k, less its mean, is subtracted from every
+frame, in training and in search, and frames are scaled to unit length again. A regression on lengths alone would also
+remove content, where lengths go with what happens; the captions in the regression keep it (Frisch and Waugh 1933). It
+needs captions and lengths, no classes and no other split.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ KNOTS = 1_001
 
 @dataclass(frozen=True)
 class LengthRemoval:
-    """Settings of taking what lengths explain off frames.
+    """Settings of removing the effect of clips' lengths from frames.
 
     Attributes:
-        terms: K, polynomials of the rank of a length. More of them follow an effect that rises and falls more often.
+        terms: number K of polynomials of the rank of a length. More of them follow an effect that rises and falls more
+            often.
     """
 
     terms: int = 9
@@ -46,12 +48,12 @@ class LengthRemoval:
 
 
 class WithoutLength(nn.Module):
-    """A matcher of frames without what lengths explain of them; before `fit_pairs`, the matcher as it is.
+    """Matcher that removes the effect of a clip's length from its frames; before `fit_pairs`, nothing.
 
     Args:
         matcher: the matcher, adapted or not.
-        dimension: D of the frames.
-        settings: number of terms.
+        dimension: length D of the vectors of frames.
+        settings: number of polynomials.
     """
 
     knots: Tensor
@@ -72,10 +74,10 @@ class WithoutLength(nn.Module):
         return scale
 
     def fit_pairs(self, pairs: Callable[[], Iterable[tuple[TextBatch, VideoBatch]]]) -> None:
-        """Fit what lengths explain to training pairs.
+        """Fit the effect of lengths on frames to training pairs.
 
         Args:
-            pairs: gives all captions with their videos, in batches; called twice.
+            pairs: returns all captions with their videos, in batches; called twice.
 
         Raises:
             UsageError: all videos have one length, no text tower has read the captions, or there are too few pairs.
@@ -96,16 +98,16 @@ class WithoutLength(nn.Module):
         return self.matcher.encode_text(text)
 
     def encode_video(self, video: VideoBatch) -> Any:
-        """Encode videos without what their lengths explain."""
+        """Remove the effect of length from the frames of videos, and encode them with the wrapped matcher."""
         return self.matcher.encode_video(self.cleared(video))
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """Score states with the wrapped matcher, (Q, V)."""
+        """Compute similarities (Q, V) of encoded captions and videos with the wrapped matcher."""
         scores: Tensor = self.matcher.score(text, video)
         return scores
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the wrapped matcher's loss terms of the videos without what their lengths explain."""
+        """Compute the wrapped matcher's loss terms, with frames without the effect of length."""
         other = batch.counterpart
         counterpart = None if other is None else replace(other, video=self.cleared(other.video))
         terms: dict[str, Tensor] = self.matcher.loss(
@@ -114,7 +116,7 @@ class WithoutLength(nn.Module):
         return terms
 
     def cleared(self, video: VideoBatch) -> VideoBatch:
-        """Take what lengths explain off the frames of videos, which keep unit length."""
+        """Remove the effect of length from the frames of videos, which keep unit length."""
         explained = self._terms(spans_s(video)).to(self.effect.dtype) @ self.effect
         frames = F.normalize(video.frames - explained[:, None], dim=-1).masked_fill(~video.frame_mask[..., None], 0.0)
         mean = pretrained_mean_of(video) if self.limits.pretrained_mean else None
@@ -135,14 +137,14 @@ def spans_s(video: VideoBatch) -> Tensor:
 
 
 def length_effect(pairs: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-    """Fit what terms of the length explain of mean frames beyond captions, by least squares.
+    """Fit the effect of length on mean frames beyond that of captions, by least squares.
 
     Args:
-        pairs: of B pairs at a time terms (B, 1 + K) of the length, the first of which is 1, the sentence (B, C) of the
-            caption and the mean frame (B, D) of the clip.
+        pairs: for B pairs at a time, terms (B, 1 + K) of the length, the first of which is 1, the sentence vectors (B,
+            C) of captions, and the mean frames (B, D) of clips.
 
     Returns:
-        (1 + K, D) coefficients of the terms, in float64; what they give has a mean of 0 over all pairs.
+        (1 + K, D) coefficients of the terms, in float64; the effect has a mean of 0 over all pairs.
 
     Raises:
         UsageError: sentences have no numbers, or there are not twice as many pairs as numbers to fit.

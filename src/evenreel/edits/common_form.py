@@ -1,4 +1,4 @@
-"""The common form (rate, size, length) that all clips of a corpus can be given without inventing pictures."""
+"""Choice of a common form (frame rate, size, length) for all clips of a corpus that invents no pictures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROUNDING_S = 1e-3  # a length in a header is rounded to a unit of its time base
 
 
 def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) -> Form:
-    """Choose the form of all clips: as the settings say, else the lowest rate and picture among the groups' medians.
+    """Choose the common form of all clips: by the settings, else the lowest frame rate and size among groups' medians.
 
     A group is real clips, or the clips of a generator in a setting. A median is that of a real clip, not the middle
     between two.
@@ -49,7 +49,7 @@ def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) ->
 def frame_counts(
     corpus: Corpus, facts: ClipFacts, form: Form, duration_s: float | None
 ) -> tuple[dict[str, int], list[SetAside]]:
-    """Return the number of frames of each clip, and the clips that are shorter than the duration."""
+    """Return the number of frames that each clip gets, by clip id, and clips set aside as shorter than `duration_s`."""
     table = facts.table.select("clip_id", "duration_s").join(
         corpus.clips.select("clip_id", "path", family=pl.coalesce("pair_id", "clip_id")), on="clip_id", how="left"
     )
@@ -67,7 +67,7 @@ def frame_counts(
 
 
 def form_notices(corpus: Corpus, facts: ClipFacts, form: Form) -> Iterator[str]:
-    """Iterate over notices on what the form invents, and on differences between groups that it leaves."""
+    """Iterate over notices on what a common form invents, and on differences between groups that it leaves."""
     table = grouped(corpus, facts)
     if slower := table.filter(pl.col("fps") < float(form.fps) * 0.99).height:
         yield f"Clips with fewer frames a second than {float(form.fps):.4g}, of which some are repeated: {slower:,}."
@@ -91,7 +91,7 @@ def _of_bars(groups: pl.Series, barred: list[bool]) -> Iterator[str]:
 
 
 def grouped(corpus: Corpus, facts: ClipFacts) -> pl.DataFrame:
-    """Add the column `group` to the facts: the generator and its setting, and `camera` for real clips."""
+    """Add the column `group` to the facts of clips: the generator and its setting, and `camera` for real clips."""
     names = groups_of(corpus)
     group = pl.Series("group", [names.get(clip, CAMERA) for clip in facts.table["clip_id"]], dtype=pl.String)
     return facts.table.with_columns(group)

@@ -1,4 +1,4 @@
-"""Input of a video generator for each real clip: its captions as one text, a keyframe, or its first half.
+"""Inputs of a video generator for each real clip: its captions as one text, a keyframe, or its first half.
 
 It lies in a folder, where every file appears whole or not at all, so that a run that was cut off goes on where it
 stopped; files are called as `evenreel.corpus.prompts.file_name` says:
@@ -49,15 +49,15 @@ _NO_CAPTION = "no caption says what it shows; give it one, or leave it out"
 
 @dataclass(frozen=True)
 class Conditioning:
-    """Settings of the input that a generator gets of each clip.
+    """Settings of the input that a video generator is given for each clip.
 
     Attributes:
         setting: `text` is the fused captions alone; `image` a keyframe with them, `video` the first half of the clip.
         videos: folder in which the paths of the clips begin.
         split: split of the clips; None for all.
-        fuse: makes one text of a clip's captions; called for one clip after another, and what it raises is the reason
-            that a clip is set aside for.
-        workers: reader processes; 0 means one for each core.
+        fuse: function that joins a clip's captions to one text; called for one clip at a time. A clip for which it
+            raises an error is set aside with that reason.
+        workers: number of reader processes; 0 means one for each core.
         limits: limits of one clip.
     """
 
@@ -70,7 +70,7 @@ class Conditioning:
 
 
 class CaptionedClip(NamedTuple):
-    """A clip with the texts of its captions."""
+    """A clip of a corpus with the texts of its captions."""
 
     clip: CorpusClip
     captions: list[str]
@@ -78,12 +78,12 @@ class CaptionedClip(NamedTuple):
 
 @dataclass(frozen=True)
 class PreparedRequests:
-    """Written requests to a generator that runs elsewhere.
+    """Requests to a video generator that runs elsewhere, as they were written to a folder.
 
     Attributes:
-        path: table of the requests.
-        requests: one a clip, in the order of the corpus.
-        set_aside: clips without a request, and why.
+        path: path of the csv of the requests.
+        requests: requests, one a clip, in the order of the corpus.
+        set_aside: clips without a request, with the reason.
     """
 
     path: Path
@@ -97,12 +97,12 @@ def prepare_requests(
     given: Conditioning | None = None,
     progress: Progress = lambda share: None,
 ) -> PreparedRequests:
-    """Write the input of a generator that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it.
+    """Write the inputs of a generator that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it.
 
     Args:
-        corpus: its real clips are to be mirrored.
-        out: folder, see the module; pictures and videos that are there are kept.
-        given: input of each clip.
+        corpus: corpus whose real clips are to be mirrored.
+        out: folder to write to; pictures and videos that are there are kept.
+        given: settings of the input; None for the defaults.
         progress: called with the share of the clips that is done.
 
     Raises:
@@ -131,7 +131,7 @@ def prepare_requests(
 
 
 def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[CaptionedClip]:
-    """Return the real clips of the split with their captions, in the order of the corpus.
+    """Return the real clips that a generator is to mirror, with their captions, in the order of the corpus.
 
     Raises:
         CorpusError: there is no such split.
@@ -142,7 +142,7 @@ def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[CaptionedClip]:
 
 
 def fused(captions: Sequence[str], fuse: Fuse) -> str:
-    """Fuse the captions of a clip to one text.
+    """Join the captions of a clip to one text by the function `fuse`, and check the result.
 
     Raises:
         MediaError: there is no caption, or they cannot be made one text.
@@ -159,11 +159,11 @@ def fused(captions: Sequence[str], fuse: Fuse) -> str:
 
 
 class RequestMaker:
-    """Makes requests, one clip at a time; videos are read in a process that can be killed.
+    """Maker of requests to a video generator, one clip at a time; videos are read in a process that can be killed.
 
     Args:
-        folder: folder of keyframes and first halves, see the module.
-        given: input of each clip.
+        folder: folder for keyframes and first halves.
+        given: settings of the input.
     """
 
     def __init__(self, folder: Path, given: Conditioning) -> None:
@@ -171,11 +171,11 @@ class RequestMaker:
         self._worker = Worker(READER, {"limits": asdict(given.limits)}, given.limits)
 
     def close(self) -> None:
-        """End the process; a video that is being read fails."""
+        """End the process that reads videos; a video that is being read fails."""
         self._worker.close()
 
     def request(self, clip: CorpusClip, prompt: str) -> GenerationRequest:
-        """Make the request of a clip; a keyframe or first half that is there is not made again.
+        """Make the request for a clip; a keyframe or first half that is there is not made again.
 
         Raises:
             MediaError: its video cannot be read.

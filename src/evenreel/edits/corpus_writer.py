@@ -1,4 +1,4 @@
-"""A corpus of changed clips on disk: a page that says what the folder is for, a file a clip, and the tables."""
+"""Writer of a corpus of changed clips: a JSON page that says what the folder is for, a file a clip, and tables."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class ChangedClip(NamedTuple):
 
 
 class CorpusWriter:
-    """Writes a corpus of changed clips into a folder that is locked.
+    """Writer of a corpus of changed clips into a folder that the caller has locked.
 
     Args:
         folder: folder of the new corpus.
-        page: name of the page.
-        holds: what a folder with such a page holds, for messages.
+        page: file name of the page, a JSON file that says how the clips were made.
+        holds: words for the content of a folder with such a page, for messages.
 
     Attributes:
         clips: clips of the new corpus, by id.
@@ -47,7 +47,7 @@ class CorpusWriter:
         self.written = 0
 
     def check_owned(self) -> None:
-        """Check that the folder holds no corpus, or one with this page: nothing else is ever replaced.
+        """Check that the folder holds no corpus, or one with a page of this name: nothing else is ever replaced.
 
         Raises:
             CorpusError: it holds another corpus, or clips of another one.
@@ -57,11 +57,11 @@ class CorpusWriter:
             raise CorpusError(f"{self._folder} holds {there[0]} already, of no {self._holds}; choose another --out.")
 
     def claim(self, content: Mapping[str, Any], *, only: str | None = None) -> None:
-        """Write the page, before anything else is in the folder.
+        """Write the page that says how the clips are made, before anything else is in the folder.
 
         Args:
-            content: what the folder is for.
-            only: how the clips of another page were made, for the message that refuses these; None to replace a page.
+            content: content of the page, ready for JSON.
+            only: words on how clips of a page with another content were made, for the error; None replaces such a page.
 
         Raises:
             CorpusError: the page has another content, or cannot be written.
@@ -72,12 +72,12 @@ class CorpusWriter:
         self._store(self._page, page)
 
     def put(self, clip_id: str, clip: ChangedClip, payload: Callable[[], bytes]) -> None:
-        """Add a clip to the new corpus; its file is only made where it is not there. Several threads may call it.
+        """Add a clip to the new corpus, and make its file unless it is there; may be called by several threads.
 
         Args:
-            clip_id: id in both corpora.
+            clip_id: id of the clip in both corpora.
             clip: path and frames of the file.
-            payload: makes the bytes of the file.
+            payload: function that makes the bytes of the file.
 
         Raises:
             CorpusError: the file cannot be written.
@@ -90,10 +90,10 @@ class CorpusWriter:
             self.written += new
 
     def save(self, corpus: Corpus, more: Mapping[str, pl.Expr] = NO_MORE) -> None:
-        """Write the tables of the changed clips, which are whole files now, with their captions.
+        """Write the tables of the new corpus: the changed clips, each a whole file, with their captions.
 
         Args:
-            corpus: the old corpus.
+            corpus: corpus that the clips are from.
             more: further columns of the clips.
 
         Raises:

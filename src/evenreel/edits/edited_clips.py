@@ -1,4 +1,4 @@
-"""Clips of a corpus after an edit of their pictures, as files under the same ids: for any system that reads videos."""
+"""Clips of a corpus with edited pictures, written as files under the same ids for any system that reads videos."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _VERSION = 1
 
 
 class ClipEdit(Protocol):
-    """An edit of the pictures of clips."""
+    """An edit of the pictures of clips, such as an overlay of words."""
 
     @property
     def described(self) -> Mapping[str, Any]:
-        """Return the identity of the edit for all clips, ready for `json.dumps`."""
+        """Return what identifies the edit and is the same for all clips, ready for JSON."""
 
     def described_of(self, clip_id: str) -> Sequence[str]:
-        """Return the identity of the edit for one clip, beside `described`."""
+        """Return what identifies the edit of one clip beyond `described`, such as its words."""
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
         """Edit the frames (T, 3, H, W) of a clip, as many after as before; a MediaError sets the clip aside."""
@@ -66,11 +66,11 @@ class ClipEditReport:
 
     Attributes:
         folder: folder of the new corpus.
-        written: clips that were written now.
-        unchanged: clips that were there.
+        written: number of clips that were written now.
+        unchanged: number of clips that were there already.
         set_aside: clips of the old corpus that are not in the new one.
-        seconds: length of the run.
-        notices: notices about the new corpus, a sentence each.
+        seconds: duration of the run.
+        notices: sentences about the new corpus.
     """
 
     folder: str
@@ -88,12 +88,12 @@ def edit_clips(
     settings: ClipEditSettings,
     progress: Progress = lambda share: None,
 ) -> ClipEditReport:
-    """Write the clips of a corpus after an edit, and the corpus of these clips; a clip that is there is left alone.
+    """Edit the clips of a corpus, and write them as a new corpus; a clip whose file is there is not made again.
 
     Args:
-        corpus: the clips; ids and captions stay.
+        corpus: corpus of the clips; ids and captions stay.
         folder: folder of the new corpus and its clips; made where it is missing.
-        edit: edits each clip.
+        edit: edit of each clip.
         settings: folder of the videos, and the rate of the new ones.
         progress: called with the share that is done.
 

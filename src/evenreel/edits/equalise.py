@@ -1,7 +1,7 @@
-"""A corpus whose clips have one outward form: one codec, rate and picture size, and the same length in a pair.
+"""Equalising of a corpus: clips get one codec, frame rate and picture size, and the clips of a pair the same length.
 
-Generated clips come at other rates, sizes, lengths and from other encoders than real ones, and a ranking may go by
-that instead of by what is shown. The paper on source bias leaves these differences in (Generative Ghost, Table 1).
+Generated clips have other rates, sizes, lengths and encoders than real ones, by which a ranking may prefer them. The
+paper on source bias leaves these differences in (Generative Ghost, Table 1).
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class EqualiseReport:
 
     Attributes:
         folder: folder of the new corpus.
-        form: the form of all its clips, by `Form`'s names.
-        encoded: clips that were written now.
-        unchanged: clips that were there.
+        form: common form of all its clips, by the names of `Form`'s fields.
+        encoded: number of clips that were written now.
+        unchanged: number of clips that were there already.
         set_aside: clips of the old corpus that are not in the new one.
-        notices: what the form makes up, or leaves to tell a source by.
-        seconds: length of the run.
+        notices: sentences on what the form invents, and on differences between sources that it leaves.
+        seconds: duration of the run.
     """
 
     folder: str
@@ -67,22 +67,23 @@ class EqualiseReport:
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as plain data, the form that `--json` prints."""
+        """Return the report as a dictionary that JSON can hold, as `--json` prints it."""
         return asdict(self)
 
 
 def equalise(
     corpus: Corpus, folder: str | Path, settings: EqualiseSettings, progress: Progress = lambda share: None
 ) -> EqualiseReport:
-    """Encode every clip anew in one form, and write the corpus of these clips; a clip that is there is left alone.
+    """Encode every clip of a corpus anew in one form, and write these as a new corpus; files that are there are kept.
 
-    The files are the same in every run. A clip that cannot be read is set aside, and with a real clip its mirrors. The
-    new corpus has true `frame_count`, `fps`, `codec`, `width`, `height` and `duration_s`; its clips are whole files.
+    The files are the same in every run. A clip that cannot be read is set aside, and with a real clip the generated
+    clips that mirror it. The new corpus has true `frame_count`, `fps`, `codec`, `width`, `height` and `duration_s`; its
+    clips are whole files.
 
     Args:
-        corpus: with counterparts or without.
+        corpus: real clips, and any generated clips.
         folder: folder of the new corpus and its clips; made where it is missing.
-        settings: the form, and the folder of the videos.
+        settings: form of the clips, and folder of the videos.
         progress: called with the share that is done.
 
     Raises:

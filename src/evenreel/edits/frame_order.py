@@ -1,4 +1,4 @@
-"""Probes for the cause of a source bias: frames in another order, and one frame a clip (Generative Ghost, section 4).
+"""Edits that probe the cause of a source bias: frames in another order, or a single frame (Generative Ghost, 4).
 
 A matcher that ranks generated clips higher as long as their frames are in order has learned something from how they
 move; one that does so with a single frame has learned it from how they look. A matcher that never sees the order of
@@ -38,7 +38,7 @@ def reordered(
     A clip's order is drawn from the seed and the id of the clip, so it does not depend on which others are there.
 
     Args:
-        videos: (V, T, D).
+        videos: features of V videos.
         order: `random` and `reversed` as the paper has them (Table 4); `original` changes nothing.
         stage: with `take`, whether frames are taken first and only these are moved (`sampled`), or the `video` is
             moved and then frames are taken, which are others than before, as where files were edited.
@@ -47,7 +47,7 @@ def reordered(
         only: ids of the clips whose frames are moved; None for all.
 
     Returns:
-        Frames in other places; times, padding and on-screen windows stay as they are.
+        Features with moved frames; times, padding and on-screen windows stay as they are.
 
     Raises:
         UsageError: a word is unknown, `take` is less than 1, the seed is negative, `stage` is `video` without `take`,
@@ -67,15 +67,15 @@ def reordered(
 
 
 def single_frame(videos: VideoFeatures, which: OneFrame = "middle", *, seed: int = 0) -> VideoFeatures:
-    """Reduce videos to one frame each (Generative Ghost, Table 5): a preference left then is due to how clips look.
+    """Reduce videos to one frame each (Generative Ghost, Table 5); a preference that stays is due to how clips look.
 
     Args:
-        videos: (V, T, D).
+        videos: features of V videos.
         which: the `middle` frame, the `first`, or a `random` one, drawn from the seed and the id of the clip.
         seed: seed of random frames.
 
     Returns:
-        (V, 1, D), each frame with its time; windows stay as they are.
+        Features with frames (V, 1, D) and their times; on-screen windows stay as they are.
 
     Raises:
         UsageError: the word is unknown, or the seed negative.
@@ -85,11 +85,11 @@ def single_frame(videos: VideoFeatures, which: OneFrame = "middle", *, seed: int
 
 
 def sees_order(score: Callable[[VideoFeatures], NDArray[Any]], videos: VideoFeatures) -> bool:
-    """Check that some score changes where frames are reversed; if none does, moving frames proves nothing.
+    """Return whether any score changes when frames are reversed; if none does, reordering frames proves nothing.
 
     Args:
-        score: scores some captions with the videos.
-        videos: a few dozen are enough.
+        score: function that scores some captions with the videos.
+        videos: features of videos; a few dozen are enough.
     """
     return not np.allclose(score(videos), score(reordered(videos, "reversed")), rtol=0, atol=SAME)
 

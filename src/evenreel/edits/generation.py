@@ -1,4 +1,4 @@
-"""Counterparts of real clips from a generator that is a Python callable: made, checked, kept and paired."""
+"""Generation of counterparts of real clips by a generator that is a Python callable, and their pairing with these."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Generate = Callable[[GenerationRequest], "Path | None"]
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """Corpus with the counterparts of a generator.
+    """Result of generating counterparts: the corpus with them, and counts.
 
     Attributes:
-        corpus: with the counterparts that are there.
-        made: number made now.
-        kept: number that were there already.
-        set_aside: clips without a counterpart, and why.
+        corpus: corpus with the counterparts that exist.
+        made: number of counterparts made now.
+        kept: number of counterparts that were there already.
+        set_aside: clips without a counterpart, with the reason.
     """
 
     corpus: Corpus
@@ -52,19 +52,19 @@ def generate_counterparts(
     given: Conditioning | None = None,
     progress: Progress = lambda share: None,
 ) -> Generated:
-    """Have a generator make a counterpart of each real clip, and pair those that are there.
+    """Make a counterpart of each real clip with a generator, and add the counterparts to the corpus.
 
     Clips are generated one after another, in the order of the corpus. A counterpart whose file is there is not made
     again, nor is one that the corpus has. One that fails, or whose video cannot be read, is set aside and the rest goes
     on; the next run tries it again. A run that was cut off goes on where it stopped.
 
     Args:
-        corpus: its real clips are to be mirrored.
-        generate: the generator; what it raises is the reason that a clip is set aside for.
+        corpus: corpus whose real clips are to be mirrored.
+        generate: the generator; a clip for which it raises an error is set aside with that reason.
         out: folder of one generator and setting: the counterparts go to `videos` in it, its input as
             `evenreel.edits.conditioning` says.
-        source: the generator's name.
-        given: input of each clip.
+        source: name of the generator.
+        given: settings of the generator's input; None for the defaults.
         progress: called with the share of the clips that is done.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Masking of things in frames: patches that show a thing are painted over; a control paints over as many elsewhere.
+"""Masking of things in frames: patches that show a thing are painted over, or as many elsewhere as a control.
 
-The colour is the mean of the rest of the frame. Blurring would keep the colour of the thing, and a red ball that is a
-red cloud is still red; the mean of the whole frame would keep a part of it. Either way a flat patch with sharp edges is
-nothing that a camera sees, which is why an effect counts only beside that of the control.
+The colour is the mean of the rest of the frame. Blurring would keep the colour of the thing, and the mean of the whole
+frame a part of it. A flat patch with sharp edges looks unnatural in itself, so an effect is only to be read beside that
+of the control.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _FRAMES = 64
 
 @dataclass(frozen=True)
 class MaskSettings:
-    """Choice of the patches that show a thing.
+    """Settings of choosing the patches of frames that show a thing.
 
     Attributes:
-        share: largest share of a clip's patches that is painted over, the best fitting ones, whatever their frames.
-        others: phrases of what stays; a patch that one of these fits at least as well stays too. How well a phrase fits
-            is counted from its mean over the clip, for some phrases fit everything better than others do.
+        share: largest share of a clip's patches that is painted over: the best fitting ones, in any of its frames.
+        others: phrases for what stays; a patch that one of these fits at least as well stays too. Fit is a cosine less
+            its mean over the clip, since some phrases fit everything better than others do.
     """
 
     share: float = 0.25
@@ -46,16 +46,16 @@ class MaskSettings:
 def remove(
     pixels: Pixels, encoder: LoadedEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
 ) -> Pixels:
-    """Paint over the patches of a clip's frames that show some phrases, as found by a tower.
+    """Paint over the patches of a clip's frames that show what some phrases name, as an encoder finds them.
 
     Args:
         pixels: (T, 3, H, W) uint8 RGB, frames of one clip.
-        encoder: its towers find the patches.
-        phrases: such as `a brown dog`; a patch counts by the one that fits it best.
+        encoder: encoder whose towers find the patches.
+        phrases: phrases such as `a brown dog`; the one that fits a patch best counts.
         settings: share of the patches, and phrases of what stays.
 
     Returns:
-        (T, 3, H, W) uint8.
+        (T, 3, H, W) uint8 frames with painted patches.
 
     Raises:
         UsageError: no phrase is given, or the pixels are no frames.
@@ -65,14 +65,25 @@ def remove(
 
 
 def without_motion(pixels: Pixels) -> Pixels:
-    """Replace every frame of (T, 3, H, W) by the middle one."""
+    """Replace every frame of a clip (T, 3, H, W) by the middle one."""
     return np.repeat(pixels[(len(pixels) - 1) // 2 :][:1], len(pixels), axis=0)
 
 
 def patches_of(
     pixels: Pixels, encoder: LoadedEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
 ) -> PatchMask:
-    """Find the patches of a clip's frames that show what some phrases name; arguments and errors as `remove`."""
+    """Find the patches (T, rows, columns) of a clip's frames that show what some phrases name.
+
+    Args:
+        pixels: (T, 3, H, W) uint8 RGB, frames of one clip.
+        encoder: encoder whose towers find the patches.
+        phrases: phrases such as `a brown dog`; the one that fits a patch best counts.
+        settings: share of the patches, and phrases of what stays.
+
+    Raises:
+        UsageError: no phrase is given, or the pixels are no frames.
+        EncoderError: the encoder fails.
+    """
     if not phrases:
         raise UsageError("Name at least one thing to take out of the frames.")
     settings = settings or MaskSettings()
@@ -85,20 +96,20 @@ def patches_of(
 
 
 def patch_cosines(pixels: Pixels, encoder: LoadedEncoder, phrases: Sequence[str]) -> FloatArray:
-    """Compute the cosines (T, rows, columns, K) of the patches of T frames with K phrases, a few frames at a time."""
+    """Compute the cosines (T, rows, columns, K) of the patches of T frames (T, 3, H, W) with K phrases."""
     vectors = encoder.encode_text(phrases).sentence
     bands = (pixels[start : start + _FRAMES] for start in range(0, len(pixels), _FRAMES))
     return np.concatenate([encoder.encode_patches(band, whole=True) @ vectors.T for band in bands])
 
 
 def above_mean(cosines: FloatArray) -> FloatArray:
-    """Subtract each phrase's mean over the clip from cosines (T, rows, columns, K), and return the largest of K."""
+    """Compute how well each patch fits the best of K phrases: cosines less each phrase's mean over the clip."""
     nearest: FloatArray = (cosines - cosines.mean(axis=(0, 1, 2))).max(axis=-1)
     return nearest
 
 
 def best_patches(fit: FloatArray, share: float) -> PatchMask:
-    """Select the share of all patches that fit best, at least one; of equal ones the first.
+    """Select the share of a clip's patches that fit best, at least one; of equal ones the first.
 
     >>> best_patches(np.array([[[0.1, 0.9], [0.5, 0.5]]], np.float32), share=0.5).tolist()
     [[[False, True], [True, False]]]
@@ -110,7 +121,7 @@ def best_patches(fit: FloatArray, share: float) -> PatchMask:
 
 
 def shifted(mask: PatchMask, seed: int) -> PatchMask:
-    """Shift a mask as a control: as many patches of every frame, in the same shape, at a random other place.
+    """Shift a mask of patches to a random other place, as a control: as many patches of every frame, in the same shape.
 
     All frames are shifted alike, and patches that leave on one side come in on the other. Patches drawn one by one
     would be scattered over the frame, and a hole in one piece harms less, or more, than as many small ones.
@@ -126,8 +137,8 @@ def paint_over(pixels: Pixels, mask: PatchMask) -> Pixels:
     """Paint patches of frames in the mean colour of the rest of each; of the whole frame where no rest is.
 
     Args:
-        pixels: (T, 3, H, W) uint8.
-        mask: (T, rows, columns) of patches that together cover the frames.
+        pixels: (T, 3, H, W) uint8 frames.
+        mask: (T, rows, columns) True for patches to paint; together patches cover the frames.
 
     Returns:
         (T, 3, H, W) uint8.

@@ -1,6 +1,6 @@
-"""Misleading words on real clips: a banner at the bottom with another clip's words, or with letters that say nothing.
+"""Overlay of misleading words on clips: a banner with another clip's words, or with random letters as a control.
 
-Words that are stuck to a picture lead models astray (Goh et al. 2021, Multimodal neurons in artificial neural
+Words that are put on a picture mislead models (Goh et al. 2021, Multimodal neurons in artificial neural
 networks); `evenreel.audits.edits.overlay` says how far.
 """
 
@@ -47,7 +47,7 @@ class OverlaySettings:
     """Settings of writing misleading words on clips.
 
     Attributes:
-        edit: `overlay`, words of another clip; `overlay-control`, as many letters that say nothing, in the same place.
+        edit: `overlay`, words of another clip; `overlay-control`, as many random letters in the same place.
         seed: seed of the distractors, and of the control's letters.
 
     Raises:
@@ -64,15 +64,15 @@ class OverlaySettings:
 
 @dataclass(frozen=True)
 class DistractorWords:
-    """Words to write on clips.
+    """Misleading words to write on clips, taken from other clips.
 
     Attributes:
-        words: words of another clip, by clip.
-        distractors: the other clip, by clip.
-        captioned: clips that carry a caption, whose distractor has no words on its screen.
-        reduced: clips that have words with letters which the font lacks, and lend the others, or marks that it lacks.
-        shortened: clips that have more to lend than `MOST_LETTERS`.
-        silent: clips without any word that the font could write, which lend nothing.
+        words: words to write, by clip id.
+        distractors: id of the clip that the words are from, by clip id.
+        captioned: number of clips that get a caption, since their distractor has no words on its screen.
+        reduced: number of distractors of which words or marks are left out that the font cannot write.
+        shortened: number of distractors whose words are cut to `MOST_LETTERS`.
+        silent: number of clips without any word that the font can write, which are no distractors.
     """
 
     words: Mapping[str, str]
@@ -101,7 +101,7 @@ class DistractorWords:
             yield f"{self.silent:,} of {clips:,} clips have no words that could be written; they lend none."
 
     def mark(self, corpus: Corpus, edit: OverlayName) -> Corpus:
-        """Add the column that names the other clip to a corpus; remove it for the control, which carries no words."""
+        """Return a corpus with a column that names each clip's distractor; without the column for the control."""
         clips = corpus.clips.drop(OVERLAY_OF, strict=False)
         if edit == OVERLAY:
             distractors = [self.distractors[clip] for clip in clips["clip_id"]]
@@ -110,14 +110,14 @@ class DistractorWords:
 
 
 def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> DistractorWords:
-    """Assign each clip the words of another one: those on its screen, or its first caption where none were read there.
+    """Assign each clip the words of another clip: those on that clip's screen, or else its first caption.
 
-    Words go to clips of the same split, never to one that has a caption of the other clip or shows all of the words
-    itself. Each clip lends about as often.
+    Both clips are of the same split. A clip never gets words of which it shows all itself, or of a clip with a caption
+    equal to one of its own. Each clip's words are used about as often.
 
     Args:
-        corpus: the clips.
-        texts: words on their screens, as `evenreel.corpus.load_texts` has them.
+        corpus: corpus of the clips.
+        texts: table of words on their screens, as `evenreel.corpus.load_texts` returns it.
         seed: seed of the assignment.
 
     Raises:
@@ -152,7 +152,7 @@ def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) 
 
 
 def drawable(text: str) -> str:
-    """Return the text with plain letters for accented ones, without words that Pillow's own font cannot write whole.
+    """Return a text with plain letters for accented ones, without words that Pillow's own font cannot write.
 
     >>> drawable("Café  Hauptstraße 東京 24h")
     'Cafe Hauptstrasse 24h'
@@ -168,11 +168,11 @@ def _drawable_word(word: str) -> str:
 
 
 class Overlay:
-    """Writes words at the bottom of clips; an `evenreel.edits.edited_clips.ClipEdit`.
+    """Edit of clips that writes words in a banner at the bottom (`evenreel.edits.edited_clips.ClipEdit`).
 
     Args:
-        words: words of each clip.
-        settings: whether the words are shown, or letters that say nothing.
+        words: words of each clip, by clip id.
+        settings: whether the words or random letters are shown.
     """
 
     def __init__(self, words: Mapping[str, str], settings: OverlaySettings) -> None:
@@ -180,12 +180,12 @@ class Overlay:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Return the parts of the edit's identity that all clips share."""
+        """Return what identifies the edit and is the same for all clips, ready for JSON."""
         look = {"height": HEIGHT, "lines": MOST_LINES, "line_px": LEAST_LINE_PX, "colours": [DARK, LIGHT]}
         return {**asdict(self._settings), **look}
 
     def described_of(self, clip_id: str) -> list[str]:
-        """Return the identity of the edit for one clip, beside `described`."""
+        """Return what identifies the edit of one clip beyond `described`, such as its words."""
         return [self._words[clip_id]]
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
@@ -211,16 +211,16 @@ class Overlay:
 
 @dataclass(frozen=True)
 class Layout:
-    """Lines of a banner, each `line_px` pixels high."""
+    """Lines of text of a banner, each `line_px` pixels high."""
 
     lines: tuple[str, ...]
     line_px: int
 
 
 def laid_out(text: str, size: tuple[int, int]) -> Layout:
-    """Lay out words in a banner of some height and width, in the largest letters that fit; the overflow is cut.
+    """Lay out words in a banner of a size (height, width) in pixels, in the largest letters that fit; the rest is cut.
 
-    A word that is too long even in the smallest goes on in the next line: squeezed, nobody could read it.
+    A word that is too long even in the smallest letters goes on in the next line.
 
     >>> laid_out("a man is cutting bread", (40, 160))
     Layout(lines=('a man is cutting', 'bread'), line_px=20)
@@ -238,12 +238,12 @@ def laid_out(text: str, size: tuple[int, int]) -> Layout:
 
 
 def banner(said: Sequence[str], layout: Layout, size: tuple[int, int]) -> Pixels:
-    """Draw light letters on a dark ground, (3, height, width).
+    """Draw a banner, light letters on a dark ground: uint8 RGB (3, height, width).
 
     Args:
-        said: text of each line; it is stretched to the width that the line of the layout takes.
-        layout: sets the place of each line.
-        size: height and width.
+        said: text of each line, stretched to the width that the line of the layout takes.
+        layout: lines that set the places and widths.
+        size: height and width in pixels.
     """
     height, width = size
     picture = Image.new("L", (width, height), DARK)

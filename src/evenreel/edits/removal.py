@@ -1,7 +1,7 @@
-"""Removal of the background, of the thing that captions name, or of the motion of clips.
+"""Removal of the background, of the things that captions name, or of the motion from clips.
 
-Where a thing is in the picture a tower has to find, patch by patch (`evenreel.edits.masking`), so what goes is a
-guess. A control paints over as many patches elsewhere.
+An encoder has to find where a thing is, patch by patch (`evenreel.edits.masking`), so what is removed is a guess. A
+control paints over as many patches elsewhere.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from evenreel.types import Corpus, Pixels
 
 
 class Removal:
-    """Removes the background, a thing or the motion from clips; an `evenreel.edits.edited_clips.ClipEdit`.
+    """Edit that removes the background, things or the motion from clips (`evenreel.edits.edited_clips.ClipEdit`).
 
     Args:
-        encoder: its towers find the patches that go; None for motion, which needs none.
-        things: phrases for the things that the captions of each clip name, by clip id, see `caption_entities`.
-        settings: the removal.
+        encoder: encoder whose towers find the patches to remove; None for motion, which needs none.
+        things: phrases for the things that a clip's captions name, by clip id, see `caption_entities`.
+        settings: what is removed, and how much.
 
     Raises:
         UsageError: an encoder is missing.
@@ -41,12 +41,12 @@ class Removal:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Return the parts of the edit's identity that all clips share."""
+        """Return what identifies the edit and is the same for all clips, ready for JSON."""
         weights = None if self._encoder is None else self._encoder.weights_hash
         return {**asdict(self._settings), "weights": weights}
 
     def described_of(self, clip_id: str) -> list[str]:
-        """Return the identity of the edit for one clip, beside `described`."""
+        """Return what identifies the edit of one clip beyond `described`, such as its phrases."""
         return [*self._things.get(clip_id, ())]
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
@@ -71,7 +71,7 @@ class Removal:
 
 
 def caption_entities(corpus: Corpus, tagger: Tagger) -> dict[str, tuple[str, ...]]:
-    """Return the entities in the captions of each clip, by clip id, without articles, each once."""
+    """Return the entities that the captions of each clip name, by clip id, without articles, each once."""
     texts = corpus.captions["text"].to_list()
     found: dict[str, dict[str, None]] = {}
     for clip, tokens in zip(corpus.captions["clip_id"], tagger.tag(texts), strict=True):

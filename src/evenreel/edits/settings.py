@@ -33,9 +33,9 @@ class EqualiseSettings:
             pictures.
         duration_s: seconds of every clip, those that are shorter being set aside; None for those of the shortest of a
             real clip and its mirrors.
-        fit: what is done with a picture of another shape: `pad` keeps it whole with black bars, `crop` fills the frame.
+        fit: how a picture of another shape is fitted: `pad` keeps it whole with black bars, `crop` fills the frame.
         crf: constant rate factor of x264, 0 to 51; a higher one makes smaller files.
-        workers: processes; 0 means one for each core.
+        workers: number of processes; 0 means one for each core.
         limits: limits of one clip.
         retry: try clips again that were set aside before.
     """
@@ -95,12 +95,12 @@ class RemovalSettings:
     """Settings of removing the background, a thing or the motion from clips.
 
     Attributes:
-        removed: `background`, phrases of `places`; `entity`, things that the clip's captions name; or `motion`, which
-            leaves the middle frame. Of the first two, patches that fit the other better stay.
-        control: paint over as many patches elsewhere; of `motion`, take nothing out.
+        removed: `background`, what the phrases of `places` fit; `entity`, things that the clip's captions name; or
+            `motion`, by repeating the middle frame. For the first two, patches that fit the other better stay.
+        control: paint over as many patches elsewhere instead; for `motion`, remove nothing.
         places: phrases for backgrounds.
-        share: largest share of a clip's patches that goes, above 0 and at most 1.
-        seed: seed of where the control paints.
+        share: largest share of a clip's patches that is removed, above 0 and at most 1.
+        seed: seed of the place that the control paints over.
 
     Raises:
         UsageError: a value is out of its range.

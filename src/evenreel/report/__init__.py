@@ -1,4 +1,4 @@
-"""Results as one self-contained page that opens offline."""
+"""Reports: results in words, charts and tables, on one self-contained HTML page that opens offline."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The page of `evenreel evaluate`: the main figure in a sentence, charts, tables, and how it was calculated."""
+"""The page of `evenreel evaluate`: the main figure in a sentence, charts, tables, and how it was computed."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def evaluation_page(
     """Make the page of an evaluation of one system, or of several, the first of which is the baseline.
 
     Args:
-        evaluations: evaluations by system, all on the same queries.
-        corpus: with the captions shown where a query is pointed at.
+        evaluations: evaluations by the name of the system, all on the same queries.
+        corpus: corpus of the captions that are shown when the pointer is on a query.
         comparison: comparison of the other systems with the first.
         settings: settings of the evaluations.
     """
@@ -112,7 +112,7 @@ def _direction(
 
 
 def query_words(result: DirectionResult, corpus: Corpus) -> list[str]:
-    """List words for each query: a caption's text, or a clip's name and its first caption."""
+    """Return words that describe each query: a caption's text, or a clip's name and its first caption."""
     texts = corpus.captions.select("caption_id", "clip_id", "text")
     if result.protocol == "caption":
         said = dict(texts.select("caption_id", "text").iter_rows())
@@ -127,7 +127,7 @@ def figures_table(
     """Make the table of figures with their intervals: a metric a row, two columns for each result.
 
     Args:
-        results: results by the words above their columns, such as a system or a direction.
+        results: results by the heading of their columns, such as a system or a direction.
         first: evaluation whose metrics are shown, and whose confidence the intervals have.
     """
     sure = f"{percent(first.confidence)} interval"

@@ -30,7 +30,12 @@ _PANEL_PX, _PANEL_TITLE_PX = 270, 30
 
 
 def recall_curve(results: Mapping[str, DirectionResult], confidence: float) -> go.Figure:
-    """Draw R@k over k, the chance of an answer among the first k, with a pointwise interval."""
+    """Draw R@k over k, the chance of a right answer among the first k, with a pointwise confidence band.
+
+    Args:
+        results: results by the name of the line.
+        confidence: confidence of the band.
+    """
     import plotly.graph_objects as go
 
     figure = go.Figure(layout=axes("k", "R@k, %", log_x=True))
@@ -55,7 +60,10 @@ def recall_curve(results: Mapping[str, DirectionResult], confidence: float) -> g
 def curve_points(
     result: DirectionResult, confidence: float
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Compute the points of a recall curve: depths k, recall in percent, ends of its interval (NaN for one group)."""
+    """Compute the points of a recall curve: depths k, recall in percent, and the ends of its intervals.
+
+    The ends are NaN where there is one group of queries only.
+    """
     known = ~np.isnan(result.first_rank)
     groups = result.groups[known]
     depths = np.unique(np.rint(np.geomspace(1, max(result.gallery_size, 1), 60)).astype(np.int64))
@@ -85,7 +93,7 @@ def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
 
 
 def rank_shares(result: DirectionResult) -> tuple[list[str], NDArray[Any]]:
-    """Return the names of rank bins up to the size of the gallery, and percentages that sum to 100."""
+    """Return the names of rank bins up to the size of the gallery, and the percentage of queries in each."""
     size = max(result.gallery_size, 1)
     starts = [edge for edge in _EDGES if edge <= size]
     edges = np.array([*starts, size + 1], dtype=np.float64)
@@ -101,7 +109,7 @@ def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str],
 
     Args:
         results: results of two systems by name, that along x first; the queries of both are in the same order.
-        labels: words for each query, from outside.
+        labels: untrusted words for each query, which are escaped.
         seed: seed of the sample where there are more than `MOST_POINTS`.
     """
     import plotly.graph_objects as go
@@ -134,7 +142,7 @@ def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str],
 
 
 def plain(words: str) -> str:
-    """Escape words from outside for Plotly, which knows some tags and no entity for a quotation mark.
+    """Escape untrusted words for Plotly, which interprets some tags but no entity for a quotation mark.
 
     >>> plain('<b>"bold"</b>')
     '&lt;b&gt;"bold"&lt;/b&gt;'
@@ -143,7 +151,7 @@ def plain(words: str) -> str:
 
 
 def wrapped(words: str) -> str:
-    """Format words from outside for a hover label: escaped, cut and in lines.
+    """Format untrusted words for a hover label: escaped, cut to a length, and broken into lines.
 
     >>> wrapped("<b>bold</b>")
     '&lt;b&gt;bold&lt;/b&gt;'
@@ -153,7 +161,13 @@ def wrapped(words: str) -> str:
 
 
 def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
-    """Return the layout of every chart, with the titles of its axes."""
+    """Return the layout that every chart has, with the titles of its axes.
+
+    Args:
+        x: title of the horizontal axis.
+        y: title of the vertical axis.
+        log_x: whether the horizontal axis is logarithmic.
+    """
     import plotly.graph_objects as go
 
     clear = "rgba(0,0,0,0)"
@@ -180,7 +194,7 @@ def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
 
 
 def in_lines(title: str, width: int) -> str:
-    """Break an escaped axis title into lines of at most so many letters; its own line breaks are kept.
+    """Break an escaped axis title into lines of at most `width` letters; its own line breaks are kept.
 
     >>> in_lines("share of generated clips, %", 20)
     'share of generated<br>clips, %'
@@ -196,10 +210,10 @@ def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3
     """Return the layout of a chart of several panels, each with axes of its own: `x`, `y`, then `x2`, `y2` and so on.
 
     Args:
-        titles: of the panels, in the order they are read.
+        titles: titles of the panels, in the order they are read.
         x: title of every horizontal axis.
         units: title of each vertical axis.
-        columns: most panels in a row; a page puts fewer where it is narrow.
+        columns: greatest number of panels in a row; a narrow page shows fewer.
     """
     import plotly.graph_objects as go
 

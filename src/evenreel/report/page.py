@@ -1,4 +1,4 @@
-"""Pages of sentences, charts and tables in one HTML file: nothing is fetched, no text is taken for markup."""
+"""Pages of sentences, charts and tables as one HTML file, which loads nothing and in which all text is escaped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph of a page; a `notice` stands out, a `note` is set back, `code` keeps every space and line."""
+    """A paragraph of a page.
+
+    Attributes:
+        words: text of the paragraph.
+        kind: style: a `notice` stands out, a `note` is set back, `code` keeps every space and line.
+    """
 
     words: str
     kind: Literal["plain", "notice", "note", "code"] = "plain"
@@ -29,7 +34,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Picture:
-    """A small picture in a cell of a table, and the words below it. The page holds all of its bytes.
+    """A small picture in a cell of a table, with words below it; the page contains its bytes.
 
     Attributes:
         jpeg: bytes of a JPEG file.
@@ -42,10 +47,14 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of words, and of small pictures, as many in each as there are columns.
+    """A table on a page: rows of words and small pictures, with a cell for each column.
 
-    The title stands above it and keeps its place where a narrow screen scrolls the table; the caption moves with it.
-    The first `left` columns hold words and are set left; the others hold numbers.
+    Attributes:
+        columns: heads of the columns.
+        rows: cells of each row.
+        caption: text that scrolls with the table on a narrow screen.
+        title: text above the table, which stays in place.
+        left: number of first columns that hold words and are set left; the others hold numbers.
     """
 
     columns: Sequence[str]
@@ -57,10 +66,10 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A figure of Plotly; words from outside in it must be escaped, since its labels know some tags.
+    """A figure of Plotly on a page, with a plain-text title.
 
-    The title is plain text. A figure of several panels has their number, and the number in a row, in `layout.meta`
-    (`evenreel.report.figures.panels`); a narrow page puts fewer in a row.
+    Untrusted words in the figure must be escaped, since its labels interpret some tags. A figure of several panels has
+    their number, and the number in a row, in `layout.meta` (`evenreel.report.figures.panels`).
     """
 
     figure: go.Figure
@@ -69,7 +78,7 @@ class Chart:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A heading with the parts below it."""
+    """Section of a page: a heading with the parts below it."""
 
     title: str
     parts: Sequence[Text | Table | Chart]
@@ -77,7 +86,7 @@ class Section:
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """A title, the main result in one or several lines, and the sections."""
+    """A page: a title, the main result in one or several lines (`lead`), and sections."""
 
     title: str
     lead: str
@@ -100,7 +109,12 @@ def write_page(page: Page, path: Path, made: Provenance | None = None) -> None:
 
 
 def render(page: Page, made: Provenance | None = None) -> str:
-    """Render the page as HTML; see `write_page`."""
+    """Render a page as HTML text.
+
+    Args:
+        page: page to render.
+        made: provenance that is stated at the end; None for the present command and time, without inputs.
+    """
     charts: list[str] = []
     body = "\n".join(
         f"<section>\n<h2>{escape(section.title)}</h2>\n"

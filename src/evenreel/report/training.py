@@ -28,9 +28,9 @@ def training_page(name: str, lead: str, curves: Mapping[str, Curve], recipe: str
 
     Args:
         name: name of the run.
-        lead: its result in a sentence.
-        curves: (step, value) points by the name of the figure, as in metrics.csv.
-        recipe: the recipe in YAML.
+        lead: result of the run in a sentence.
+        curves: points (step, value) by the name of the figure, as in metrics.csv.
+        recipe: recipe of the run in YAML.
     """
     sections = []
     if measured := _named(curves, _VALIDATION):
@@ -47,16 +47,21 @@ def _named(curves: Mapping[str, Curve], prefix: str) -> dict[str, Curve]:
 
 
 def curve_figure(curves: Mapping[str, Curve], unit: str) -> go.Figure:
-    """Draw a line for each figure over the steps of training; one with few points shows them."""
+    """Draw a line for each figure over the steps of training; a line of few points shows them.
+
+    Args:
+        curves: points (step, value) by the name of the figure.
+        unit: title of the vertical axis.
+    """
     return go.Figure([_line(*curve, number) for number, curve in enumerate(curves.items())], axes("step", unit))
 
 
 def panel_figure(curves: Mapping[str, Curve], scale: Callable[[str], str]) -> go.Figure:
-    """Draw curves with a panel for each scale, so that a sum of recalls does not flatten a rank.
+    """Draw lines over the steps of training in a panel for each scale, as recalls and ranks need different ones.
 
     Args:
-        curves: curves by name.
-        scale: returns the title of the vertical axis by name; names of one scale share a panel.
+        curves: points (step, value) by the name of the figure.
+        scale: function from the name of a figure to the title of its vertical axis; figures of one title share a panel.
     """
     scales: dict[str, list[str]] = {}
     for name in curves:

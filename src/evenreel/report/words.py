@@ -1,4 +1,4 @@
-"""Figures as words, the same on a page and in a terminal; JSON has them unrounded."""
+"""Figures of an evaluation in words, the same on a page and in a terminal; only JSON has them unrounded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIES = {
 
 
 def number(value: float, metric: Metric) -> str:
-    """Format a figure as tables show it: two decimals, one for a rank.
+    """Format a metric's figure as tables show it: with two decimals, or one for a rank.
 
     >>> number(43.148, parse_metric("R@1")), number(1234.5, parse_metric("MedR")), number(-0.001, parse_metric("mAP"))
     ('43.15', '1,234.5', '0.00')
@@ -40,7 +40,7 @@ def number(value: float, metric: Metric) -> str:
 
 
 def interval(figure: Interval, metric: Metric) -> str:
-    """Format the ends of an interval; empty where there is none.
+    """Format the ends of a metric's interval; empty where there is none.
 
     >>> interval(Interval(5.0, 4.25, 6.0), parse_metric("mAP")), interval(Interval(5.0), parse_metric("mAP"))
     ('4.25 to 6.00', '')
@@ -51,7 +51,7 @@ def interval(figure: Interval, metric: Metric) -> str:
 
 
 def signed(value: float, metric: Metric) -> str:
-    """Format a difference with its sign.
+    """Format a difference in a metric, with its sign.
 
     >>> [signed(one, parse_metric("R@5")) for one in (1.256, -0.5, 0.001)]
     ['+1.26', '-0.50', '0.00']
@@ -61,7 +61,7 @@ def signed(value: float, metric: Metric) -> str:
 
 
 def p_value(p: float) -> str:
-    """Format a p-value with as many digits as it deserves.
+    """Format a p value: three decimals, and `<0.001` below that.
 
     >>> p_value(0.00099), p_value(0.0312), p_value(1.0)
     ('<0.001', '0.031', '1.000')
@@ -79,7 +79,7 @@ def percent(share: float) -> str:
 
 
 def main_sentence(evaluation: Evaluation) -> str:
-    """Return a sentence on the first metric of the first direction, with its interval."""
+    """Return a sentence on the evaluation's first metric in its first direction, with its interval."""
     direction, result = next(iter(evaluation.directions.items()))
     metric = evaluation.metrics[0]
     figure = result.summary[str(metric)]
@@ -106,7 +106,7 @@ INTERVAL_METHOD = (
 
 
 def intervals_sentence(evaluation: Evaluation) -> str:
-    """Return a sentence on what the intervals and tests are over, for both directions."""
+    """Return a sentence on what intervals and tests sample (clips or videos), for both directions."""
     over = dict.fromkeys(f"{one.drawn:,} {one.drawn_by}" for one in evaluation.directions.values())
     return (
         f"Intervals and tests are over {' and '.join(over)}, with all queries of each: other queries of the same kind, "
@@ -115,7 +115,7 @@ def intervals_sentence(evaluation: Evaluation) -> str:
 
 
 def difference_sentence(row: Difference, confidence: float) -> str:
-    """Return a plain sentence on one comparison."""
+    """Return a plain sentence on the difference of a system from the baseline."""
     metric = parse_metric(row.metric)
     better = metric.higher_is_better == (row.difference.value > 0)
     verdict = "does better than the baseline" if better else "does worse than the baseline"
@@ -129,15 +129,15 @@ def difference_sentence(row: Difference, confidence: float) -> str:
 
 
 def evaluation_notices(evaluation: Evaluation) -> list[str]:
-    """List the notices of an evaluation, in sentences."""
+    """Return the notices of an evaluation, a sentence each."""
     return [*([uses_sentence(evaluation.uses)] if evaluation.uses else []), *evaluation.notices]
 
 
 def said_once(by_system: Mapping[str, Iterable[str]]) -> list[str]:
-    """List sentences about systems, each once, after the names of the systems that it is true of, in order.
+    """Merge sentences about systems: each once, after the names of the systems that it holds for, in order.
 
     Args:
-        by_system: sentences by the name of the system; those of one system alone get no name.
+        by_system: sentences by the name of the system; with a single system, names are left out.
 
     >>> said_once({"a": ["Old."], "b": ["Old.", "Odd."], "c": ["Old."]})
     ['All 3 systems: Old.', 'b: Odd.']
@@ -163,5 +163,5 @@ def _systems(names: list[str], count: int) -> str:
 
 
 def uses_sentence(uses: tuple[str, ...]) -> str:
-    """Return a notice on scores that use more, or other things, than caption and video."""
+    """Return a notice on scores that use anything beside caption and video, such as other queries."""
     return f"These scores use {' and '.join(uses)}: they are not to be compared with scores that do not."

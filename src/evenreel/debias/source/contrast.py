@@ -46,11 +46,11 @@ the contrastive loss has. So at weight 1 neither outweighs the other, whatever t
 
 
 class Debiased(nn.Module):
-    """A matcher in training with a loss term against a preference for generated clips; it is a matcher itself.
+    """Matcher in training whose loss has a term against a preference for generated clips.
 
     Args:
-        matcher: a `torch.nn.Module`; it encodes and scores as it does alone, so that it can be used without this
-            wrapper once it is trained.
+        matcher: matcher to train, a `torch.nn.Module`; it encodes and scores as without this wrapper, which is not
+            needed after training.
         settings: settings of the loss term.
     """
 
@@ -74,13 +74,14 @@ class Debiased(nn.Module):
         return self.matcher.encode_video(video)
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """Compute the wrapped matcher's similarities, (Q, V)."""
+        """Compute the wrapped matcher's similarities (Q, V)."""
         return self.matcher.score(text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the wrapped matcher's terms, and the term `source`.
+        """Compute the wrapped matcher's loss terms, and the term `source` against a preference for generated clips.
 
-        Which pairs take part is drawn from torch's global random state on the CPU, alike on all devices.
+        The pairs that the term is computed on are drawn from torch's global random state on the CPU, alike on all
+        devices.
 
         Raises:
             UsageError: the batch has no counterparts.
@@ -125,7 +126,7 @@ class Debiased(nn.Module):
 
 
 def paired_scores(matcher: Matcher, text: State, video: State) -> Tensor:
-    """Compute the scores (B,) of each caption with the video at its place.
+    """Compute the score (B,) of each of B captions with the video of the same index.
 
     Args:
         matcher: matcher to score with.

@@ -6,15 +6,16 @@ of its frames. With U an orthonormal basis of all d_g, a query q becomes
     q' = q - U U^T q,   so that   q'.f = q.f - (U^T q).(U^T f)   for every frame f,
 
 and the stored vectors stay as they are. Under every query the mean score of a generator's clips then equals that of the
-real ones they were compared with, if a clip is scored by the mean of its frames: q'.d_g = 0. Search scores a clip by
+real ones they were compared with, if clips are scored by the mean of their frames: q'.d_g = 0. Search scores a clip by
 its best frame, for which this need not hold, so measure what is left (`evenreel audit source --library`).
 
 This is linear removal of a concept: Bolukbasi et al., 'Man is to Computer Programmer as Woman is to Homemaker?
 Debiasing Word Embeddings', NeurIPS 2016, take out one direction; Haghighatkhah et al., 'Better Hit the Nail on the Head
 than Beat around the Bush: Removing Protected Attributes with a Single Projection', EMNLP 2022, the difference of two
 means; Belrose et al., 'LEACE: Perfect linear concept erasure in closed form', NeurIPS 2023, prove that no linear
-classifier then tells the classes apart. Whatever content goes with the source is in d_g, and removed with it: that
-generated clips are of dragons, if these are. Pairs that show the same avoid that, and are used where they are known.
+classifier then tells the classes apart. Content that goes with the source is in d_g too, and removed with it (if
+generated clips are of dragons, dragons are). Pairs of clips that show the same avoid that, and are used where they are
+known.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ DEPENDENT = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """A generator's clips compared with real ones.
+    """Comparison of a generator's clips with real ones, which gives the direction d_g of the generator.
 
     Attributes:
         source: name of the generator.
-        generated: number of its clips that are compared; with pairs, the number of pairs.
-        real: number of different real clips that they are compared with.
+        generated: number of generated clips that are compared; with pairs, the number of pairs.
+        real: number of different real clips among those compared with.
         paired: whether each generated clip is compared with the real one that it mirrors.
         weights: (C,) weights of all clips; the weighted sum of their vectors is d_g.
     """
@@ -57,14 +58,14 @@ class Contrast:
 
 
 def contrasts(sources: Sequence[str | None], mirrored: Indices) -> tuple[Contrast, ...]:
-    """List the possible comparisons of generators with real clips: by pairs where there are enough, else of all clips.
+    """Return a comparison with real clips for each generator: by pairs where there are enough, else of all clips.
 
     Args:
         sources: sources of the C clips: `camera`, a generator, or None where not known.
         mirrored: (C,) row of the real clip that each clip mirrors, -1 where none is known.
 
     Returns:
-        One for each generator with `MIN_CLIPS` clips, in the order of their names.
+        A comparison for each generator with at least `MIN_CLIPS` clips, ordered by name.
 
     Raises:
         UsageError: there is no comparison, with the reason.
@@ -88,7 +89,7 @@ def contrasts(sources: Sequence[str | None], mirrored: Indices) -> tuple[Contras
 
 
 def source_basis(directions: FloatArray) -> FloatArray:
-    """Compute an orthonormal basis U (D, R) of directions (G, D); R < G where some depend on others or are zero."""
+    """Compute an orthonormal basis (D, R) of source directions (G, D); R < G where some are dependent or zero."""
     lengths = np.linalg.norm(directions.astype(np.float64), axis=1, keepdims=True)
     longer = lengths[:, 0] > DEPENDENT
     _, sizes, rows = np.linalg.svd(directions[longer] / lengths[longer], full_matrices=False)
@@ -96,7 +97,7 @@ def source_basis(directions: FloatArray) -> FloatArray:
 
 
 def without_source(queries: FloatArray, basis: FloatArray) -> FloatArray:
-    """Remove the directions of a basis (D, R) from queries (Q, D), which are no longer of unit length.
+    """Remove source directions, given by a basis (D, R), from queries (Q, D); these lose their unit length.
 
     >>> without_source(np.array([[0.6, 0.8]]), np.array([[1.0], [0.0]])).tolist()
     [[0.0, 0.8]]

@@ -1,16 +1,16 @@
 """Levels of sources: a generator's clips are scored lower by as much as its right answers score too high.
 
-Ours, not a paper's; nothing is trained. On held-out captions, whose own clips are known, the level of a generator g is
+Not from a paper; nothing is trained. On held-out captions, whose own clips are known, the level of a generator g is
 
     d_g = mean of s(q, own clip of q) over captions of clips of g - the same over captions of the camera's clips,
 
 and 0 where that is negative: a generator's clips may be harder to read than real ones, and to lift them would be a
 preference that the matcher does not have. The mirror of a caption's clip is its own too, and so is the clip that its
 clip mirrors. With it every score of a clip v becomes s(q, v) - d_source(v), and right answers of a generator lead no
-more. What all clips of a source score for any caption is another thing: a matcher that learned from generated clips
-reads their content better than that of real ones, so that right answers of a generator lead while its clips as a whole
-may be behind. What takes the mean difference of sources out of the captions (`evenreel.debias.source.direction`) makes
-that worse.
+more. The mean score of all clips of a source for any caption is another quantity: a matcher that learned from generated
+clips reads their content better than that of real ones, so that right answers of a generator lead while its clips as a
+whole may be behind. Removing the mean difference of sources from the captions (`evenreel.debias.source.direction`)
+makes that worse.
 
 Held-out clips that are real and that are generated are to be of the same contents on average: pairs of a clip and its
 mirror are, and so are clips of a collection that a generator filled up at random. Where gallery clips do not say what
@@ -39,11 +39,11 @@ USES = "the source of clips, levelled on held-out captions"
 
 @dataclass(frozen=True, eq=False)
 class LevelledScores:
-    """Scores less the level of each clip's source, computed when they are read; implements `ScoreBlocks`.
+    """Scores (Q, V) from which the level of each clip's source is subtracted; implements `ScoreBlocks`.
 
     Attributes:
         scores: scores of Q captions and V clips.
-        offsets: (V,) level of the source of each clip, 0 for the camera and where it has none.
+        offsets: (V,) level of the source of each clip, in the unit of the scores; 0 for the camera and without a level.
     """
 
     scores: ScoreBlocks
@@ -65,25 +65,25 @@ class LevelledScores:
         return self.scores.about.using(USES)
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Read a block of levelled scores, see `evenreel.types.ScoreBlocks.block`."""
+        """Return the scores (q, v) of some captions and clips, less the levels of the clips' sources."""
         return np.asarray(self.scores.block(captions, videos) - self.offsets[videos])
 
 
 def source_levels(scores: ScoreBlocks, corpus: Corpus, sources: Mapping[str, str]) -> dict[str, float]:
-    """Compute the level d_g of each generator from held-out captions.
+    """Compute the level of each generator, by how much its right answers score too high, from held-out captions.
 
     Args:
-        scores: of held-out captions and clips, such as the validation split, by the matcher that is corrected.
-        corpus: says which clip is each caption's own.
+        scores: scores of held-out captions and clips, such as the validation split, by the matcher to be corrected.
+        corpus: corpus that names each caption's own clip.
         sources: source of each clip by its id, `camera` or a generator, see
-            `evenreel.corpus.counterparts.sources_of`; other clips take no part.
+            `evenreel.corpus.counterparts.sources_of`; other clips are ignored.
 
     Returns:
         Level by generator, 0 or more, in the unit of the scores; only generators with `MIN_CLIPS` right answers have
         one.
 
     Raises:
-        UsageError: fewer than `MIN_CLIPS` right answers are the camera's, or any one generator's.
+        UsageError: fewer than `MIN_CLIPS` right answers are from the camera, or no generator has as many.
     """
     of_source: dict[str, list[float]] = {}
     for clip_id, score in _own_scores(scores, corpus):
@@ -103,7 +103,7 @@ def levelled(scores: ScoreBlocks, levels: Mapping[str, float], sources: Mapping[
     """Subtract from the scores of each clip the level of its source; clips without one keep theirs.
 
     Args:
-        scores: of the captions and clips that are searched.
+        scores: scores of the captions and clips that are searched.
         levels: level by generator, see `source_levels`.
         sources: source of each clip by its id, as known or as recognised.
     """
@@ -112,15 +112,15 @@ def levelled(scores: ScoreBlocks, levels: Mapping[str, float], sources: Mapping[
 
 
 def recognised_sources(known: FloatArray, sources: Sequence[str], clips: FloatArray) -> list[str]:
-    """Tell what made each clip by its mean frame: linear discriminant analysis, all sources being equally likely.
+    """Predict the source of clips from their mean frames, by linear discriminant analysis with equal priors.
 
     Args:
         known: (N, D) mean frames of clips whose source is known, such as those of training.
         sources: their N sources, two at least.
-        clips: (V, D) mean frames of the clips that are asked about.
+        clips: (V, D) mean frames of the clips to classify.
 
     Returns:
-        V sources.
+        Predicted source of each of the V clips.
 
     Raises:
         UsageError: all known clips are of one source, or fewer than `MIN_CLIPS` are of one of them.

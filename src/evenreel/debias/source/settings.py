@@ -11,16 +11,16 @@ from evenreel.settings_checks import AT_LEAST_0, check_settings, number, one_of
 
 @dataclass(frozen=True)
 class SourceDebias:
-    """Settings of the term that is added to a matcher's loss; the defaults are those of the preset `neutral`.
+    """Settings of a loss term against a preference for generated clips; the defaults are the preset `neutral`.
 
     Attributes:
-        form: `hinge`, generated videos may not lead, as published; `neutral`, neither kind may.
+        form: `hinge`, generated videos may not score higher, as published; `neutral`, neither kind may.
         weight: weight lambda of the term.
-        share: share of the batch that takes part, drawn anew at each step.
-        on: `logit`, scores times the logit scale, as the contrastive loss has them; `cosine`, the scores themselves.
-            The scale gets no gradient, or the term would fall by a flatter softmax with the same ranking.
+        share: share of the batch that the term is computed on, drawn anew at each step.
+        on: `logit`, scores times the logit scale, as in the contrastive loss; `cosine`, the scores themselves. The
+            scale gets no gradient, or a flatter softmax would lower the term with the same ranking.
         reduction: `mean` over the pairs that take part, or `sum`, which grows with the batch.
-        margin: of `hinge`: by how much real videos have to lead, in the unit of `on`.
+        margin: for `hinge`, by how much real videos have to lead, in the unit of `on`.
     """
 
     form: Literal["hinge", "neutral"] = "neutral"

@@ -9,7 +9,7 @@ scores moved clips with the captions of another model than the others. Both are 
 of the original model for every clip. For p with frames in random order (the paper's p_random), give both models videos
 that `evenreel.edits.frame_order.reordered` has changed.
 
-That all p_i look alike shows no trace of a generator by itself: fine-tuning moves every vector, by much the same.
+Similar p_i alone are no trace of a generator: any fine-tuning moves all vectors by much the same.
 `diagnose` therefore takes the same differences of a control, a model fine-tuned on real pairs alone.
 """
 
@@ -40,11 +40,11 @@ class PVector:
     """Settings of a p-vector, and of adding it to real clips.
 
     Attributes:
-        source: the clips whose vectors the two models are compared on.
-        sign: 1 adds it to the vectors of real clips, -1 subtracts it.
-        normalised: bring all vectors to unit length, before the models are compared and after clips were moved, so that
-            scores are cosines. Otherwise vectors are taken as they come and scores are dot products: then moving all
-            real clips by p adds one number, the caption's product with p, to all their scores.
+        source: clips, `real` or `generated`, on whose vectors the two models are compared.
+        sign: 1 adds the p-vector to the vectors of real clips, -1 subtracts it.
+        normalised: whether to scale all vectors to unit length, before the models are compared and after clips were
+            moved, so that scores are cosines. Otherwise vectors are taken as they come and scores are dot products:
+            then moving all real clips by p adds one number, the caption's product with p, to all their scores.
     """
 
     source: Source = "real"
@@ -70,7 +70,7 @@ PRESETS: Mapping[str, PVector] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingTable:
-    """Vectors of captions or videos, one each, with their ids.
+    """Vectors of captions or videos, one for each id.
 
     Attributes:
         ids: N ids of captions or videos.
@@ -81,7 +81,7 @@ class EmbeddingTable:
     values: Array
 
     def of(self, ids: Sequence[str]) -> EmbeddingTable:
-        """Select the vectors of some ids, in their order.
+        """Select the vectors of some ids, in the order of these.
 
         Raises:
             UsageError: an id is not in the table.
@@ -97,12 +97,12 @@ class EmbeddingTable:
 
 @dataclass(frozen=True, eq=False)
 class VectorScores:
-    """Dot products of captions and videos, computed when they are read; implements `ScoreBlocks`.
+    """Scores (Q, V) that are dot products of caption and video vectors; implements `ScoreBlocks`.
 
     Attributes:
-        captions: Q captions.
-        videos: V videos.
-        about: what the scores use.
+        captions: vectors of Q captions.
+        videos: vectors of V videos.
+        about: notes on what the scores use.
     """
 
     captions: EmbeddingTable
@@ -120,12 +120,12 @@ class VectorScores:
         return self.videos.ids
 
     def block(self, captions: slice, videos: slice) -> Array:
-        """Compute scores of some rows and columns, see `ScoreBlocks.block`."""
+        """Compute the scores (q, v) of some captions and videos."""
         return np.asarray(self.captions.values[captions] @ self.videos.values[videos].T)
 
 
 def video_vectors(matcher: Matcher, features: VideoFeatures) -> EmbeddingTable:
-    """Compute the one vector of each video that a matcher compares with captions.
+    """Encode videos with a matcher that compares a single vector of each with captions.
 
     Raises:
         UsageError: the matcher has more than one vector a video, or the features do not fit it.
@@ -136,7 +136,7 @@ def video_vectors(matcher: Matcher, features: VideoFeatures) -> EmbeddingTable:
 
 
 def caption_vectors(matcher: Matcher, features: TextFeatures) -> EmbeddingTable:
-    """Compute the one vector of each caption that a matcher compares with videos.
+    """Encode captions with a matcher that compares a single vector of each with videos.
 
     Raises:
         UsageError: the matcher has more than one vector a caption, or the features do not fit it.
@@ -147,12 +147,12 @@ def caption_vectors(matcher: Matcher, features: TextFeatures) -> EmbeddingTable:
 
 
 def p_vectors(original: Array, debiased: Array, normalised: bool = False) -> Array:
-    """Compute p_i = h^d_i - h_i, (V, D) in double precision.
+    """Compute how debiasing moved each clip's vector, p_i = h^d_i - h_i, (V, D) in double precision.
 
     Args:
         original: (V, D) vectors of some clips by the original model.
         debiased: (V, D) vectors of the same clips by the debiased model.
-        normalised: compare them at unit length.
+        normalised: whether to scale vectors to unit length first.
 
     Raises:
         UsageError: the two differ in shape, or are not finite.
@@ -167,7 +167,7 @@ def p_vectors(original: Array, debiased: Array, normalised: bool = False) -> Arr
 
 
 def shifted(vectors: Array, p: Array, settings: PVector) -> Array:
-    """Move vectors (V, D) by p (D,), as the settings say; the number type stays.
+    """Add a p-vector (D,) to vectors (V, D), or subtract it, as the settings say; the number type stays.
 
     Raises:
         UsageError: p has another length than the vectors.
@@ -181,7 +181,7 @@ def shifted(vectors: Array, p: Array, settings: PVector) -> Array:
 def shifted_scores(
     captions: EmbeddingTable, real: EmbeddingTable, generated: EmbeddingTable, p: Array, settings: PVector
 ) -> VectorScores:
-    """Score captions with real clips moved by p and generated ones as they are: (Q, V real + V generated).
+    """Score captions with real clips moved by the p-vector and with generated clips as they are.
 
     Args:
         captions: vectors of captions by the original model.
@@ -207,17 +207,17 @@ def corrected_scores(
     settings: PVector,
     group: str | None = None,
 ) -> VectorScores:
-    """Compute the p-vector of a corpus's clips, and scores after real clips are moved by it: the paper's experiment.
+    """Compute the p-vector of a corpus's clips, and the scores after real clips are moved by it, as in the paper.
 
-    p is then taken from the very clips that are measured, as in the paper; for what it does to clips it has not seen,
-    take it from another split with `p_vectors` and call `shifted_scores`.
+    The p-vector is taken from the very clips that are measured; for its effect on other clips, take it from another
+    split with `p_vectors` and call `shifted_scores`.
 
     Args:
         captions: vectors of the corpus's captions by the original model.
         models: vectors of its clips by the original and by the debiased model.
-        corpus: has the pairs of real clips and their mirrors; other clips take no part.
-        settings: of the p-vector.
-        group: only generated clips of this group, see `evenreel.corpus.counterparts.groups_of`.
+        corpus: corpus with the pairs of real clips and their mirrors; other clips are ignored.
+        settings: settings of the p-vector.
+        group: group of generated clips to use (generator and setting); None: all.
 
     Raises:
         UsageError: there is no pair of clips, or one has no vector.
@@ -234,10 +234,10 @@ def corrected_scores(
 
 @dataclass(frozen=True)
 class Alike:
-    """Measures of how similar the vectors p_i of some clips are.
+    """How similar the vectors p_i, by which debiasing moved clips, are within a set of clips.
 
     Attributes:
-        count: number of clips with p_i other than 0; the others have no direction and are left out.
+        count: number of clips whose p_i is not 0; others have no direction and are left out.
         length: mean length of p_i over all clips.
         cosine: mean cosine between the p_i of two clips: 1 where all point the same way, 0 by chance; NaN for fewer
             than two.
@@ -253,7 +253,7 @@ class Alike:
 
 @dataclass(frozen=True, eq=False)
 class DirectionAgreement:
-    """Agreement of the directions p_i within and between several sets of clips.
+    """Agreement of the vectors p_i, by which debiasing moved clips, within and between sets of clips.
 
     Attributes:
         alike: similarity within each set, by its name.
@@ -264,20 +264,20 @@ class DirectionAgreement:
     cosines: NDArray[np.float64]
 
     def cosine(self, one: str, other: str) -> float:
-        """Return the cosine of the means of two sets."""
+        """Return the cosine between the mean vectors of two sets, given by their names."""
         names = list(self.alike)
         return float(self.cosines[names.index(one), names.index(other)])
 
 
 def diagnose(sets: Mapping[str, Array]) -> DirectionAgreement:
-    """Compare the vectors p_i within each set of clips, and the directions of the sets.
+    """Compare the vectors p_i, by which debiasing moved clips, within and between sets of clips.
 
     Useful sets are p_i of real clips and of generated ones, and both of a control that was fine-tuned on real pairs
-    alone. Debiasing that tells the two apart has a cosine near -1 between real and generated; near 1, all clips were
-    moved alike, which favours neither. What the control has too is due to fine-tuning.
+    alone. If debiasing distinguishes the two, the cosine between real and generated is near -1; near 1, all clips were
+    moved alike, which favours neither. An effect that the control shows too is due to fine-tuning.
 
     Args:
-        sets: each (V, D), from `p_vectors`; V may differ.
+        sets: (V, D) vectors of each set by its name, from `p_vectors`; V may differ.
     """
     means = np.stack([p.mean(axis=0) for p in sets.values()])
     lengths = np.linalg.norm(means, axis=1)
@@ -287,7 +287,7 @@ def diagnose(sets: Mapping[str, Array]) -> DirectionAgreement:
 
 
 def alike(p: Array) -> Alike:
-    """Measure how similar the rows of (V, D) are, in time and memory proportional to V.
+    """Measure how similar vectors (V, D) are to each other, in time and memory proportional to V.
 
     >>> alike(np.array([[1.0, 0.0], [2.0, 0.0]])).cosine
     1.0

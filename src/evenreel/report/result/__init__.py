@@ -1,1 +1,1 @@
-"""Records of one result (`record`): effects with intervals, tables, figures; in words, on a page, as charts."""
+"""Results of audits and studies: the records (`record`), and how they are shown in words, on a page and as charts."""

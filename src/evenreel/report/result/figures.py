@@ -1,6 +1,6 @@
-"""Figures that audits and studies share: bars by group, sweeps of a share, similarities, vectors in a plane.
+"""Charts that audits and studies share: bars by group, lines over a share, histograms, vectors in a plane.
 
-Each takes plain data and gives a figure of Plotly; every word is taken for text, never for markup.
+Each function takes plain data and returns a figure of Plotly, in which all words are escaped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ Line = Sequence[tuple[float, Interval]]
 
 @dataclass(frozen=True)
 class Panel:
-    """Panel of a sweep: a title, the unit of its figures, and a line over some number for each name."""
+    """Panel of a line chart.
+
+    Attributes:
+        title: title of the panel.
+        unit: unit of its figures.
+        lines: a line of figures with intervals by the name of its series.
+    """
 
     title: str
     unit: str
@@ -41,11 +47,11 @@ class Panel:
 
 
 def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> go.Figure:
-    """Draw a cluster of bars for each group, one of each series, with intervals.
+    """Draw differences as bars with intervals: a cluster of bars for each group, one bar for each series.
 
     Args:
         deltas: figures by series (a metric, such as R@1), then by group (a generator and its setting).
-        unit: title of the axis, which says what is above and what below zero.
+        unit: title of the vertical axis, which says what values above and below zero mean.
     """
     import plotly.graph_objects as go
 
@@ -67,7 +73,7 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
     """Draw the same effect of several systems below each other, with intervals and the neutral value.
 
     Args:
-        effects: by system, all of one name.
+        effects: effects by the name of the system, all of the same figure.
     """
     import plotly.graph_objects as go
 
@@ -87,24 +93,24 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
 
 
 def share_sweep(parts: Sequence[Panel], share: str, columns: int = 3) -> go.Figure:
-    """Draw figures over a share, with their intervals as bands; a name has one colour in all panels.
+    """Draw lines of figures over a share, with intervals as bands; a series has one colour in all panels.
 
     Args:
         parts: panels of the figure.
         share: title of the horizontal axes, without its unit; shares are in percent.
-        columns: most panels in a row.
+        columns: greatest number of panels in a row.
     """
     return sweep(parts, f"{share}, %", columns, unit=" %")
 
 
 def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "") -> go.Figure:
-    """Draw figures over any number, as `share_sweep` does.
+    """Draw lines of figures over a number, with intervals as bands; a series has one colour in all panels.
 
     Args:
         parts: panels of the figure.
         across: title of the horizontal axes.
-        columns: most panels in a row.
-        unit: unit of the number, shown where a figure is pointed at.
+        columns: greatest number of panels in a row.
+        unit: unit of the number, shown when the pointer is on a figure.
     """
     import plotly.graph_objects as go
 
@@ -123,10 +129,10 @@ def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "")
 
 
 def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine similarity", bins: int = 40) -> go.Figure:
-    """Draw the distribution of similarities of pairs, a step line for each group over the same bins.
+    """Draw the distribution of similarities of pairs as a step line for each group, over the same bins.
 
     Args:
-        groups: (P,) similarities by group; only their counts go into the figure.
+        groups: (P,) similarities by the name of the group; the figure holds only counts.
         unit: title of the axis.
         bins: number of equal bins, from the smallest to the largest similarity.
 
@@ -156,10 +162,10 @@ def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine si
 
 
 def vector_map(points: NDArray[Any], groups: Sequence[str], names: Sequence[str], seed: int) -> tuple[go.Figure, int]:
-    """Draw vectors in a plane, coloured by group, with their names under the pointer; return how many are drawn too.
+    """Draw vectors as points in a plane, coloured by group, with names on hover; return the number drawn too.
 
     Args:
-        points: (N, 2) places, of t-SNE for example.
+        points: (N, 2) coordinates, by t-SNE for example.
         groups: name of the group of each of the N points.
         names: N names of the vectors.
         seed: seed of the sample where there are more than `MOST_POINTS`.
@@ -214,7 +220,7 @@ def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatte
 
 
 def interval_ends(figures: Iterable[Interval | Effect]) -> dict[str, Any]:
-    """Return the lengths of both halves of intervals for error bars; nothing is drawn where one has none."""
+    """Return Plotly's error bars for intervals: lengths below and above the value; none without an interval."""
     known = list(figures)
     return {
         "type": "data", "symmetric": False, "thickness": 1.5, "color": COLOURS[-1],
@@ -235,6 +241,6 @@ def _finite(value: float) -> float | None:
 
 
 def name_label(words: str, width: int) -> str:
-    """Format a name as a mark of an axis: escaped and in short lines."""
+    """Format a name as a label on an axis: escaped and broken into lines of at most `width` letters."""
     lines = textwrap.wrap(words, width, break_long_words=width > _GROUP_WIDTH) or [""]
     return "<br>".join(plain(line) for line in lines)

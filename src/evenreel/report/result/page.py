@@ -1,4 +1,4 @@
-"""The page of `evenreel audit`: the sentences, then figures, then tables, then how everything was calculated."""
+"""The page of `evenreel audit`: the results in sentences, then figures, tables, and how everything was computed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ROWS = 200
 
 
 def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> Page:
-    """Make one page of one or several audits of one or several systems.
+    """Make one page of the results of one or several audits of one or several systems.
 
     Args:
         results: results in reading order; those of several systems have the system's name.
@@ -40,7 +40,7 @@ def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> P
 
 
 def lead_lines(results: Sequence[AuditResult]) -> list[str]:
-    """List the sentence of each result, after the system's name where there are several systems."""
+    """Return the main sentence of each result, after the system's name where there are several systems."""
     return [f"{_whose(one, results)}{one.sentence}" for one in results]
 
 
@@ -50,7 +50,7 @@ def _whose(result: AuditResult, results: Sequence[AuditResult]) -> str:
 
 
 def notices_of(results: Sequence[AuditResult]) -> list[str]:
-    """List the notices of several results, each sentence once with the systems that it is true of."""
+    """Return the notices of several results, each sentence once with the names of the systems that it holds for."""
     by_system: dict[str, list[str]] = {}
     for result in results:
         by_system.setdefault(result.system, []).extend(result.notices)
@@ -117,7 +117,7 @@ def _table(table: AuditTable) -> Table:
 
 
 def words_columns(table: AuditTable) -> int:
-    """Count the leftmost columns that hold words; at least the first."""
+    """Return the number of leftmost columns of a table that hold words; at least 1."""
     columns = [[row[place] for row in table.rows] for place in range(len(table.columns))]
     words = takewhile(lambda column: all(isinstance(value, str) for value in column), columns)
     return max(1, len(list(words)))

@@ -1,4 +1,4 @@
-"""Record of a result: one effect with its interval, a sentence, tables, figures, and how it was computed."""
+"""Record of the result of an audit: one effect with its interval, a sentence, tables, figures and method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENOUGH = 30
 
 
 def interval_columns(*names: str) -> tuple[str, ...]:
-    """Head the cells of figures with intervals: for each figure its name, `low` and `high`.
+    """Return the column heads of figures with intervals: for each figure its name, `low` and `high`.
 
     >>> interval_columns("R@1, %")
     ('R@1, %', 'low', 'high')
@@ -33,7 +33,7 @@ def interval_columns(*names: str) -> tuple[str, ...]:
 
 
 def interval_cells(*figures: Interval | None) -> tuple[float | None, ...]:
-    """Return three cells of a table for each figure: its value and the ends of its interval; None is no figure.
+    """Return three table cells for each figure: its value and the ends of its interval; three None for no figure.
 
     >>> from evenreel.evaluation.results import Interval
     >>> interval_cells(Interval(2.0, 1.0, 3.0), None)
@@ -51,11 +51,11 @@ class Effect:
         name: name of the figure, with its unit where it has one.
         value: measured value; NaN where it could not be measured.
         low, high: ends of its interval; None where there is none.
-        neutral: the value of a ranking without preference.
-        p_value: two-sided p value of a test that it is neutral; None without a test.
-        over: what interval and test sample: `captions` (of this very gallery), `captions and clips`, either with videos
-            in the place of clips where videos are drawn, or `classes of captions`.
-        enough: whether there are enough clips, or whatever is drawn, to conclude anything (`ENOUGH`).
+        neutral: value that a ranking without preference has.
+        p_value: two-sided p value of a test against the neutral value; None without a test.
+        over: units that interval and test sample: `captions` (of this very gallery), `captions and clips`, either with
+            videos in place of clips where videos are drawn, or `classes of captions`.
+        enough: whether there are enough of these units to conclude anything (`ENOUGH`).
     """
 
     name: str
@@ -77,14 +77,14 @@ class Effect:
 
 @dataclass(frozen=True)
 class AuditTable:
-    """A table of a result: rows of words and numbers, with a cell for each column.
+    """Table of an audit's result: rows of words and numbers, with a cell for each column.
 
     Attributes:
         title: what the table shows.
         columns: heads of columns, with units; a column of p values is `p`, or `p (...)`.
         rows: rows with numbers that are not rounded; a page and a terminal show `digits` decimals.
-        note: explanation for its readers.
-        digits: decimals that are shown of numbers that are not whole.
+        note: explanation for readers of the table.
+        digits: number of decimals that are shown of numbers that are not whole.
     """
 
     title: str
@@ -96,12 +96,12 @@ class AuditTable:
 
 @dataclass(frozen=True, eq=False)
 class AuditFigure:
-    """A figure of a result that is drawn when a page needs it.
+    """Chart of an audit's result, which is drawn when a page needs it.
 
     Attributes:
         title: what the figure shows.
-        draw: draws it; words from outside are escaped in it (`evenreel.report.figures.plain`).
-        note: explanation for its readers.
+        draw: function that draws it; untrusted words in it are escaped (`evenreel.report.figures.plain`).
+        note: explanation for readers of the chart.
     """
 
     title: str
@@ -120,7 +120,7 @@ class AuditResult:
         effect: the main effect.
         tables: tables by group, setting or metric.
         figures: figures in reading order.
-        notices: what the reader must know of the data, such as clips left out.
+        notices: sentences on the data that the reader must know, such as clips left out.
         method: paragraphs on how everything was computed, with sources.
         confidence: confidence of every interval.
         system: name of the system; empty where there is only one.
@@ -138,7 +138,7 @@ class AuditResult:
     system: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as plain data for `json.dumps`; numbers that are not finite become null."""
+        """Return the result as a dictionary that JSON can hold; numbers that are not finite become null."""
         return {
             "name": self.name,
             "system": self.system,

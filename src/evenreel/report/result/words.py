@@ -1,4 +1,4 @@
-"""Results of audits in words, the same on a page and in a terminal; JSON has the numbers unrounded."""
+"""Results of audits in words, the same on a page and in a terminal; only JSON has the numbers unrounded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DASH = "–"
 
 
 def cell(value: Cell, digits: int) -> str:
-    """Format one field of a table.
+    """Format one cell of a table, a number with so many decimals.
 
     >>> [cell(one, 2) for one in ("a", 1234, 1234.567, -0.001, None, float("nan"))]
     ['a', '1,234', '1,234.57', '0.00', '–', '–']
@@ -25,7 +25,7 @@ def cell(value: Cell, digits: int) -> str:
 
 
 def cells(table: AuditTable) -> list[list[str]]:
-    """Format every field of a table.
+    """Format every cell of a table as text.
 
     >>> cells(AuditTable("t", ("group", "ratio", "p (Holm)"), (("a", 1.5, 0.00002), ("b", 2.0, None))))
     [['a', '1.50', '<0.001'], ['b', '2.00', '–']]
@@ -42,7 +42,7 @@ def _p(value: Cell) -> str:
 
 
 def figure_words(figure: Interval | Effect, confidence: float, unit: str = "", digits: int = 1) -> str:
-    """Format a figure with its interval, as sentences say it.
+    """Format a figure with its interval for a sentence.
 
     >>> figure_words(Interval(61.04, 55.0, 67.0), 0.95, "%")
     '61.0% (95% interval 55.0 to 67.0)'
@@ -51,14 +51,14 @@ def figure_words(figure: Interval | Effect, confidence: float, unit: str = "", d
 
 
 def interval_words(figure: Interval | Effect, confidence: float, digits: int = 2) -> str:
-    """Format an interval in brackets, after a space; empty where there is none."""
+    """Format the interval of a figure in brackets, after a space; empty where there is none."""
     if figure.low is None or figure.high is None:
         return ""
     return f" ({percent(confidence)} interval {figure.low:.{digits}f} to {figure.high:.{digits}f})"
 
 
 def effect_interval(effect: Effect) -> str:
-    """Format the ends of the interval; empty where there is none.
+    """Format the ends of an effect's interval; empty where there is none.
 
     >>> effect_interval(Effect("R", 1.0, 0.5, 1.5)), effect_interval(Effect("R", 1.0))
     ('0.50 to 1.50', '')
@@ -89,7 +89,7 @@ def by_certainty(effect: Effect, few: str, unsure: str, chance: str, found: str)
 
 
 def verdict(effect: Effect) -> str:
-    """Say whether the effect differs significantly from that of a ranking without preference.
+    """Return the verdict on an effect in words: whether it differs significantly from the neutral value.
 
     >>> verdict(Effect("R", 1.0, 0.5, 1.5)), verdict(Effect("R", 1.0, -0.5, 1.5)), verdict(Effect("R", 60.0))
     ('above 0', 'cannot be told from 0', 'no interval')
@@ -103,7 +103,7 @@ def verdict(effect: Effect) -> str:
 
 
 def effect_words(result: AuditResult) -> str:
-    """Describe the effect in one line: its name, value, interval, test and verdict.
+    """Describe the effect of a result in one line: its name, value, interval, test and verdict.
 
     >>> effect_words(AuditResult("a", "", "", Effect("win rate, %", 61.0, 55.0, 67.0, 50.0, 0.0002)))
     'win rate, %: 61.00 (95% interval 55.00 to 67.00, p < 0.001): above 50'

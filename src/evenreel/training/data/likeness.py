@@ -1,4 +1,4 @@
-"""Weights by which training clips like those that will be searched are drawn more often (`evenreel.debias.likeness`)."""
+"""Weights by which training clips like the searched ones are drawn more often (`evenreel.debias.likeness`)."""
 
 from __future__ import annotations
 

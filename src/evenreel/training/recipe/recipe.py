@@ -135,7 +135,7 @@ def selects(recipe: Recipe) -> bool:
 
 
 def uses_of(recipe: Recipe) -> tuple[str, ...]:
-    """List what a model of a recipe uses of a split that it is neither trained nor selected on (`ScoreNotes.uses`)."""
+    """Return, in words, which splits training by a recipe uses beside those it trains and selects on."""
     trim, likeness = recipe.trim, recipe.likeness
     found: list[str] = []
     if trim is not None and trim.target not in (None, recipe.data.validation):
