@@ -31,7 +31,7 @@ from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import Model
 from evenreel.papers.engine.settings import DepthSettings
 from evenreel.papers.engine.words import paragraph
-from evenreel.progress import Progress
+from evenreel.progress import Progress, each_part
 from evenreel.report.result.figures import Line, Panel, sweep
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell, interval_cells, interval_columns
 from evenreel.similarity.states import Encoded, take_rows
@@ -89,10 +89,8 @@ def rerank_depth(material: RankingInputs, settings: DepthSettings, progress: Pro
     """
     found: dict[Stage, Depths] = {}
     models = material.encoders()
-    for number, model in enumerate(models):
-        for stage, depths in _of_model(model, material.scores, settings.audit).items():
-            found[stage] = depths
-        progress((number + 1) / len(models))
+    for model, _ in each_part(models, progress):
+        found |= _of_model(model, material.scores, settings.audit)
     stage, depths = next(iter(found.items()))
     gallery = max(depths)
     usual = max(depth for depth in depths if depth <= RERANK_DEPTH and depth < gallery)

@@ -11,7 +11,7 @@ from evenreel.settings_checks import OptionForm
 
 @dataclass(frozen=True, kw_only=True)
 class MapSettings(QuerySettings):
-    """What is shown under heat.
+    """Settings of the study of heat maps on frames: which captions and clips it shows.
 
     Attributes:
         clips: a clip that is shown instead of what is found first, by its id; again for more.

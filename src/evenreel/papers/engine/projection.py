@@ -52,10 +52,10 @@ def draw_points(groups: Sequence[str], seed: int = 0, most: int = MOST_POINTS) -
     """Draw rows that are few enough to project, in their order: at most `most` of each group.
 
     Args:
-        groups: of N vectors.
-        seed: of the draw; groups of one size are drawn alike, so that clips stay with their mirrors where both groups
-            have them in the same order.
-        most: points a group.
+        groups: name of the group of each of N vectors.
+        seed: seed of the draw; groups of one size are drawn alike, so that clips stay with their mirrors where both
+            groups have them in the same order.
+        most: most points of a group.
 
     >>> draw_points(["a", "b", "a", "b", "b"], most=2).tolist()
     [0, 2, 3, 4]

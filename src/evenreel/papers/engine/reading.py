@@ -114,7 +114,7 @@ def read_rankings(opened: StudyCorpus, sources: RankingSources, progress: Progre
 
 
 def read_stages(opened: StudyCorpus, sources: RankingSources, progress: Progress) -> RankingInputs:
-    """Models that cannot be left out, and other rankings beside them."""
+    """Read the models, whose features have to be named, and the scores of other systems."""
     return _with_scores(opened, sources, StudyModels(opened, sources).load())
 
 

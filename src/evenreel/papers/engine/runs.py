@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.progress import Progress, part_of
+from evenreel.progress import Progress, each_part
 from evenreel.training.loop.run_folder import CLIPS_READ
 
 
@@ -54,14 +54,12 @@ def each_seed(rows: Collection[str], seeds: range, progress: Progress) -> Iterat
     >>> [(row, seed) for row, seed, _ in each_seed(["a", "b"], range(2), lambda share: None)]
     [('a', 0), ('b', 0), ('a', 1), ('b', 1)]
     """
-    for number, (seed, row) in enumerate(product(seeds, rows)):
-        share = part_of(progress, number, len(seeds) * len(rows))
+    for (seed, row), share in each_part(list(product(seeds, rows)), progress):
         yield row, seed, share
-        share(1.0)
 
 
 def run_name(row: str) -> str:
-    """Turn the name of a row into that of the folder of its runs.
+    """Return the name of the folder in which the runs of a row of a table are kept.
 
     >>> run_name("RmvAll"), run_name("20 % generated")
     ('rmvall', '20-generated')

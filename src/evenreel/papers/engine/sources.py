@@ -17,12 +17,12 @@ WORDS: Mapping[Words, str] = {"ocr": "words read in the frames", "corpus": "word
 
 @dataclass(frozen=True)
 class OtherCorpus:
-    """Places of a corpus that is searched and not learned from.
+    """Folders of a further corpus, which is searched and not learned from.
 
     Attributes:
         corpus: its folder.
         features: folder of its features, by the same encoder.
-        split: that is searched; None for a split of the same name as that of the study's own corpus.
+        split: split that is searched; None for a split of the same name as that of the study's own corpus.
     """
 
     corpus: Path
@@ -32,7 +32,7 @@ class OtherCorpus:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySources:
-    """Places on disk of what any study works on, beside the folder of the corpus.
+    """What every study reads from disk, beside the folder of its corpus.
 
     Attributes:
         split: part of the corpus that is searched.
@@ -43,7 +43,7 @@ class StudySources:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureSources(StudySources):
-    """Places of what a study of features works on.
+    """What a study of features reads from disk.
 
     Attributes:
         features: folder of the corpus's features.
@@ -54,7 +54,7 @@ class FeatureSources(StudySources):
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedSources(StudySources):
-    """Places of what a study works on that looks at a training split.
+    """What a study reads from disk that compares with a training split.
 
     Attributes:
         train_split: part of the corpus that is learned from.
@@ -65,12 +65,12 @@ class LearnedSources(StudySources):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSources(FeatureSources, LearnedSources):
-    """Places of what a study of clips and their mirrors works on."""
+    """What a study of real clips and their mirrors reads from disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSources(PairSources):
-    """Places of what a study of video files works on.
+    """What a study of video files reads from disk.
 
     Attributes:
         videos: folder in which the paths of the clips begin; None for that of the corpus.
@@ -81,7 +81,7 @@ class FileSources(PairSources):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSources(FeatureSources):
-    """Places of what a study of models works on.
+    """What a study of models reads from disk.
 
     Attributes:
         matchers: checkpoints that rank the clips, or names of matchers that need no training, by the names they are
@@ -97,12 +97,12 @@ class ModelSources(FeatureSources):
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedModelSources(ModelSources, LearnedSources):
-    """Places of what a study of models works on that looks at a training split."""
+    """What a study of models reads from disk that compares with a training split."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankingSources(ModelSources):
-    """Places of what a study of rankings works on: models, and scores of other systems.
+    """What a study of rankings reads from disk: models, and scores of other systems.
 
     Attributes:
         scores: scores of other systems on the split that is searched, as npy, npz, parquet or a TREC run, by the names
@@ -114,12 +114,12 @@ class RankingSources(ModelSources):
 
 @dataclass(frozen=True, kw_only=True)
 class LengthRankingSources(RankingSources, LearnedSources):
-    """Places of what a study of rankings works on that looks at lengths in a training split."""
+    """What a study of rankings reads from disk that compares with lengths in a training split."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PictureSources(ModelSources):
-    """Places of what a study of models works on that shows frames of clips.
+    """What a study of models reads from disk that shows frames of clips.
 
     Attributes:
         videos: folder in which the paths of the clips begin; None for that of the videos that features were made of.
@@ -130,7 +130,7 @@ class PictureSources(ModelSources):
 
 @dataclass(frozen=True, kw_only=True)
 class TextSources(FeatureSources):
-    """Places of what a study of on-screen words works on.
+    """What a study of on-screen words reads from disk.
 
     Attributes:
         words: words on screen that are looked at, corpus or ocr; None for those of the last run of `evenreel features`.
@@ -145,12 +145,12 @@ class TextSources(FeatureSources):
 
 @dataclass(frozen=True, kw_only=True)
 class TextPictureSources(TextSources, PictureSources):
-    """Places of what a study of models, frames of clips and on-screen words works on."""
+    """What a study of models, frames of clips and on-screen words reads from disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSources(FeatureSources, LearnedSources):
-    """Places of what a study that trains works on.
+    """What a study that trains reads from disk.
 
     Attributes:
         start: a checkpoint that training begins with, whose matcher and adapter take the place of the recipe's.
@@ -172,7 +172,7 @@ class TrainingSources(FeatureSources, LearnedSources):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectingSources(TrainingSources):
-    """Places of what a study works on that trains and may select on a split.
+    """What a study reads from disk that trains and may select weights on a split.
 
     Attributes:
         validation_split: part of the corpus that models are selected on; None for none.
@@ -183,12 +183,12 @@ class SelectingSources(TrainingSources):
 
 @dataclass(frozen=True, kw_only=True)
 class TextTrainingSources(TextSources, SelectingSources):
-    """Places of what a study works on that trains on on-screen words."""
+    """What a study reads from disk that trains on on-screen words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransferSources(SelectingSources):
-    """Places of what a study works on that searches other corpora than it learned from.
+    """What a study reads from disk that searches other corpora than it learned from.
 
     Attributes:
         others: corpora that are searched and not learned from, by the names they are shown by (NAME=CORPUS,FEATURES,

@@ -26,7 +26,7 @@ class Study:
     Attributes:
         name: name of the study, such as `ghost/t1`.
         place: `module:name` of the function that makes it, below `evenreel.papers`.
-        needs: what it works on.
+        needs: what it reads from disk, and the record of inputs that it is given.
         settings: class of its options beside those of what it works on; their fields are options of the command line.
         mirrors: whether it is about generated clips that mirror real ones.
         recipe: recipe of a study that trains, where the user names none, a file of `evenreel.papers`; of a study that

@@ -44,7 +44,7 @@ def _any_corpus(corpus: Corpus) -> None:
 
 @dataclass(frozen=True)
 class Measures:
-    """The metrics that the tables of a paper have, and how they are measured.
+    """The metrics of a paper's tables, and the function that measures them.
 
     Attributes:
         paper: file of `papers/words` that says how they are calculated, below the heading Measures.
@@ -66,7 +66,7 @@ Settings = TypeVar("Settings", bound=TrainingSettings)
 
 @dataclass(frozen=True)
 class TrainingComparison(Generic[Settings]):
-    """A table of matchers trained with one setting changed: its rows, its columns, and what readers have to know.
+    """A table that compares trainings which differ in one setting: its rows, its metrics, and notes for readers.
 
     Attributes:
         variants: makes the recipes of the rows from the inputs and settings of the study.

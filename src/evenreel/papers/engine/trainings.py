@@ -49,7 +49,7 @@ those of the next seed would not be independent, as the intervals over seeds tak
 
 @dataclass(frozen=True, eq=False)
 class TrainingOutcome:
-    """One trained row of a table: its matcher, the split it is tested on and what it learned from.
+    """One training of a row of a table: its matcher, its test split and the clips that it learned from.
 
     Attributes:
         row: name of the row.

@@ -18,7 +18,7 @@ BASELINE = "baseline"
 
 
 class MemberOf(NamedTuple):
-    """One member of the training of another row.
+    """A row that is one member of the training of another row, and so needs none of its own.
 
     Attributes:
         row: name of that row.

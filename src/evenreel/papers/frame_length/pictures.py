@@ -47,7 +47,7 @@ Measured = Mapping[str, tuple[LengthMeasures, CheckedScores]]
 
 
 class ClassShown(NamedTuple):
-    """A class, and the clips that one system shows for its captions; lengths are means.
+    """A class of verb and noun with its mean lengths in training, in test and among the clips ranked first.
 
     Attributes:
         system: name of the system.
@@ -66,7 +66,7 @@ class ClassShown(NamedTuple):
     rank: float
 
     def told(self, unit: str) -> str:
-        """Say the lengths in a sentence."""
+        """Say in a sentence how long clips of the class are in training, in test and among those ranked first."""
         return (
             f"{self.system}: the class '{self.name}' is {self.train:,.1f} {unit} long in training and {self.test:,.1f} "
             f"in test; the first {MAIN} clips of its captions have {self.first:,.1f}."

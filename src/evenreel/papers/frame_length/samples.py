@@ -66,7 +66,7 @@ class Moved(NamedTuple):
 
 
 def samples(material: LearningInputs, settings: SampleSettings, progress: Progress) -> Findings:
-    """Rank suspected captions before and after RmvAll, and after RmvRand (section B).
+    """Rank captions that may be missed for their length before and after RmvAll, and after RmvRand (section B).
 
     Raises:
         CorpusError: the clips have no classes or lengths, or no caption is suspected.
@@ -111,7 +111,7 @@ def _told(moved: Mapping[str, float]) -> str:
 
 
 def compared(before: LengthMeasures, after: LengthMeasures, rows: NDArray[np.int64]) -> Moved:
-    """Count how captions move from one ranking to another."""
+    """Count how many captions rank better or worse by another ranking, and by how many ranks."""
     change = after.first.rank[rows] - before.first.rank[rows]
     suspected = 0 if before.failures is None else len(before.failures.suspected)
     return Moved(

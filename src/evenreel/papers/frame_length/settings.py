@@ -12,7 +12,7 @@ from evenreel.settings_checks import OptionForm
 
 @dataclass(frozen=True, kw_only=True)
 class ClassSettings(StudySettings):
-    """Settings of a study that looks at one class.
+    """Settings of a study of one class of verb and noun.
 
     Attributes:
         action: the class, VERB,NOUN or what captions call it; None for the one most longer in test, or of whose
@@ -24,12 +24,12 @@ class ClassSettings(StudySettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassTrainingSettings(ClassSettings, TrainingSettings):
-    """Settings of a study that leaves out training clips of one class."""
+    """Settings of a study that trains without some clips of one class of verb and noun."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSettings(TrainingSettings):
-    """Settings of a study that leaves rare classes out.
+    """Settings of the study of captions missed for their length, which leaves captions of rare classes out.
 
     Attributes:
         tail_classes: a csv of verbs or nouns with few training clips; again for both kinds; empty for those that are

@@ -131,7 +131,7 @@ def longer(recipe: Recipe, times: int) -> Recipe:
 
 
 def longer_row(times: int) -> str:
-    """Name the row of a baseline that is trained for longer.
+    """Name the row of a baseline that is trained for a multiple of its steps.
 
     >>> longer_row(2)
     'baseline, 2 times as long'

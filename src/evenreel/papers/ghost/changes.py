@@ -15,7 +15,7 @@ from evenreel.papers.engine.inputs import ModelInputs
 from evenreel.papers.engine.material import Model, groups_in
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.ghost.measures import MAIN, Figures, figures_of, group_bars, group_tables
-from evenreel.progress import Progress, part_of
+from evenreel.progress import Progress, each_part
 from evenreel.report.result.record import AuditTable, interval_cells, interval_columns
 from evenreel.types import ScoreBlocks
 
@@ -65,8 +65,8 @@ def compare_variants(
     """
     found = VariantFigures({}, {})
     pairs = list(product(material.encoders(), groups_in(material.test)))
-    for number, (model, group) in enumerate(pairs):
-        share, first = part_of(progress, number, len(pairs)), None
+    for (model, group), share in each_part(pairs, progress):
+        first = None
         for name, scores in variants(model, group, share):
             measures = measure_source(scores, material.test, group, settings.audit)
             found.figures[group, model.name, name] = figures_of(measures)
@@ -75,7 +75,6 @@ def compare_variants(
             else:
                 change = inverted_interval(measures.swapped - first, settings.audit, ends=(-_FURTHEST, _FURTHEST))
                 found.changes[group, model.name, name] = change
-        share(1.0)
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.settings import SeededSettings
 from evenreel.papers.engine.words import paragraph
-from evenreel.progress import Progress
+from evenreel.progress import Progress, each_part
 from evenreel.report.result.figures import Line, Panel, share_sweep
 from evenreel.report.result.record import AuditFigure, AuditTable, interval_cells, interval_columns
 
@@ -59,12 +60,10 @@ def gallery_share(material: RankingInputs, settings: SeededSettings, progress: P
     groups, systems = list(groups_in(material.test)), material.systems()
     sweeps: dict[tuple[str, str], Sweep] = {}
     notices: dict[str, None] = {}
-    for group in groups:
-        for system, scores in systems.items():
-            paired = pair_scores(scores, material.test, group)
-            sweeps[group, system] = swept(paired, settings)
-            notices |= dict.fromkeys(paired.notices)
-            progress(len(sweeps) / (len(groups) * len(systems)))
+    for (group, system), _ in each_part(list(product(groups, systems)), progress):
+        paired = pair_scores(systems[system], material.test, group)
+        sweeps[group, system] = swept(paired, settings)
+        notices |= dict.fromkeys(paired.notices)
     excess = {key: _excess(sweep) for key, sweep in sweeps.items()}
     group, system = lead = furthest(excess)
     return Findings(

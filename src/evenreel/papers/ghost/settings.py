@@ -13,7 +13,7 @@ from evenreel.settings_checks import OptionForm
 
 @dataclass(frozen=True, kw_only=True)
 class ShareSettings(GroupSettings):
-    """Settings of a study that replaces a share of the training clips by their mirrors.
+    """Settings of a study that trains with growing shares of generated clips, each in the place of its real one.
 
     Attributes:
         shares: share of generated clips in training; give two or more, from the least to the most.
@@ -29,7 +29,7 @@ class ShareSettings(GroupSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSettings(StudySettings):
-    """Settings of a study that moves frames.
+    """Settings of a study that shows matchers the frames of clips in another order.
 
     Attributes:
         stage: move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.errors import CorpusError
@@ -21,7 +22,7 @@ from evenreel.papers.ghost.measures import (
     notices_of,
     preference_table,
 )
-from evenreel.progress import Progress
+from evenreel.progress import Progress, each_part
 from evenreel.report.result.record import AuditFigure
 
 SEEING = ("image", "video")
@@ -56,12 +57,11 @@ def from_pictures(material: RankingInputs, settings: StudySettings, progress: Pr
 def _by_setting(
     groups: Sequence[str], material: RankingInputs, settings: StudySettings, progress: Progress
 ) -> Findings:
-    found: dict[tuple[str, str], Figures] = {}
     systems = material.systems()
-    for group in groups:
-        for system, scores in systems.items():
-            found[group, system] = measured(scores, material.test, group, settings.audit)
-            progress(len(found) / (len(groups) * len(systems)))
+    found = {
+        (group, system): measured(systems[system], material.test, group, settings.audit)
+        for (group, system), _ in each_part(list(product(groups, systems)), progress)
+    }
     lead = furthest({key: figures[MAIN] for key, figures in found.items()})
     return Findings(
         _sentence(found, lead),

@@ -33,7 +33,7 @@ from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.titan.rows import Row, by_labels
 from evenreel.papers.titan.settings import PhraseSettings
 from evenreel.papers.titan.streams import Target
-from evenreel.progress import Progress
+from evenreel.progress import Progress, each_part
 from evenreel.report.result.figures import deltas_by_group
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
@@ -121,11 +121,9 @@ def corrected_phrases(material: StreamInputs, settings: PhraseSettings, progress
     """
     found: list[Labelled] = []
     examples: list[Example] = []
-    models = material.encoders()
-    for number, model in enumerate(models):
+    for model, _ in each_part(material.encoders(), progress):
         found.append(_labelled(Target(model), settings.adapt))
         examples += _examples(found[-1], settings.queries)
-        progress((number + 1) / len(models))
     first, audit = found[0], settings.audit
     gain = mean_interval(first.gain(), first.target.groups[first.rows], audit)
     return Findings(

@@ -31,7 +31,7 @@ from evenreel.papers.titan.rows import SOURCE, Row, Rows, RowsOf, name_of_whole
 from evenreel.papers.titan.settings import StreamSettings
 from evenreel.papers.titan.streams import METRICS, Diagnosis, StreamOutcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
-from evenreel.progress import Progress, part_of
+from evenreel.progress import Progress, each_part
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
 
 MAIN = "R@1"
@@ -124,8 +124,7 @@ def compared_streams(
     rows = comparison.rows(settings.adapt, material.bank is not None)
     targets = [Target(model, material.bank) for model in models]
     found = [
-        _compared(target, rows, comparison.against, settings, part_of(progress, number, len(targets)))
-        for number, target in enumerate(targets)
+        _compared(target, rows, comparison.against, settings, share) for target, share in each_part(targets, progress)
     ]
     changes = {one.target.name: one.changes(settings.audit) for one in found}
     first = changes[found[0].target.name]
