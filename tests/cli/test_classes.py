@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenreel.cli.corpus.classes import find_classes
+from evenreel.cli.corpus.classes import ClassOptions, find_classes
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.errors import CorpusError, UsageError
 from tests.cli.test_library_commands import evenreel, here, printed_json
@@ -88,9 +88,9 @@ def test_options_are_checked_before_the_work(corpus: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("evenreel.cli.corpus.classes._tagged", refuse)
     with pytest.raises(UsageError, match="more than 0 and at most 1"):
-        find_classes(corpus, "pattern", share=1.5)
+        ClassOptions("pattern", share=1.5)
     with pytest.raises(CorpusError, match="cannot be read"):
-        find_classes(corpus, "pattern", synonyms=corpus / "missing.txt")
+        find_classes(corpus, ClassOptions("pattern", synonyms=corpus / "missing.txt"))
 
 
 @pytest.mark.parametrize(

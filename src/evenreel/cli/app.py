@@ -29,7 +29,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "demo": Command("evenreel.cli.library:demo", SEARCH),
     "index": Command("evenreel.cli.library:index", SEARCH),
     "reindex": Command("evenreel.cli.library:reindex", SEARCH),
-    "search": Command("evenreel.cli.library:search", SEARCH),
+    "search": Command("evenreel.cli.search:search", SEARCH),
     "serve": Command("evenreel.cli.serve:serve", SEARCH),
     "info": Command("evenreel.cli.library:info", SEARCH),
     "verify": Command("evenreel.cli.library:verify", SEARCH),

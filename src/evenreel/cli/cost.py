@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption, RecipeArgument
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.errors import UsageError
+from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -29,30 +31,32 @@ MOST_BATCH, MOST_FRAMES, MOST_WORDS, MOST_DIMENSION = 1_000_000, 3_600, 1_024, 8
 """Of what is counted on: no features that videos were read for have more."""
 
 
+@dataclass(frozen=True)
+class CountedInputs:
+    """Sizes of the captions and clips that the costs of a matcher are counted on.
+
+    Attributes:
+        batch: captions, and clips, that are counted on.
+        frames: frames of each clip; None for those of the backbone's rule, or 20.
+        words: words of each caption.
+        windows: windows of on-screen text of each clip, for matchers that read them.
+        dimension: D of the features; None for that of the recipe's features.
+    """
+
+    batch: Annotated[int, OptionForm(least=1, most=MOST_BATCH)] = 64
+    frames: Annotated[int | None, OptionForm(least=1, most=MOST_FRAMES)] = None
+    words: Annotated[int, OptionForm(least=1, most=MOST_WORDS)] = 30
+    windows: Annotated[int, OptionForm(least=1, most=MOST_FRAMES)] = 12
+    dimension: Annotated[int | None, OptionForm(least=1, most=MOST_DIMENSION)] = None
+
+
 def cost(
     recipe: RecipeArgument,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="PLACE=VALUE instead of the recipe's: members.count=3; may be given again."),
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, max=MOST_BATCH, help="Captions, and clips, that are counted on.")] = 64,
-    frames: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=MOST_FRAMES, help="Frames of each clip. \\[default: those of the backbone's rule, or 20]"
-        ),
-    ] = None,
-    words: Annotated[int, typer.Option(min=1, max=MOST_WORDS, help="Words of each caption.")] = 30,
-    windows: Annotated[
-        int,
-        typer.Option(
-            min=1, max=MOST_FRAMES, help="Windows of on-screen text of each clip, for matchers that read them."
-        ),
-    ] = 12,
-    dimension: Annotated[
-        int | None,
-        typer.Option(min=1, max=MOST_DIMENSION, help="D of the features. \\[default: that of the recipe's features]"),
-    ] = None,
+    inputs: CountedInputs = from_settings(CountedInputs),
     measure: Annotated[
         bool, typer.Option("--measure", help="Train a few steps, of each member too, and see how long an epoch takes.")
     ] = False,
@@ -63,10 +67,11 @@ def cost(
     from evenreel.training.recipe.files import find_recipe, load_recipe
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
-    if measure and dimension is not None:
+    if measure and inputs.dimension is not None:
         raise UsageError("--measure takes the features of the recipe, which have their own D; leave --dimension out.")
-    times, own_dimension, learned = _measured(chosen) if measure else (None, dimension or _dimension(chosen), None)
-    found = recipe_cost(chosen, Shape(own_dimension, batch, frames or frames_of(chosen), words, windows), learned)
+    times, dimension, learned = _measured(chosen) if measure else (None, inputs.dimension or _dimension(chosen), None)
+    shape = Shape(dimension, inputs.batch, inputs.frames or frames_of(chosen), inputs.words, inputs.windows)
+    found = recipe_cost(chosen, shape, learned)
     if as_json:
         in_all = {} if times is None else {"in_turn_s": times.in_turn_s, "at_once_s": times.at_once_s}
         print_json(asdict(found) | {"times": times and asdict(times) | in_all})

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from evenreel.cli.evaluate.files import check_place, system_names
+from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.show import Scored, check_table
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
+from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -22,31 +25,49 @@ if TYPE_CHECKING:
     from evenreel.evaluation.settings import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
-BY_HELP = (
-    "standard: less their mean and over their deviation; sum: as they are; rank: 1 / (60 + rank), summed (reciprocal "
-    "rank fusion)."
-)
-WEIGHT_HELP = "Of each system in turn, adding up to 1; given again for each.  \\[default: learned, else equal]"
-VALIDATION_HELP = (
-    "Scores of each system in turn on other captions, given again for each: scales and, with --corpus, weights are "
-    "those that suit these best."
-)
-CORPUS_HELP = "Folder of the corpus the scores are of; .npz files alone can do without."
-DIRECTION_HELP = "t2v or v2t: whose searches --by rank is for.  \\[default: t2v]"
+
+@dataclass(frozen=True)
+class FuseOptions:
+    """How `evenreel fuse` makes one system of several, and what their scores are of.
+
+    Attributes:
+        by: `standard`: less their mean and over their deviation; `sum`: as they are; `rank`: 1 / (60 + rank), summed
+            (reciprocal rank fusion).
+        weights: of each system in turn, adding up to 1; given again for each; empty for learned, else equal.
+        validation_scores: scores of each system in turn on other captions, given again for each: scales and, with
+            --corpus, weights are those that suit these best.
+        corpus: folder of the corpus the scores are of; .npz files alone can do without.
+        split: part of the corpus the scores are of, such as test.
+        validation_split: part of the corpus the validation scores are of, such as val.
+        direction: `t2v` or `v2t`: whose searches --by rank is for; None for t2v.
+
+    Raises:
+        UsageError: a split, the validation split or the direction is given without the option that it belongs to.
+    """
+
+    by: str = "standard"
+    weights: Annotated[tuple[float, ...], OptionForm("--weight")] = ()
+    validation_scores: tuple[Path, ...] = ()
+    corpus: Path | None = None
+    split: str | None = None
+    validation_split: str | None = None
+    direction: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.split or self.validation_split) and self.corpus is None:
+            raise UsageError("--split and --validation-split are parts of a corpus; name its folder with --corpus.")
+        if self.validation_split and not self.validation_scores:
+            raise UsageError("--validation-split is of --validation-scores; give these, or leave it out.")
+        if self.direction and self.by != "rank":
+            raise UsageError(
+                "--direction says whose ranks are fused; sums serve both, so leave it out or add --by rank."
+            )
 
 
 def fuse(
     scores: Annotated[list[Path], typer.Argument(help="Two files of scores or more.")],
     out: Annotated[Path, typer.Option(help="Where the fused scores go, an .npz.")],
-    by: Annotated[str, typer.Option(help=BY_HELP)] = "standard",
-    weight: Annotated[list[float] | None, typer.Option(help=WEIGHT_HELP)] = None,
-    validation_scores: Annotated[list[Path] | None, typer.Option(help=VALIDATION_HELP)] = None,
-    corpus: Annotated[Path | None, typer.Option(help=CORPUS_HELP)] = None,
-    split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
-    validation_split: Annotated[
-        str | None, typer.Option(help="Part of the corpus the validation scores are of, such as val.")
-    ] = None,
-    direction: Annotated[str | None, typer.Option(help=DIRECTION_HELP)] = None,
+    options: FuseOptions = from_settings(FuseOptions),
     as_json: JsonOption = False,
 ) -> None:
     """Make one system of several: standardised and added up, or by ranks, with weights given or learned."""
@@ -58,25 +79,18 @@ def fuse(
         raise UsageError(
             f"{out} does not end in .npz, which keeps ids and what the scores use; give --out such a name."
         )
-    paths, held_out = system_names(scores), validation_scores or []
-    if out.resolve() in {path.resolve() for path in (*scores, *held_out)}:
+    paths = system_names(scores)
+    if out.resolve() in {path.resolve() for path in (*scores, *options.validation_scores)}:
         raise UsageError(f"{out} is one of the files to fuse; give --out another name.")
-    if (split or validation_split) and corpus is None:
-        raise UsageError("--split and --validation-split are parts of a corpus; name its folder with --corpus.")
-    if validation_split and not held_out:
-        raise UsageError("--validation-split is of --validation-scores; give these, or leave it out.")
-    if direction and by != "rank":
-        raise UsageError("--direction says whose ranks are fused; sums serve both, so leave it out or add --by rank.")
     check_place(out)
-    whole = None if corpus is None else load_corpus(corpus)
-    systems = {name: _read(path, whole, split) for name, path in paths.items()}
-    validation = _validation(held_out, whole, validation_split, learn=not weight)
+    whole = None if options.corpus is None else load_corpus(options.corpus)
+    systems = {name: _read(path, whole, options.split) for name, path in paths.items()}
     fused = fuse_scores(
         systems,
-        cast("Way", by),
-        weights=weight or (),
-        validation=validation,
-        direction=cast("Direction", direction or "t2v"),
+        cast("Way", options.by),
+        weights=options.weights,
+        validation=_validation(options, whole),
+        direction=cast("Direction", options.direction or "t2v"),
     )
     check_table(out, Scored(len(fused.caption_ids), len(fused.video_ids)))
     with share_bar("fusing") as progress:
@@ -98,14 +112,14 @@ def _read(path: Path, corpus: Corpus | None, split: str | None) -> ScoreBlocks:
     return read_npz(path)
 
 
-def _validation(paths: Sequence[Path], corpus: Corpus | None, split: str | None, *, learn: bool) -> Validation | None:
+def _validation(options: FuseOptions, corpus: Corpus | None) -> Validation | None:
     from evenreel.corpus.relevance import own_clip
     from evenreel.evaluation import Validation
 
-    if not paths:
+    if not options.validation_scores:
         return None
-    systems = [_read(path, corpus, split) for path in paths]
-    if not learn:
+    systems = [_read(path, corpus, options.validation_split) for path in options.validation_scores]
+    if options.weights:
         return Validation(systems)
     if corpus is None:
         raise UsageError(
@@ -117,7 +131,12 @@ def _validation(paths: Sequence[Path], corpus: Corpus | None, split: str | None,
 
 def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) -> None:
     captions, clips = len(fused.caption_ids), len(fused.video_ids)
-    rows = _rows(fused, names)
+    fusion = fused.fusion
+    rows: list[dict[str, Any]] = [
+        {"name": name, "weight": weight} for name, weight in zip(names, fusion.weights, strict=True)
+    ]
+    for row, mean, deviation in zip(rows, fusion.means, fusion.scales, strict=False):  # sums and ranks have none
+        row |= {"mean": mean, "scale": deviation}
     if as_json:
         print_json({"scores": out, "captions": captions, "clips": clips, "systems": rows, "uses": fused.about.uses})
         return
@@ -130,14 +149,3 @@ def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) ->
         terminal.print(f"  {safe(row['name'])}: weight {row['weight']:.3f}{scale}")
     for use in fused.about.uses:
         terminal.print(f"  [yellow]uses {safe(use)}[/]: its scores say so, wherever they are shown")
-
-
-def _rows(fused: FusedScores, names: Sequence[str]) -> list[dict[str, Any]]:
-    """What is done to each system."""
-    fusion = fused.fusion
-    rows: list[dict[str, Any]] = [
-        {"name": name, "weight": weight} for name, weight in zip(names, fusion.weights, strict=True)
-    ]
-    for row, mean, scale in zip(rows, fusion.means, fusion.scales, strict=False):
-        row |= {"mean": mean, "scale": scale}
-    return rows

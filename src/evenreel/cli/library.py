@@ -1,24 +1,20 @@
-"""Commands about a library of one's own videos: index, search, info, verify, repair; and the demo of them."""
+"""`evenreel index`, `reindex`, `info`, `verify` and `repair`: a library of your own videos; and `demo` of them all."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import DeviceOption, JsonOption, LibraryOption, NoVisionOption
+from evenreel.cli.options import JsonOption, LibraryOption
 from evenreel.cli.progress import bars
-from evenreel.cli.show_library import show_done, show_dropped, show_problems, show_report, show_result, show_stats
-from evenreel.config import RERANK_DEPTH, IndexSettings, default_library
-from evenreel.errors import LibraryError, UsageError
-
-if TYPE_CHECKING:
-    from evenreel.checkpoint import Pretrained
+from evenreel.cli.show_library import show_done, show_dropped, show_problems, show_report, show_stats
+from evenreel.config import IndexSettings, default_library
+from evenreel.errors import UsageError
 
 MetadataOption = Annotated[
     list[Path] | None,
@@ -27,17 +23,6 @@ MetadataOption = Annotated[
         "manifest.* in a folder are read by themselves."
     ),
 ]
-
-
-def _as_utf8(argument: str | None) -> str | None:
-    """Read an argument as UTF-8 whose bytes Python has kept as surrogates, because the locale cannot hold them."""
-    if argument is None or argument.isascii():
-        return argument
-    try:
-        argument.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(argument).decode("utf-8", "replace")
-    return argument
 
 
 def index(
@@ -104,71 +89,6 @@ def reindex(
     show_report(report, place, as_json)
     if report.set_aside or report.closed_folders:
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def search(
-    query: Annotated[
-        str | None, typer.Argument(help="What is to be seen, or read on screen.", callback=_as_utf8)
-    ] = None,
-    library: LibraryOption = None,
-    k: Annotated[int, typer.Option("-k", help="How many clips at most.")] = 10,
-    where: Annotated[
-        str | None,
-        typer.Option(help="Filter, for example \"source = 'camera' and duration_s < 60\".", callback=_as_utf8),
-    ] = None,
-    image: Annotated[Path | None, typer.Option(help="Search by a picture instead of a sentence.")] = None,
-    no_vision: NoVisionOption = False,
-    rerank: Annotated[
-        str | None, typer.Option(help="A matcher's checkpoint, folder or hub id, that orders the first clips anew.")
-    ] = None,
-    rerank_depth: Annotated[int, typer.Option(help="How many clips --rerank looks at.")] = RERANK_DEPTH,
-    neutral_source: Annotated[
-        bool,
-        typer.Option(
-            "--neutral-source",
-            help="Favour no source: take what sets generated clips apart from those of a camera out of the query.",
-        ),
-    ] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show the nearest others too, below what fits or may fit.")
-    ] = False,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
-) -> None:
-    """Find clips, each with its best moment and the reason."""
-    from evenreel.library import open_library
-    from evenreel.library.stats import empty_sentence
-
-    if (query is None) == (image is None):
-        raise UsageError('Give either a sentence or a picture: evenreel search "a red bus", or --image FILE.')
-    if image is not None and no_vision:
-        raise UsageError("--image needs vision; leave --no-vision out.")
-    if rerank is not None and (no_vision or image is not None):
-        raise UsageError("--rerank needs a sentence and vision; leave --image and --no-vision out.")
-    if neutral_source and (no_vision or rerank is not None):
-        raise UsageError(
-            "--neutral-source changes how frames are ranked, and a matcher's scores are not neutral; leave --no-vision "
-            "and --rerank out."
-        )
-    with open_library(library or default_library(), device=device, vision=not no_vision) as opened:
-        if image is not None:
-            found = opened.search_image(image, k, where, neutral_source=neutral_source)
-        else:
-            matcher = _matcher(rerank, device)
-            found = opened.search(
-                query or "", k, where, rerank=matcher, rerank_depth=rerank_depth, neutral_source=neutral_source
-            )
-        if not found.hits and not (held := opened.stats()).files:
-            raise LibraryError(empty_sentence(held))
-    show_result(found, as_json, others=everything)
-
-
-def _matcher(name: str | None, device: str) -> Pretrained | None:
-    if name is None:
-        return None
-    from evenreel.checkpoint import load_matcher
-
-    return load_matcher(name, device=device)
 
 
 def info(library: LibraryOption = None, as_json: JsonOption = False) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenreel.config import MediaLimits
+
+if TYPE_CHECKING:
+    from evenreel.types import Corpus
 
 MOST = 1_000_000
 """Of phrases, steps and the like that a command makes or counts."""
@@ -52,6 +56,38 @@ AcceptLicenceOption = Annotated[
     bool, typer.Option("--accept-licence", help="Accept the model's licence where that forbids commercial use.")
 ]
 RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
+
+
+@dataclass(frozen=True)
+class CorpusClips:
+    """Clips of a corpus, and the folder that their videos are in.
+
+    Attributes:
+        folder: folder of the corpus.
+        split: only this part of the corpus, such as test.
+        videos: folder in which the paths of the clips begin; None for CORPUS.
+    """
+
+    folder: Annotated[Path, typer.Argument(metavar="CORPUS")]
+    split: str | None = None
+    videos: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        """Folder in which the paths of the clips begin."""
+        return self.videos or self.folder
+
+    def load(self) -> Corpus:
+        """Read the corpus, or the part of it that is named.
+
+        Raises:
+            CorpusError: it cannot be read, or has no such split.
+        """
+        from evenreel.corpus import load_corpus, select
+
+        whole = load_corpus(self.folder)
+        return whole if self.split is None else select(whole, split=self.split)
+
 
 USUAL = MediaLimits()
 

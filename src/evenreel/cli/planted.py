@@ -1,19 +1,22 @@
-"""`evenreel planted`."""
+"""`evenreel planted`: a corpus of rendered videos with one known bias."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from evenreel.cli.options import MOST_PROCESSES, MOST_SEED, JsonOption
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import MOST_PROCESSES, JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
+from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
-    from evenreel.planted import BiasName, PlantedCorpus, PlantedStatistics, PlantSettings
+    from evenreel.planted import BiasName, PlantedCorpus, PlantedStatistics
 
 LEAST_S, MOST_S = 0.5, 30.0
 EDIT_HELP = (
@@ -23,72 +26,90 @@ EDIT_HELP = (
 )
 
 
+@dataclass(frozen=True)
+class PlantOptions:
+    """The bias of a planted corpus, and the world that it is planted in.
+
+    Attributes:
+        bias: `visual`, `textual`, `length`, `source`, `domain` or `scene_text`.
+        strength: 0 plants nothing; 1 leaves no exception in training. Only `scene_text` is in the test split too.
+        clips: clips of all splits together; each split is rounded down to whole groups.
+        seed: the same seed gives the same bytes.
+        short: shortest and longest short clip of `length`, in seconds; None for 1 and 2.5.
+        long: shortest and longest long clip of `length`, in seconds; None for 5 and 8.
+        mirrors: every clip of `source` beside its mirror, in all splits; needs --strength 0.
+        signs: signs of a clip of `scene_text`, one after the other; captions name the word on one.
+        difficulty: of `visual`, 0 to 1 or hard, which is 1: smaller subjects among others like them.
+        new_annotators: of `textual`: habits tell nothing of a clip, and test captions have new ones.
+        misread: of `scene_text`: share of the characters misread, in each twelfth of a clip anew.
+        traced_signs: of `scene_text`: the colour of a sign's board tells its word.
+        mirror_tint: of `source`: a magenta cast of all generated clips, as a share of the range.
+
+    Raises:
+        UsageError: an option is of another bias, lengths are not in order, or the difficulty is no number.
+    """
+
+    bias: Annotated[str, typer.Argument()]
+    strength: float = 0.9
+    clips: int = 2_000
+    seed: int = 0
+    short: tuple[float, float] | None = None
+    long: tuple[float, float] | None = None
+    mirrors: bool = False
+    signs: int = 1
+    difficulty: str = "0"
+    new_annotators: bool = False
+    misread: Annotated[float, OptionForm(least=0, most=1)] = 0.0
+    traced_signs: bool = False
+    mirror_tint: Annotated[float, OptionForm(least=0, most=1)] = 0.0
+
+    def __post_init__(self) -> None:
+        if (self.short or self.long) and self.bias != "length":
+            raise UsageError(
+                f"--short and --long are lengths of the bias 'length', not of {self.bias!r}; leave them out."
+            )
+        if self.signs != 1 and self.bias != "scene_text":
+            raise UsageError(f"--signs is of the bias 'scene_text', not of {self.bias!r}; leave it out.")
+        for name, span in (("--short", self.short), ("--long", self.long)):
+            if span and not LEAST_S <= span[0] <= span[1] <= MOST_S:
+                raise UsageError(
+                    f"{name} is {span[0]:g} {span[1]:g}; give the shortest and the longest clip, in that order, "
+                    f"between {LEAST_S:g} and {MOST_S:g} seconds."
+                )
+
+    def plan(self) -> PlantedCorpus:
+        """Plan the corpus; nothing is written yet.
+
+        Raises:
+            UsageError: see `evenreel.planted.plan_corpus`.
+        """
+        from evenreel.planted import Harder, PlantSettings, plan_corpus
+
+        harder = Harder(self._hardness(), self.new_annotators, self.misread, self.traced_signs, self.mirror_tint)
+        usual = PlantSettings(mirrors=self.mirrors, signs=self.signs, harder=harder)
+        settings = replace(usual, short_s=self.short or usual.short_s, long_s=self.long or usual.long_s)
+        return plan_corpus(cast("BiasName", self.bias), self.strength, self.clips, self.seed, settings)
+
+    def _hardness(self) -> float:
+        from evenreel.planted.harder import HARD
+
+        try:
+            return HARD if self.difficulty == "hard" else float(self.difficulty)
+        except ValueError:
+            raise UsageError(f"--difficulty is hard or a number from 0 to 1; it was {self.difficulty!r}.") from None
+
+
 def planted(
-    bias: Annotated[str, typer.Argument(help="visual, textual, length, source, domain or scene_text.")],
     out: Annotated[Path, typer.Option(help="Folder that the corpus is written to.")],
-    strength: Annotated[
-        float,
-        typer.Option(
-            help="0 plants nothing; 1 leaves no exception in training. Only 'scene_text' is in the test split too."
-        ),
-    ] = 0.9,
-    clips: Annotated[
-        int, typer.Option(help="Clips of all splits together; each split is rounded down to whole groups.")
-    ] = 2_000,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="The same seed gives the same bytes.")] = 0,
-    short: Annotated[
-        tuple[float, float] | None, typer.Option(help="Shortest and longest short clip of 'length', in seconds.")
-    ] = None,
-    long: Annotated[tuple[float, float] | None, typer.Option(help="Likewise its long clips.")] = None,
-    mirrors: Annotated[
-        bool,
-        typer.Option("--mirrors", help="Every clip of 'source' beside its mirror, in all splits; needs --strength 0."),
-    ] = False,
-    signs: Annotated[
-        int, typer.Option(help="Signs of a clip of 'scene_text', one after the other; captions name the word on one.")
-    ] = 1,
-    difficulty: Annotated[
-        str, typer.Option(help="Of 'visual', 0 to 1 or hard, which is 1: smaller subjects among others like them.")
-    ] = "0",
-    new_annotators: Annotated[
-        bool,
-        typer.Option(
-            "--new-annotators", help="Of 'textual': habits tell nothing of a clip, and test captions have new ones."
-        ),
-    ] = False,
-    misread: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Of 'scene_text': share of the characters misread, in each twelfth of a clip anew."
-        ),
-    ] = 0.0,
-    traced_signs: Annotated[
-        bool, typer.Option("--traced-signs", help="Of 'scene_text': the colour of a sign's board tells its word.")
-    ] = False,
-    mirror_tint: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Of 'source': a magenta cast of all generated clips, as a share of the range."),
-    ] = 0.0,
+    options: PlantOptions = from_settings(PlantOptions),
     edit: Annotated[str | None, typer.Option(help=EDIT_HELP)] = None,
     workers: Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Processes; 0: one a core.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Render a corpus of videos with one known bias; a broken-off run goes on."""
-    from dataclasses import asdict, replace
+    from evenreel.planted import admission_line, admission_of, described, page_of, write_corpus
 
-    from evenreel.planted import (
-        Harder,
-        admission_line,
-        admission_of,
-        described,
-        page_of,
-        plan_corpus,
-        write_corpus,
-    )
-
-    harder = Harder(_difficulty(difficulty), new_annotators, misread, traced_signs, mirror_tint)
-    settings = replace(_settings(bias, short, long, signs), mirrors=mirrors, harder=harder)
-    plan = plan_corpus(cast("BiasName", bias), strength, clips, seed, settings)
+    plan = options.plan()
     told = described(plan, edit) if edit else plan
     with share_bar(f"rendering {len(told.clips):,} clips") as report:
         rendered = write_corpus(plan, out, workers, lambda there, total: report(there / total), edit)
@@ -100,36 +121,6 @@ def planted(
     else:
         _show(told, out, rendered)
         console().print(safe(admission_line(found)))
-
-
-def _settings(
-    bias: str, short: tuple[float, float] | None, long: tuple[float, float] | None, signs: int
-) -> PlantSettings:
-    from dataclasses import replace
-
-    from evenreel.planted import PlantSettings
-
-    if (short or long) and bias != "length":
-        raise UsageError(f"--short and --long are lengths of the bias 'length', not of {bias!r}; leave them out.")
-    if signs != 1 and bias != "scene_text":
-        raise UsageError(f"--signs is of the bias 'scene_text', not of {bias!r}; leave it out.")
-    for name, span in (("--short", short), ("--long", long)):
-        if span and not LEAST_S <= span[0] <= span[1] <= MOST_S:
-            raise UsageError(
-                f"{name} is {span[0]:g} {span[1]:g}; give the shortest and the longest clip, in that order, between "
-                f"{LEAST_S:g} and {MOST_S:g} seconds."
-            )
-    settings = PlantSettings(signs=signs)
-    return replace(settings, short_s=short or settings.short_s, long_s=long or settings.long_s)
-
-
-def _difficulty(given: str) -> float:
-    from evenreel.planted.harder import HARD
-
-    try:
-        return HARD if given == "hard" else float(given)
-    except ValueError:
-        raise UsageError(f"--difficulty is hard or a number from 0 to 1; it was {given!r}.") from None
 
 
 def _show(plan: PlantedCorpus, out: Path, rendered: int) -> None:

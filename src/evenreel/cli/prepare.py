@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption, SeenOption
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
+from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.adaptation.prepared import Note, PreparedSource
-    from evenreel.adaptation.preparing import FoundConfounders, SourceSplit
+    from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, SourceSplit
     from evenreel.checkpoint import Pretrained
     from evenreel.features import SetAside
     from evenreel.features.scene_elements import EmbeddedDictionary
@@ -28,33 +30,81 @@ VALIDATION = "val"
 MANY = 10
 
 CHECKPOINT_HELP = "A trained matcher, as a folder; of the hub, get a copy first."
-CORPUS_HELP = "Folder of the corpus that it was trained on."
-FEATURES_HELP = "Folder of the corpus's features, by the encoder that the matcher was trained with."
-CONFOUNDERS_HELP = (
-    "What clips tend to show: elements, the everyday phrases that they are most like; kmeans, centres of their frames; "
-    "the folder of a scene dictionary that `evenreel elements` made; or a file of vectors (.npy, .npz, .safetensors)."
-)
-STEPS_HELP = "Steps that the correction, and each flow, learns for.  \\[default: 1000]"
-SETTINGS_HELP = "A YAML file of how it is fitted: causal, causal_fit, flow and seed."
-SET_HELP = "PLACE=VALUE instead of what is set otherwise: causal_fit.lr=1e-3, causal.lambda_mi=1; may be given again."
-VALIDATION_HELP = f"Split that the correction is measured on.  \\[default: {VALIDATION}, where the corpus has it]"
+
+
+@dataclass(frozen=True)
+class PrepareSource:
+    """The clips and captions that a matcher was trained on.
+
+    Attributes:
+        corpus: folder of the corpus that it was trained on.
+        features: folder of the corpus's features, by the encoder that the matcher was trained with.
+        split: part of the corpus that the matcher was trained on.
+        validation: split that the correction is measured on; None for val, where the corpus has it.
+        seen: folder of features by the matcher's towers before their training, for one that selects scene elements.
+
+    Raises:
+        UsageError: what is prepared from is to be measured on, which says nothing of other clips.
+    """
+
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS")]
+    features: Path
+    split: str = "train"
+    validation: str | None = None
+    seen: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.validation == self.split:
+            raise UsageError(
+                f"--validation is {self.split}, which is prepared from; name another split, or leave it out."
+            )
+
+    def measured(self, corpus: Corpus) -> str | None:
+        """Return the split to measure on; None where none is named and the corpus has no other one called val."""
+        usual = VALIDATION if self.split != VALIDATION and VALIDATION in corpus.clips["split"].to_list() else None
+        return self.validation or usual
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How the correction of `evenreel prepare` is fitted, and to which confounders.
+
+    Attributes:
+        confounders: what clips tend to show: `elements`, the everyday phrases that they are most like; `kmeans`,
+            centres of their frames; the folder of a scene dictionary that `evenreel elements` made; or a file of
+            vectors (.npy, .npz, .safetensors).
+        count: confounders, except those of a file.
+        steps: steps that the correction, and each flow, learns for; None for 1000.
+        seed: of all that is random; None for 0.
+        settings: a YAML file of how it is fitted: causal, causal_fit, flow and seed.
+        changes: PLACE=VALUE instead of what is set otherwise: causal_fit.lr=1e-3, causal.lambda_mi=1; may be given
+            again.
+    """
+
+    confounders: str = ELEMENTS
+    count: Annotated[int, OptionForm(least=1, most=MOST)] = 256
+    steps: Annotated[int | None, OptionForm(least=0, most=MOST)] = None
+    seed: int | None = None
+    settings: Path | None = None
+    changes: Annotated[tuple[str, ...], OptionForm("--set")] = ()
+
+    def load(self) -> PrepareSettings:
+        """Read the settings; --set goes before --steps and --seed, and these before the file.
+
+        Raises:
+            RecipeError: the file cannot be read, or a value cannot be followed.
+        """
+        from evenreel.adaptation.settings_files import load_prepare_settings
+
+        named = [] if self.steps is None else [f"causal_fit.steps={self.steps}", f"flow.steps={self.steps}"]
+        named += [] if self.seed is None else [f"seed={self.seed}"]
+        return load_prepare_settings(self.settings, [*named, *self.changes])
 
 
 def prepare(
     checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help=CHECKPOINT_HELP)],
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)],
-    features: Annotated[Path, typer.Option(help=FEATURES_HELP)],
-    split: Annotated[str, typer.Option(help="Part of the corpus that the matcher was trained on.")] = "train",
-    validation: Annotated[str | None, typer.Option(help=VALIDATION_HELP)] = None,
-    seen: SeenOption = None,
-    confounders: Annotated[str, typer.Option(help=CONFOUNDERS_HELP)] = ELEMENTS,
-    count: Annotated[int, typer.Option(min=1, max=MOST, help="Confounders, except those of a file.")] = 256,
-    steps: Annotated[int | None, typer.Option(min=0, max=MOST, help=STEPS_HELP)] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=MOST_SEED, help="Of all that is random.  \\[default: 0]")
-    ] = None,
-    settings: Annotated[Path | None, typer.Option(help=SETTINGS_HELP)] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
+    source: PrepareSource = from_settings(PrepareSource),
+    fit: FitOptions = from_settings(FitOptions, seed=Annotated[int | None, typer.Option(min=0, max=MOST_SEED)]),
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
@@ -64,26 +114,22 @@ def prepare(
     """
     from evenreel.adaptation.prepared import save_prepared
     from evenreel.adaptation.preparing import prepare as prepare_source
-    from evenreel.adaptation.settings_files import load_prepare_settings
     from evenreel.checkpoint import load_matcher
     from evenreel.checkpoint.config_file import CONFIG, read_config
     from evenreel.corpus import load_corpus
     from evenreel.matchers.adapter import Adapted
 
-    named = [] if steps is None else [f"causal_fit.steps={steps}", f"flow.steps={steps}"]
-    named += [] if seed is None else [f"seed={seed}"]
-    how = load_prepare_settings(settings, [*named, *(changes or ())])
+    how = fit.load()
     folder = _own_folder(checkpoint)
     weights = read_config(folder / CONFIG).weights_sha256
     pretrained = load_matcher(folder, device=device)
-    whole = load_corpus(corpus)
-    read = _Source(folder, pretrained, whole, features, seen, device)
-    source, aside = read.part(split)
-    measured = _validation(whole, validation, split)
+    read = _Source(folder, pretrained, load_corpus(source.corpus), source, device)
+    learned, aside = read.part(source.split)
+    measured = source.measured(read.corpus)
     checked = None if measured is None else read.part(measured)[0]
-    found = _confounders(confounders, read, source.videos, count, how.seed)
-    prepared = prepare_source(pretrained.matcher, source, found, how, validation=checked, bar=share_bar)
-    prepared = replace(prepared, note=replace(prepared.note, corpus=corpus.resolve().name, split=split))
+    found = _confounders(fit, read, learned.videos, how.seed)
+    prepared = prepare_source(pretrained.matcher, learned, found, how, validation=checked, bar=share_bar)
+    prepared = replace(prepared, note=replace(prepared.note, corpus=source.corpus.resolve().name, split=source.split))
     place = save_prepared(folder, prepared, weights)
     _show(place, prepared, measured, aside, as_json)
     if not as_json and not isinstance(pretrained.matcher, Adapted):
@@ -94,13 +140,12 @@ def prepare(
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """The checkpoint in its folder, and the corpus and features that it was trained on."""
+    """The checkpoint in its folder, and the corpus that it was trained on."""
 
     folder: Path
     pretrained: Pretrained
     corpus: Corpus
-    features: Path
-    seen: Path | None
+    named: PrepareSource
     device: str
 
     def part(self, split: str) -> tuple[SourceSplit, tuple[SetAside, ...]]:
@@ -111,7 +156,7 @@ class _Source:
         from evenreel.training.data.pairs import pairs_of
 
         part = select(self.corpus, split=split)
-        loaded = load_features_for(self.pretrained, self.features, part, seen=self.seen)
+        loaded = load_features_for(self.pretrained, self.named.features, part, seen=self.named.seen)
         try:
             pairs = pairs_of(part, loaded.texts.ids, loaded.videos.ids)
         except CorpusError as error:
@@ -141,43 +186,23 @@ def _own_folder(name: str) -> Path:
     raise CheckpointError(f"{name!r} is no folder of a checkpoint; `evenreel train` makes one.")
 
 
-def _validation(corpus: Corpus, asked: str | None, split: str) -> str | None:
-    """The split to measure on; None where none is asked for and the corpus has not the usual one, or it is `split`.
-
-    Raises:
-        UsageError: what is prepared from was asked to be measured on, which says nothing of other clips.
-    """
-    if asked == split:
-        raise UsageError(f"--validation is {split}, which is prepared from; name another split, or leave it out.")
-    if asked is not None:
-        return asked
-    return VALIDATION if split != VALIDATION and VALIDATION in corpus.clips["split"].to_list() else None
-
-
-def _confounders(asked: str, source: _Source, videos: VideoFeatures, count: int, seed: int) -> FoundConfounders:
-    """Confounders of the source's clips.
-
-    Args:
-        asked: the word, the folder or the file that is named.
-        source: the checkpoint, and its features.
-        videos: of the source.
-        count: how many.
-        seed: of the centres of frames.
-    """
+def _confounders(fit: FitOptions, source: _Source, videos: VideoFeatures, seed: int) -> FoundConfounders:
+    """The confounders that are named, for the source's clips; the seed is that of the centres of frames."""
     from evenreel.adaptation.preparing import FoundConfounders, confounders_of
     from evenreel.adaptation.titan.confounders import read_confounders
     from evenreel.features.scene_elements import load_embedded
 
-    if asked == KMEANS:
-        return confounders_of(videos, None, count, seed)
-    if asked == ELEMENTS:
-        return confounders_of(videos, _packaged(source), count)
-    place = Path(asked)
+    if fit.confounders == KMEANS:
+        return confounders_of(videos, None, fit.count, seed)
+    if fit.confounders == ELEMENTS:
+        return confounders_of(videos, _packaged(source), fit.count)
+    place = Path(fit.confounders)
     if place.is_dir():
-        return confounders_of(videos, load_embedded(place, source.pretrained.about.encoder.weights_hash), count)
+        return confounders_of(videos, load_embedded(place, source.pretrained.about.encoder.weights_hash), fit.count)
     if not place.exists():
         raise UsageError(
-            f"--confounders is {asked!r}; give {ELEMENTS}, {KMEANS}, the folder of a scene dictionary or a file."
+            f"--confounders is {fit.confounders!r}; give {ELEMENTS}, {KMEANS}, the folder of a scene dictionary or a "
+            "file."
         )
     return FoundConfounders("file", read_confounders(place))
 
@@ -188,7 +213,7 @@ def _packaged(source: _Source) -> EmbeddedDictionary:
     from evenreel.features.scene_elements import embed
     from evenreel.language.scene_dictionary import packaged
 
-    encoder = text_tower(source.pretrained, source.folder, source.features, source.device)
+    encoder = text_tower(source.pretrained, source.folder, source.named.features, source.device)
     if encoder is None:
         raise FeaturesError(
             "The matcher takes features that were computed elsewhere, and which text tower could read phrases for them "

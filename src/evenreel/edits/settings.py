@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
+from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.media.same_form import Fit
@@ -74,7 +75,7 @@ class ClipEditSettings:
 
     Attributes:
         videos: folder in which the paths of the clips begin.
-        fps: frames a second of the new clips; a video that has fewer keeps its own.
+        fps: most frames a second of the new clips; a video that has fewer keeps its own.
         limits: limits of one clip.
 
     Raises:
@@ -82,7 +83,7 @@ class ClipEditSettings:
     """
 
     videos: Path = Path()
-    fps: float = 4.0
+    fps: Annotated[float, OptionForm(least=0.001, most=1_000.0)] = 4.0
     limits: MediaLimits = field(default_factory=MediaLimits)
 
     def __post_init__(self) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.options import MOST, JsonOption, TaggerOption
+from evenreel.cli.from_settings import from_settings
+from evenreel.cli.options import MOST, JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
+from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.language import Tagged, Tagger, VerbNounClasses
+    from evenreel.language import ClassRules, Tagged, Tagger, VerbNounClasses
     from evenreel.language.taggers import TaggerName
     from evenreel.types import Corpus
 
@@ -23,41 +26,62 @@ _SHOWN = 12
 _MANY_UNKNOWN = 0.2
 
 
+@dataclass(frozen=True)
+class ClassOptions:
+    """How the verb and noun classes of captions and clips are found.
+
+    Attributes:
+        tagger: `auto`, `pattern` or `spacy`; `auto` is spaCy where a model is installed.
+        synonyms: groups of your own, lines such as 'noun: sofa, couch', besides those inside.
+        min_captions: drop a class that fewer captions have.
+        share: a clip has the classes of this share of its captions.
+
+    Raises:
+        UsageError: the share is not above 0 and at most 1.
+    """
+
+    tagger: str = "auto"
+    synonyms: Path | None = None
+    min_captions: Annotated[int, OptionForm(least=1, most=MOST)] = 1
+    share: float = 0.25
+
+    def __post_init__(self) -> None:
+        from evenreel.language import check_share
+
+        check_share(self.share)
+
+    def rules(self) -> ClassRules:
+        """Read the groups of synonyms.
+
+        Raises:
+            CorpusError: the file cannot be read, a line has another form, or a word is in two groups.
+        """
+        from evenreel.language import ClassRules, caption_synonyms, read_synonyms
+
+        groups = caption_synonyms()
+        own = groups if self.synonyms is None else groups.updated(read_synonyms(self.synonyms))
+        return ClassRules(own, min_captions=self.min_captions)
+
+
 def find_classes(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus; it is changed.")],
-    tagger: TaggerOption = "auto",
-    synonyms: Annotated[
-        Path | None, typer.Option(help="Groups of your own, lines such as 'noun: sofa, couch', besides those inside.")
-    ] = None,
-    min_captions: Annotated[int, typer.Option(min=1, max=MOST, help="Drop a class that fewer captions have.")] = 1,
-    share: Annotated[float, typer.Option(help="A clip has the classes of this share of its captions.")] = 0.25,
+    options: ClassOptions = from_settings(ClassOptions),
     replace: Annotated[bool, typer.Option("--replace", help="Replace classes that are there.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Fill the verb and noun classes of captions and clips, for `evenreel evaluate --relevance classes`."""
     from evenreel.corpus import load_corpus, save_corpus
     from evenreel.corpus.annotation import save_class_names, with_classes
-    from evenreel.language import (
-        ClassRules,
-        caption_synonyms,
-        check_share,
-        classes_of,
-        clip_classes,
-        load_tagger,
-        read_synonyms,
-        unknown_share,
-    )
+    from evenreel.language import classes_of, clip_classes, load_tagger, unknown_share
 
-    check_share(share)
-    groups = caption_synonyms().updated(read_synonyms(synonyms)) if synonyms else caption_synonyms()
-    rules = ClassRules(groups, min_captions=min_captions)
+    rules = options.rules()
     corpus = load_corpus(folder)
     if not replace and _annotated(corpus):
         raise UsageError(f"The corpus in {folder} has classes already; --replace finds new ones.")
-    chosen = load_tagger(cast("TaggerName", tagger))  # it says which there are, of a word it does not know
+    chosen = load_tagger(cast("TaggerName", options.tagger))  # it says which there are, of a word it does not know
     tagged = _tagged(corpus, chosen)
     found = classes_of(tagged, rules)
-    clips = clip_classes(found, corpus.captions["clip_id"].to_list(), share)
+    clips = clip_classes(found, corpus.captions["clip_id"].to_list(), options.share)
     of_clip = dict(zip(clips.clip_ids, zip(clips.verbs, clips.nouns, strict=True), strict=True))
     save_corpus(with_classes(corpus, (found.verbs, found.nouns), of_clip), folder)
     save_class_names(folder, found.verb_names, found.noun_names, chosen.name)

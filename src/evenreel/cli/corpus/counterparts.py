@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +12,12 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.corpus.command import CORPUS_FILES
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import MOST, MOST_SEED, CorpusArgument, JsonOption, ReadersOption, VideosOption, media_limits
+from evenreel.cli.options import MOST, CorpusArgument, CorpusClips, JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
+from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -30,60 +32,110 @@ MANY = 10
 OutOption = Annotated[Path, typer.Option(help="Folder that the corpus is written to.")]
 
 
+@dataclass(frozen=True)
+class GeneratedVideos:
+    """Generated videos that mirror the real clips of a corpus, and who made them.
+
+    Attributes:
+        generated: folder of videos called after the clips that they mirror, or a csv: clip_id, path.
+        source: the generator; a csv may say it in a column source.
+        setting: what the generator was given: text, image, video, or a word of your own.
+
+    Raises:
+        UsageError: nobody says who made the videos of a folder, or a setting stands without its generator.
+    """
+
+    generated: Path
+    source: str | None = None
+    setting: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.source is None and self.generated.is_dir():
+            raise UsageError(f"Say who made the videos in {self.generated}: --source NAME.")
+        if self.source is None and self.setting is not None:
+            raise UsageError("--setting goes with --source; give that too, or give the csv columns source and setting.")
+
+
+@dataclass(frozen=True)
+class PromptOptions:
+    """What a video generator is given of each real clip, and how that is read.
+
+    Attributes:
+        setting: `text`: captions alone; `image`: and a keyframe; `video`: and the first half of the clip.
+        captions: at most so many captions of a clip in its prompt; None for all.
+        workers: reader processes; 0 means one for each core.
+        limits: limits of one clip.
+    """
+
+    setting: str = "text"
+    captions: Annotated[int | None, OptionForm(least=1, most=MOST)] = None
+    workers: int = 0
+    limits: MediaLimits = field(default_factory=MediaLimits)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The real clips of a corpus that give their place to a mirror.
+
+    Attributes:
+        share: of the real clips, from 0 to 1, that give their place to a mirror.
+        split: change this split alone; None for all of the corpus.
+        group: generator and setting, such as 'sora text'; needed where there are several.
+        seed: of the choice; shares of one seed are nested.
+        paired_only: leave out real clips that have no mirror of the group.
+    """
+
+    share: float
+    split: str | None = None
+    group: str | None = None
+    seed: int = 0
+    paired_only: bool = False
+
+    def made(self, corpus: Corpus) -> Corpus:
+        """Replace the clips.
+
+        Raises:
+            CorpusError: the corpus has no such split or group, or too few mirrors.
+            UsageError: the share is not 0 to 1, or several groups are there and none is named.
+        """
+        from evenreel.corpus.counterparts import only_paired, with_generated
+
+        taken = only_paired(corpus, self.group, split=self.split) if self.paired_only else corpus
+        return with_generated(taken, self.share, self.seed, self.group, split=self.split)
+
+
 def pair(
-    folder: CorpusArgument,
-    generated: Annotated[
-        Path, typer.Option(help="Folder of videos called after the clips that they mirror, or a csv: clip_id, path.")
-    ],
     out: OutOption,
-    source: Annotated[str | None, typer.Option(help="The generator; a csv may say it in a column source.")] = None,
-    setting: Annotated[
-        str | None, typer.Option(help="What the generator was given: text, image, video, or a word of your own.")
-    ] = None,
-    videos: VideosOption = None,
+    clips: CorpusClips = from_settings(CorpusClips, leave_out=("split",)),
+    generated: GeneratedVideos = from_settings(GeneratedVideos),
     as_json: JsonOption = False,
 ) -> None:
     """Put generated videos beside the real clips that they mirror. Exit status 3 if some fit no clip."""
-    from evenreel.corpus import load_corpus
     from evenreel.corpus.pairing import Generator, find_generated, pair_clips
 
-    if source is None and generated.is_dir():
-        raise UsageError(f"Say who made the videos in {generated}: --source NAME.")
-    if source is None and setting is not None:
-        raise UsageError("--setting goes with --source; give that too, or give the csv columns source and setting.")
-    corpus = load_corpus(folder)
-    generator = None if source is None else Generator(source, setting)
-    found = find_generated(corpus, generated, videos or folder, generator)
+    corpus = clips.load()
+    generator = None if generated.source is None else Generator(generated.source, generated.setting)
+    found = find_generated(corpus, generated.generated, clips.place, generator)
     if not found.clips:
-        raise UsageError(_nothing_found(generated, found, corpus))
+        raise UsageError(_nothing_found(generated.generated, found, corpus))
     paired = pair_clips(corpus, found.clips)
-    replaced = _save(paired, folder, out)
+    replaced = _save(paired, clips.folder, out)
     if as_json:
         groups = {"groups": _coverage(paired, found), "strangers": found.strangers, "missing": found.missing}
         print_json({"corpus": out, "clips": paired.clips.height, "generated": len(found.clips)} | groups)
     else:
         _show_written(out, paired, replaced)
         _show_pairs(paired, found)
-        if (videos or folder).resolve() != out.resolve():
-            console().print(f"  note: the paths of the clips begin in {safe(videos or folder)}; name it with --videos")
+        if clips.place.resolve() != out.resolve():
+            console().print(f"  note: the paths of the clips begin in {safe(clips.place)}; name it with --videos")
     if found.strangers or found.missing:
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
 def prompts(
-    folder: CorpusArgument,
     out: Annotated[Path, typer.Option(help="Folder for prompts.csv, keyframes and first halves.")],
-    setting: Annotated[
-        str, typer.Option(help="text: captions alone; image: and a keyframe; video: and the first half of the clip.")
-    ] = "text",
-    split: Annotated[str | None, typer.Option(help="Of this split alone.")] = None,
-    captions: Annotated[
-        int | None,
-        typer.Option(min=1, max=MOST, help="At most so many captions of a clip in its prompt. \\[default: all]"),
-    ] = None,
-    videos: VideosOption = None,
-    workers: ReadersOption = 0,
-    limits: MediaLimits = from_settings(media_limits),
+    clips: CorpusClips = from_settings(CorpusClips),
+    options: PromptOptions = from_settings(PromptOptions),
     as_json: JsonOption = False,
 ) -> None:
     """Write what a video generator needs to mirror each real clip. Exit status 3 if clips were set aside."""
@@ -92,50 +144,41 @@ def prompts(
     from evenreel.edits.conditioning import Conditioning, prepare_requests
 
     given = Conditioning(
-        setting=setting_of(setting),
-        videos=videos or folder,
-        split=split,
-        fuse=partial(join_captions, most=captions),
-        workers=workers,
-        limits=limits,
+        setting=setting_of(options.setting),
+        videos=clips.place,
+        split=clips.split,
+        fuse=partial(join_captions, most=options.captions),
+        workers=options.workers,
+        limits=options.limits,
     )
-    corpus = load_corpus(folder)
+    corpus = load_corpus(clips.folder)
     with share_bar("preparing clips") as progress:
         prepared = prepare_requests(corpus, out, given, progress)
-    _show_prompts(prepared, setting, as_json)
+    _show_prompts(prepared, options.setting, as_json)
     if prepared.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
 def mix(
     folder: CorpusArgument,
-    share: Annotated[float, typer.Option(help="Of the real clips, from 0 to 1, that give their place to a mirror.")],
     out: OutOption,
-    split: Annotated[str | None, typer.Option(help="Change this split alone. \\[default: all of the corpus]")] = None,
-    group: Annotated[
-        str | None, typer.Option(help="Generator and setting, such as 'sora text'; needed where there are several.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the choice; shares of one seed are nested.")] = 0,
-    paired_only: Annotated[
-        bool, typer.Option("--paired-only", help="Leave out real clips that have no mirror of the group.")
-    ] = False,
+    mixture: Mixture = from_settings(Mixture),
     as_json: JsonOption = False,
 ) -> None:
     """Replace a share of the real clips by their mirrors, which take their captions."""
     from evenreel.corpus import load_corpus, select
-    from evenreel.corpus.counterparts import groups_of, only_paired, with_generated
+    from evenreel.corpus.counterparts import groups_of
 
     if out.resolve() == folder.resolve():
         raise UsageError("--out is the corpus itself, whose other clips would be lost; name another folder.")
-    corpus = load_corpus(folder)
-    taken = only_paired(corpus, group, split=split) if paired_only else corpus
-    mixed = with_generated(taken, share, seed, group, split=split)
+    split = mixture.split
+    mixed = mixture.made(load_corpus(folder))
     replaced = _save(mixed, folder, out)
     part = mixed if split is None else select(mixed, split=split)
     groups = list(groups_of(part).values())
     counts = {group: groups.count(group) for group in dict.fromkeys(groups)}
     if as_json:
-        asked = {"corpus": out, "share": share, "seed": seed, "split": split}
+        asked = {"corpus": out, "share": mixture.share, "seed": mixture.seed, "split": split}
         print_json(asked | {"clips": part.clips.height, "generated": counts})
         return
     _show_written(out, mixed, replaced)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.corpus.command import show_notices, written_over
+from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import UsageError
@@ -22,23 +24,42 @@ if TYPE_CHECKING:
     from evenreel.corpus.domains import DomainPair
 
 
+@dataclass(frozen=True)
+class SourcePart:
+    """The corpus to learn from, and what is taken of it.
+
+    Attributes:
+        source: folder of the corpus to learn from.
+        source_split: split to take of the source; may be given again; empty for train, and val if there.
+        source_videos: folder in which the source's paths begin, to be put before them; None for nothing.
+    """
+
+    source: Path
+    source_split: tuple[str, ...] = ()
+    source_videos: Path | None = None
+
+
+@dataclass(frozen=True)
+class TargetPart:
+    """The corpus that is met afterwards, and what is taken of it.
+
+    Attributes:
+        target: folder of the corpus that is met afterwards.
+        target_split: split of the target that becomes the split test.
+        target_val: split of the target that becomes the split target_val; None for none.
+        target_videos: folder in which the target's paths begin, to be put before them; None for nothing.
+    """
+
+    target: Path
+    target_split: str = "test"
+    target_val: str | None = None
+    target_videos: Path | None = None
+
+
 def domains(
-    source: Annotated[Path, typer.Option(help="Folder of the corpus to learn from.")],
-    target: Annotated[Path, typer.Option(help="Folder of the corpus that is met afterwards.")],
     out: Annotated[Path, typer.Option(help="Folder that the corpus is written to.")],
-    source_split: Annotated[
-        list[str] | None,
-        typer.Option(help="Split to take of the source; may be given again.  \\[default: train, and val if there]"),
-    ] = None,
-    target_split: Annotated[str, typer.Option(help="Split of the target that becomes the split test.")] = "test",
-    target_val: Annotated[
-        str | None, typer.Option(help="Split of the target that becomes the split target_val.  \\[default: none]")
-    ] = None,
-    source_videos: Annotated[
-        Path | None,
-        typer.Option(help="Folder in which the source's paths begin, to be put before them.  \\[default: nothing]"),
-    ] = None,
-    target_videos: Annotated[Path | None, typer.Option(help="Likewise of the target.")] = None,
+    source: SourcePart = from_settings(SourcePart),
+    target: TargetPart = from_settings(TargetPart),
     name: Annotated[
         str | None,
         typer.Option(help="A published pair that this one is to be, such as video2gif; counts are compared."),
@@ -54,11 +75,11 @@ def domains(
 
     if name is not None and name not in PUBLISHED:
         raise UsageError(f"No pair of domains is published as {name!r}; there are: {', '.join(PUBLISHED)}.")
-    if out.resolve() in (source.resolve(), target.resolve()):
+    if out.resolve() in (source.source.resolve(), target.target.resolve()):
         raise UsageError(f"--out {out} is one of the two corpora; name another folder, so that both stay.")
     pair = pair_domains(
-        load_source(source, source_split or (), source_videos),
-        load_target(target, target_split, target_val, target_videos),
+        load_source(source.source, source.source_split, source.source_videos),
+        load_target(target.target, target.target_split, target.target_val, target.target_videos),
     )
     beside = () if name is None else tuple(beside_published(name, pair.corpus))
     notices = (*pair.notices, *beside, *written_over(out))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import CorpusArgument, JsonOption, ReadersOption, VideosOption, media_limits
+from evenreel.cli.options import CorpusClips, JsonOption, media_limits
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.config import MediaLimits
@@ -27,42 +28,54 @@ if TYPE_CHECKING:
     from evenreel.features import SetAside
     from evenreel.types import Corpus
 
-FEATURES_HELP = "Folder of features, best by the rule '10 midpoints', for the similarity of pairs."
+
+@dataclass(frozen=True)
+class OverviewOptions:
+    """What `evenreel corpus overview` reads beside the corpus, and what it writes.
+
+    Attributes:
+        features: folder of features, best by the rule '10 midpoints', for the similarity of pairs.
+        rule: how the features' frames were sampled; None for the last run's.
+        report: also write a page with the histogram to this file.
+        keep_facts: write what the videos say into the corpus, for `evenreel audit confounds`.
+        workers: reader processes; 0 means one for each core.
+        limits: limits of one clip.
+    """
+
+    features: Path | None = None
+    rule: str | None = None
+    report: Path | None = None
+    keep_facts: bool = False
+    workers: int = 0
+    limits: MediaLimits = field(default_factory=MediaLimits)
 
 
 def overview_corpus(
-    folder: CorpusArgument,
-    videos: VideosOption = None,
-    features: Annotated[Path | None, typer.Option(help=FEATURES_HELP)] = None,
-    rule: Annotated[
-        str | None, typer.Option(help="How the features' frames were sampled. \\[default: the last run's]")
-    ] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a page with the histogram to this file.")] = None,
-    keep_facts: Annotated[
-        bool,
-        typer.Option("--keep-facts", help="Write what the videos say into the corpus, for `evenreel audit confounds`."),
-    ] = False,
-    workers: ReadersOption = 0,
-    limits: MediaLimits = from_settings(media_limits, leave_out=("max_damage",)),
+    clips: CorpusClips = from_settings(CorpusClips, leave_out=("split",)),
+    options: OverviewOptions = from_settings(
+        OverviewOptions, limits=from_settings(media_limits, leave_out=("max_damage",))
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Compare the outward form of real clips and their mirrors. Exit status 3 if a video cannot be read."""
     from evenreel.audits.overview.audit import overview
     from evenreel.audits.overview.page import overview_page
-    from evenreel.corpus import load_corpus, save_corpus
+    from evenreel.corpus import save_corpus
     from evenreel.features.facts import FACTS, FactSettings, clip_facts, with_facts
     from evenreel.report.page import write_page
 
+    features, report = options.features, options.report
     if report:
         check_place(report)
-    corpus = load_corpus(folder)
-    cosines, notices = (None, ()) if features is None else _similarities(corpus, features, rule)
+    corpus = clips.load()
+    cosines, notices = (None, ()) if features is None else _similarities(corpus, features, options.rule)
+    looking = FactSettings(clips.place, clips.folder / FACTS, options.workers, options.limits)
     with share_bar("looking at videos") as progress:
-        facts = clip_facts(corpus, FactSettings(videos or folder, folder / FACTS, workers, limits), progress)
-    if keep_facts:
-        save_corpus(with_facts(corpus, facts), folder)
+        facts = clip_facts(corpus, looking, progress)
+    if options.keep_facts:
+        save_corpus(with_facts(corpus, facts), clips.folder)
     found = overview(corpus, facts, cosines, notices=notices)
-    made = provenance_of({"corpus": folder, "features": features}) if as_json or report else None
+    made = provenance_of({"corpus": clips.folder, "features": features}) if as_json or report else None
     if report:
         write_page(overview_page(found), report, made)
     _show(found, facts.set_aside, report, made if as_json else None)
