@@ -61,8 +61,8 @@ def check_kind(given: object, kind: type | tuple[type, ...], name: str, remedy: 
 
     Args:
         given: the argument.
-        kind: what it must be an instance of.
-        name: of the argument, for the sentence.
+        kind: class, or classes, that it must be an instance of.
+        name: name of the argument, for the sentence.
         remedy: what to give instead, the end of the sentence.
 
     Raises:
@@ -97,9 +97,9 @@ def check_named(given: object, name: str, what: str, one: str) -> None:
 
     Args:
         given: the argument.
-        name: of the argument.
-        what: that is meant, as `scores by the names of their systems`.
-        one: an example of a value, as `scores`.
+        name: name of the argument.
+        what: what is meant, such as `scores by the names of their systems`.
+        one: example of a value, such as `scores`.
 
     Raises:
         UsageError: it is a list, or one value without a name.
@@ -123,11 +123,11 @@ def one_or_more(given: Any, name: str = "names", alone: type | tuple[type, ...] 
 
     Args:
         given: some values, or one.
-        name: of the argument.
-        alone: the type of a value, which may stand alone.
+        name: name of the argument.
+        alone: type of a value, which may stand alone.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is neither such a value nor several of them.
 
     >>> one_or_more("R@1"), one_or_more(["R@1", "MRR"])
     (('R@1',), ('R@1', 'MRR'))

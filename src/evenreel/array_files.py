@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from evenreel.documents import brief
 
 ALWAYS_UNPACKED_BYTES = 2**30
-"""So much is unpacked whatever it was packed to, such as a mask of one value."""
+"""Bytes up to which data is unpacked however small it was packed, such as a mask of one value."""
 MOST_TIMES_PACKED = 100
-"""Beyond that, so many times the packed size; features and scores of real data are packed three or four times."""
+"""Most times the packed size that larger data may unpack to; real features and scores are packed 3 or 4 times."""
 MAX_ARRAYS = 2_000_000
 MOST_OF_NOTHING = 1_000_000
-"""Rows that an array without any number may have."""
+"""Most rows of an array without any number."""
 BLOCK_BYTES = 2**24
 
 _OTHERS = (RuntimeError, NotImplementedError, EOFError, OverflowError)
@@ -113,7 +113,7 @@ def check_unpacked(told: str, packed: int, unpacked: int) -> None:
         unpacked: bytes in memory.
 
     Raises:
-        ValueError: it would unpack to more than `MOST_TIMES_PACKED` times its size, and `ALWAYS_UNPACKED_BYTES`.
+        ValueError: it would unpack to more than `ALWAYS_UNPACKED_BYTES` and `MOST_TIMES_PACKED` times its size.
     """
     most = max(ALWAYS_UNPACKED_BYTES, MOST_TIMES_PACKED * packed)
     if unpacked > most:

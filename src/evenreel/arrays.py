@@ -20,14 +20,14 @@ Flags = NDArray[np.bool_]
 """(N,) True or False for each of N things."""
 
 SCORE_BYTES = 8
-"""Bytes of a score, at most, as far as memory is planned."""
+"""Most bytes of a score, for planning memory."""
 
 CACHED_BYTES = 8 * 2**20
-"""Scores that are looked at several times over should stay in the processor's cache."""
+"""Bytes of scores that are read several times over: so many stay in a processor's cache."""
 
 
 def slices(stop: int, most: int, start: int = 0) -> Iterator[slice]:
-    """Split rows into slices of at most `most` of them, and of one at the least.
+    """Split the rows from `start` to `stop` into slices of at most `most` rows, and of one at the least.
 
     >>> list(slices(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]

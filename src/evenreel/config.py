@@ -11,7 +11,7 @@ DEFAULT_RULE = "every 1 s"
 AUTO = "auto"
 DEFAULT_PORT = 8765
 RERANK_DEPTH = 100
-"""Clips of an answer that a matcher scores anew, unless it is told otherwise."""
+"""Number of clips of an answer that a matcher scores anew, unless another is given."""
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 MAX_DEPTH = 100
-"""Lists and tables within each other, of a document of settings."""
+"""Most levels of lists and tables within each other in a document of settings."""
 MAX_YAML_CHARACTERS = 2**18
 MAX_YAML_VALUES = 100_000
-"""Of a YAML document when every alias is written out."""
+"""Most values of a YAML document, with every alias written out."""
 MAX_DIGITS = 18
-"""Of a whole number from outside; every 64-bit integer holds it."""
+"""Most digits of a whole number from outside; every 64-bit integer holds it."""
 
 WRITTEN_BITS = 14_000
-"""Of a whole number; Python refuses to write out one of more than 4,300 digits."""
+"""Most bits of a whole number; Python refuses to write out one of more than 4,300 digits."""
 
 _WHOLE = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}")
 

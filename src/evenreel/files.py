@@ -13,7 +13,7 @@ from pathlib import Path
 from evenreel.errors import OutputError
 
 TEMPORARY_SUFFIX = ".tmp"
-"""Ends the name of a file that was being written; one that is left after a crash may be deleted."""
+"""Ending of the name of a file that is being written; one that is left after a crash may be deleted."""
 
 _TEMPORARY = re.compile(rf"\..+\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}", re.DOTALL)
 

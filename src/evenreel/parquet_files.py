@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 ALWAYS_READ = 30_000_000
-"""So many rows are read of a file of any size; a larger one may have as many as bytes, as every table of data has."""
+"""Rows that a file of any size may have; with more, at most one for each of its bytes, as tables of data have."""
 
 
 def read_table(path: Path) -> pl.DataFrame:
@@ -15,7 +15,7 @@ def read_table(path: Path) -> pl.DataFrame:
 
     Raises:
         OSError: it cannot be read.
-        pl.exceptions.PolarsError: it is no Parquet, or see `scan_table`.
+        pl.exceptions.PolarsError: it is no Parquet file, or has more rows than `scan_table` takes.
     """
     return scan_table(path).collect()
 
@@ -24,8 +24,9 @@ def scan_table(path: Path) -> pl.LazyFrame:
     """Open a Parquet file lazily, so that only columns that are used are read.
 
     Raises:
-        OSError: it cannot be read. pl.exceptions.ComputeError: it has more rows than bytes, and more than
-            `ALWAYS_READ`: equal values, which are packed to next to nothing, would fill the memory.
+        OSError: it cannot be read.
+        pl.exceptions.ComputeError: it has more rows than bytes, and more than `ALWAYS_READ`: equal values, which are
+            packed to next to nothing, would fill the memory.
     """
     table = pl.scan_parquet(path, glob=False)
     rows, size_bytes = table.select(pl.len()).collect().item(), path.stat().st_size

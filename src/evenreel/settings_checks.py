@@ -33,7 +33,7 @@ class Allowed(NamedTuple):
 
 
 def number(words: str, holds: Callable[[float], bool]) -> Allowed:
-    """Allow finite numbers for which a condition holds; no text, no bool and no NaN."""
+    """Allow finite numbers for which a condition holds, which `words` describe; no text, no bool and no NaN."""
     return Allowed(
         f"a number {words}".strip(),
         lambda value: (
@@ -43,12 +43,12 @@ def number(words: str, holds: Callable[[float], bool]) -> Allowed:
 
 
 MOST = 10**9
-"""Of steps, rows and the like: beyond all that anyone has, and within every counter."""
+"""Most steps, rows and the like: beyond all that anyone has, and within every counter."""
 MOST_LAYERS = 1_000
 MOST_SIZE = 2**20
-"""Of hidden numbers, of frames and words that have a place in a table."""
+"""Largest size of a layer, and most frames or words that have a place in a table."""
 MOST_BITS = 2**63 - 1
-"""Of seeds and bytes."""
+"""Largest seed or number of bytes."""
 
 
 def whole(least: int, most: int = MOST) -> Allowed:
@@ -65,7 +65,7 @@ def whole(least: int, most: int = MOST) -> Allowed:
 
 
 def one_of(*names: str) -> Allowed:
-    """Allow some words."""
+    """Allow these words alone."""
     return Allowed(" or ".join(names), lambda value: value in names)
 
 

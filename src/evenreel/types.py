@@ -61,7 +61,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Word:
-    """One recognised line or word: `box` is x0, y0, x1, y1 as fractions of the picture."""
+    """One recognised line or word in a frame.
+
+    Attributes:
+        text: the words as they were read.
+        confidence: confidence of the recogniser, 0 to 1.
+        box: x0, y0, x1, y1 as fractions of the picture.
+        time_s: time of the frame in seconds.
+    """
 
     text: str
     confidence: float
@@ -71,7 +78,16 @@ class Word:
 
 @dataclass(frozen=True)
 class TextTrack:
-    """One sign followed over time, with its best reading first and every distinct reading kept."""
+    """One sign followed over time, with every distinct reading of it.
+
+    Attributes:
+        text: its best reading.
+        confidence: confidence of that reading, 0 to 1.
+        start_s: time in seconds at which it is first seen.
+        end_s: time in seconds at which it is last seen.
+        box: x0, y0, x1, y1 as fractions of the picture, where it was read best.
+        readings: all distinct readings, the most confident first.
+    """
 
     text: str
     confidence: float

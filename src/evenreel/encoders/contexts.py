@@ -1,4 +1,4 @@
-"""What loading and saving a model should not do: search for garbage, and talk."""
+"""Contexts in which models are loaded and saved: without garbage collection, and without the words of transformers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger("evenreel")
 
 @contextlib.contextmanager
 def garbage_left() -> Iterator[None]:
-    """Pause the collector: it finds nothing in what imports build, and scans it again and again.
+    """Pause the garbage collector in a `with`: it finds nothing in what imports build, and scans it again and again.
 
     Importing torch and transformers takes a seventh less processor time without it.
     """
@@ -28,7 +28,7 @@ def garbage_left() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what transformers says while it loads or saves from the terminal; warnings go to our own log."""
+    """Keep what transformers says in a `with` from the terminal; its warnings go to the log of evenreel, as debug."""
     from transformers.utils import logging as spoken
 
     level, bars = spoken.get_verbosity(), spoken.is_progress_bar_enabled()

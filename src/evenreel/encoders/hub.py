@@ -11,7 +11,7 @@ from pathlib import Path
 from evenreel.config import offline
 
 HUB_ID = re.compile(r"(?P<repository>\w[\w.-]*/\w[\w.-]*?)(?:@(?P<revision>[\w./-]+))?")
-"""A name that starts with `.`, `/` or `~` is a folder's, whether there is one or not."""
+"""Form of a hub id; a name that starts with `.`, `/` or `~` is a folder's, whether there is one or not."""
 
 log = logging.getLogger("evenreel")
 

@@ -21,7 +21,7 @@ _FILTERS = {"bilinear": 2, "bicubic": 3, "random": 3}
 
 
 def is_open_clip(folder: Path) -> bool:
-    """Whether a folder is one of open_clip; one that also has the form of transformers is read in that form."""
+    """Return whether a folder is one of open_clip; one that also has the form of transformers is read in that form."""
     if not (folder / CONFIG).is_file():
         return False
     weights = ("model.safetensors", "model.safetensors.index.json")
@@ -45,7 +45,7 @@ def check_open_clip(folder: Path, settings: Mapping[str, Any], sizes: frozenset[
         sizes: lengths of all axes of its weights.
 
     Raises:
-        EncoderError: the settings are no description of a dual tower, or one of those.
+        EncoderError: the settings describe no dual tower, lead out of the folder, or do not fit the weights.
     """
     model = settings["model_cfg"]
     text, vision = model["text_cfg"], model["vision_cfg"]

@@ -29,8 +29,8 @@ class Preprocessing:
         crop: height and width that are cut out of the middle, filled up with black; None for no cut.
         resample: Pillow's number of the filter, 2 bilinear or 3 bicubic.
         scale: factor on the values from 0 to 255.
-        mean: subtracted after scaling, one a channel.
-        std: divided by then, one a channel.
+        mean: numbers to subtract after scaling, one a channel.
+        std: numbers to divide by after that, one a channel.
     """
 
     shortest_edge: int | None

@@ -116,7 +116,7 @@ class _Axes:
 
 
 def vertical_first(source: tuple[int, int], target: tuple[int, int]) -> bool:
-    """True if Pillow resizes the height before the width; rounding in between makes it matter.
+    """Return whether Pillow resizes the height before the width; rounding in between makes it matter.
 
     Since Pillow 13 (its pull request 9549) it does so where more than twice as many rows as columns go. Which
     Pillow is installed makes no difference here, so the features of a library do not depend on it.

@@ -28,7 +28,7 @@ class EncoderSpeed:
 
 
 def measure_speed(encoder: Encoder, seconds: float = 2.0) -> EncoderSpeed:
-    """Measure how many frames and captions an encoder takes a second.
+    """Measure how many frames, and how many captions, an encoder encodes in a second.
 
     Args:
         encoder: the loaded model.

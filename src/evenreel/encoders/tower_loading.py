@@ -82,13 +82,13 @@ class TextFirstTowers:
 
 
 def open_text_first(checkpoint: Checkpoint, device: torch.device, precision: str) -> TextFirstTowers | None:
-    """Read the text tower alone; None where transformers has to read it, see `evenreel.encoders.clip_text`."""
+    """Load CLIP's text tower alone; None where transformers has to load it, see `evenreel.encoders.clip_text`."""
     text = open_clip_text(checkpoint, device, precision)
     return None if text is None else TextFirstTowers(checkpoint, text, device, precision)
 
 
 def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) -> Towers:
-    """Read the weights and the tokenizer; nothing but the checked files of the folder is opened.
+    """Load towers with their tokenizer from a checkpoint; nothing but the checked files of its folder is opened.
 
     Raises:
         EncoderError: they do not fit the configuration or each other.

@@ -79,10 +79,13 @@ class Towers:
         return features
 
     def check_lengths(self, of_pictures: int) -> None:
-        """Refuse a model whose vectors of pictures are of this length, and those of captions of another.
+        """Refuse a model whose vectors of pictures and of captions differ in length.
+
+        Args:
+            of_pictures: length of its vectors of pictures.
 
         Raises:
-            EncoderError: they are.
+            EncoderError: the lengths differ.
         """
         if of_pictures != self.dimension:
             raise EncoderError(
@@ -153,7 +156,16 @@ def in_patches(inputs: torch.Tensor, side: int) -> dict[str, torch.Tensor]:
 
 
 def known_tokens(tokens: dict[str, torch.Tensor], words: int, checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
-    """Tokens, all of which the model has; on a GPU one beyond would not raise but end the whole CUDA context."""
+    """Return token ids after a check that the model has them: on a GPU, a larger id would end the whole CUDA context.
+
+    Args:
+        tokens: `input_ids` (Q, W), and what belongs to them.
+        words: number of words in the model's vocabulary.
+        checkpoint: checkpoint of the model, for the message.
+
+    Raises:
+        EncoderError: an id is larger than the model's largest.
+    """
     if tokens["input_ids"].max() >= words:
         raise EncoderError(
             f"The tokenizer and the weights in {checkpoint.folder} do not belong together: it makes tokens that the "
@@ -166,7 +178,7 @@ def check_trunk(trunk: Any, checkpoint: Checkpoint) -> None:
     """Refuse a picture tower of timm that takes pictures of another size than the processor makes.
 
     Raises:
-        EncoderError: it takes pictures of one size, and that is not it.
+        EncoderError: it takes pictures of one size alone, and the processor makes others.
     """
     taken = getattr(getattr(trunk, "patch_embed", None), "img_size", None)
     if taken is not None and tuple(taken) != checkpoint.preprocessing.output_size:

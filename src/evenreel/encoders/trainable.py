@@ -116,7 +116,7 @@ def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> TokenId
 
 
 def takes_whole(towers: Towers, caption: str) -> bool:
-    """True if nothing of a caption is cut for the text tower."""
+    """Return whether the text tower takes a caption whole, with nothing cut off."""
     return towers.token_counts([_clean(caption)])[0] <= towers.longest_caption
 
 

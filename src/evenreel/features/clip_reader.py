@@ -28,7 +28,7 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class WantedStages:
-    """Stages of reading a clip that are wanted."""
+    """Stages of reading a clip that are wanted: encoding its frames (`vision`), reading its on-screen `text`."""
 
     vision: bool
     text: bool
@@ -43,7 +43,7 @@ class ClipSource:
 
     Attributes:
         clip_id: name of the shard.
-        path: of the file.
+        path: path of the file.
         before: stamp of the file when its content was looked at.
         part: the clip's stretch of the file.
     """
@@ -141,7 +141,7 @@ class ClipVectors:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the windows of this clip."""
+        """Sentences on what a person should know of the windows of this clip; none where they are as usual."""
         frames, needed = len(self.times_s), self._rule.frames
         if frames >= needed:
             return ()

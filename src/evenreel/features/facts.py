@@ -24,7 +24,7 @@ from evenreel.progress import Progress
 from evenreel.types import Corpus
 
 FACTS = "video_facts.parquet"
-"""Usual name of what `clip_facts` keeps; a line a video, not a clip."""
+"""Usual name of the file in which `clip_facts` keeps headers: a row a video, not a clip."""
 
 READER = "evenreel.media.headers:HeaderReader"
 FACT_COLUMNS: dict[str, pl.DataType] = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LOCK = "index.lock"
 HOLDER = "index.holder"
 GRACE_S = 10.0
-"""How long the lock of a process that is gone is waited for."""
+"""Seconds for which the lock of a process that is gone is waited for."""
 
 _POLL_S = 0.05
 

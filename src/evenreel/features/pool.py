@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from evenreel.media.content import watched_digest
 
 GRACE_S = 3.0
-"""How long a run that is broken off waits for what is under way, which may be in native code that hears nothing."""
+"""Seconds that a run that is broken off waits for work under way, which may be in native code that hears nothing."""
 
 
 class Closable(Protocol):
@@ -142,7 +142,7 @@ class RunningTasks:
             self._count += 1
 
     def end(self) -> None:
-        """Count one running task less, and wake up those who wait where none is left."""
+        """Count one running task less; when none is left, wake up the threads that wait."""
         with self._changed:
             self._count -= 1
             self._changed.notify_all()

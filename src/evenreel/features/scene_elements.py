@@ -33,7 +33,7 @@ Places = NDArray[np.int32]
 FORMAT = 1
 TABLE, RECORD, EMBEDDINGS, CLIPS = "dictionary.parquet", "dictionary.json", "embeddings", "clips-{}.parquet"
 ENTITY, ACTIVITY = "entity", "activity"
-"""What the column `kind` of the tables holds."""
+"""Values of the column `kind` of the tables."""
 
 _AGAIN = "make it again with `evenreel elements`"
 _HASH_LETTERS = 16

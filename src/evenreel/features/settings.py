@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from evenreel.types import Encoder
 
 Words = Literal["ocr", "corpus"]
-"""Who read what is written on screen: the text recogniser, or those who made the corpus."""
+"""Source of on-screen words: the text recogniser, or those who made the corpus."""
 
 DEFAULT_FRAMES = 12
 DEFAULT_WINDOWS = 12
 FLOAT32 = "float32"
 
 STORED = "stored:"
-"""Begins the name of features that others computed, where that of an encoder would stand."""
+"""Beginning of the name of features that others computed, which stands where that of an encoder would."""
 
 _STORED_RULE = re.compile(r"(all|\d+) stored")
 

@@ -21,14 +21,14 @@ from evenreel.features.shards import shard_path
 from evenreel.files import write_durably
 
 SIDE_PX = 320
-"""Width and height that a still is at most."""
+"""Largest width and height of a still."""
 
 QUALITY = 70
 MOST_BYTES = 48 * 2**20
-"""Of the stills of one clip; those of its last moments are left out where it would be more."""
+"""Most bytes of the stills of one clip; those of its last moments are left out where there would be more."""
 
 NEAR_S = 0.5
-"""How far from a time the moment may be whose still is shown for it."""
+"""Most seconds between a time and the moment whose still is shown for it."""
 
 
 @dataclass

@@ -21,16 +21,16 @@ from evenreel.types import Encoder, TextTrack
 
 TEMPLATE = "There are scene texts: {words} in this frame."
 EMPTY = "There is no scene text in this frame."
-"""What the paper says of a window without text."""
+"""Sentence of a window without text in the paper."""
 
 Fits = Callable[[str], bool]
-"""Whether a tokenizer takes a sentence whole."""
+"""Function that returns whether a tokenizer takes a sentence whole."""
 
 Change = Callable[[TextTrack, int], TextTrack | None]
-"""What a sign says in the window of a number; None for nothing."""
+"""Function from a sign and the number of a window to the sign as it reads there; None where nothing is left."""
 
 MOMENT_S = 1e-6
-"""How long before the end of a stretch its last moment is: the precision of times."""
+"""Seconds before the end of a stretch at which its last moment is: the precision of times."""
 
 
 class Sampled(NamedTuple):

@@ -42,7 +42,7 @@ LOOK_ALIKE: Mapping[str, str] = {
     **{"G": "6C", "6": "Gb", "C": "G", "b": "6h", "h": "b", "g": "9q", "q": "g", "9": "g", "A": "4", "4": "A"},
     **{"m": "n", "n": "m", "r": "n", "u": "v", "v": "u", "U": "V", "V": "U", "E": "F", "F": "E", "P": "R", "R": "P"},
 }
-"""What a recogniser takes a character for. One for one: `rn` for `m` would be two errors in the place of one."""
+"""Characters that a recogniser takes for each other, one for one: `rn` for `m` would be two errors instead of one."""
 
 _NEAR = 8
 """Among how many numbers of characters, on either side, one without look-alikes is replaced by one of its kind."""

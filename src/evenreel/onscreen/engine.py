@@ -35,7 +35,7 @@ class Recognizer(Protocol):
     """Protocol of a model that reads lines of text."""
 
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
-        """Read (H, W, 3) RGB crops of one line each; returns text and confidence of each."""
+        """Read (H, W, 3) RGB crops of one line each; return text and confidence, 0 to 1, of each."""
 
 
 class RapidDetector:

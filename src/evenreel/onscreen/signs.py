@@ -17,10 +17,10 @@ MIN_SIGN_PX = 4
 """Lines lower or narrower than this hold no legible text; RapidOCR drops them too."""
 
 READ_PX = 48
-"""Height at which the recognizer reads."""
+"""Height in pixels at which the recogniser reads a line."""
 
 SAME_LINE = 0.6
-"""A box that lies in another one by this share of its area is the same line, or a part of it."""
+"""Share of its area by which a box that lies in another one is the same line, or a part of it."""
 
 # Height over width: between these a crop may be a word that runs downwards, or a slim one such as '11'.
 _MAY_RUN_DOWN, _RUNS_DOWN = 1.2, 2.5
@@ -44,12 +44,12 @@ class TextLine:
         return Word(self.text, self.confidence, self.box, time_s)
 
     def unchanged(self, picture: Pixels, level: int) -> bool:
-        """True if `picture` still shows the line: no 3 x 3 patch of its crop differs by more than `level`."""
+        """Return whether `picture` still shows the line: no 3 x 3 patch of its crop differs by more than `level`."""
         return difference(self.look, look_of(crop(picture, self.quad))) <= level
 
 
 def crop(picture: Pixels, quad: Quad) -> Pixels:
-    """Cut out the line as an upright rectangle with a shorter side of at least `READ_PX`.
+    """Cut out a line as an upright rectangle with a shorter side of at least `READ_PX`.
 
     Small lines are enlarged while they are straightened, with bicubic weights. Cropped first and enlarged by the
     recognizer, bilinearly, they are misread more often (HYUNDRI for HYUNDAI at a height of 10 pixels).
@@ -67,7 +67,7 @@ def crop(picture: Pixels, quad: Quad) -> Pixels:
 
 
 def ways_to_read(line: Pixels) -> list[Pixels]:
-    """Return the crop in the orientations to read: turned where it runs downwards, both ways where in doubt."""
+    """Return a crop in each orientation to read it in: turned where it runs downwards, both ways where in doubt."""
     slimness = line.shape[0] / line.shape[1]
     turned = np.ascontiguousarray(np.rot90(line))
     if slimness >= _RUNS_DOWN:
@@ -109,7 +109,7 @@ def height_of(quad: Quad) -> float:
 
 
 def legible(quad: Quad) -> bool:
-    """True if the line is at least `MIN_SIGN_PX` high and wide."""
+    """Return whether a line is at least `MIN_SIGN_PX` high and wide."""
     return height_of(quad) >= MIN_SIGN_PX
 
 
@@ -122,7 +122,7 @@ def share_inside(inner: Box, outer: Box) -> float:
 
 
 def explains(known: Box, line: Box, shape: tuple[int, int]) -> bool:
-    """True if a known sign is the found line: covers most of it and lacks no letter at either end.
+    """Return whether a known sign is the found line: covers most of it and lacks no letter at either end.
 
     Args:
         known: box of the known sign.

@@ -26,16 +26,17 @@ SAME_PLACE = 0.3
 
 ALIKE = 50.0
 NEARLY_SAME = 75.0
-"""Similarity (0 to 100, share of characters in common order) wanted in the same place, and elsewhere."""
+"""Similarities (0 to 100, share of characters in common order) from which readings are of one sign: in the same place,
+and elsewhere."""
 
 CERTAIN = 0.9
-"""Two readings this confident with different numbers in them are two signs, not one misread."""
+"""Confidence from which two readings with different numbers in them are two signs, not one misread."""
 
 REACH = 0.3
-"""How far, in pictures, a sign may move between two frames."""
+"""Longest way, in pictures, that a sign may move between two frames."""
 
 SAME_SIZE = 1.6
-"""By how much the height of a moving sign may change between two frames."""
+"""Largest factor by which the height of a moving sign may change between two frames."""
 
 
 @dataclass

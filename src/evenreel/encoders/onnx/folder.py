@@ -35,7 +35,7 @@ ONNX_WANTED = tuple(
     for part in (TEXT, PICTURES)
     for name in (f"onnx/{part}", f"onnx/{part}_data", f"onnx/{part}.data", part, f"{part}_data", f"{part}.data")
 )
-"""Files with graphs and weights that are fetched of a hub's model in ONNX form."""
+"""Patterns of the files with graphs and weights to fetch of a model in ONNX form on the hub."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def onnx_graph(folder: Path, name: str) -> Path | None:
 
 
 def has_onnx(folder: Path) -> bool:
-    """True for a folder with a graph of either tower."""
+    """Return whether a folder has a graph of either tower."""
     return any(onnx_graph(folder, name) is not None for name in (TEXT, PICTURES))
 
 
