@@ -20,7 +20,7 @@ from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, UsageError
-from evenreel.library import index_folders, repair, verify
+from evenreel.library import drop_model, index_folders, repair, verify
 from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened
 from evenreel.library.search.together import (
     MOMENTS_BY_OWN,
@@ -255,6 +255,35 @@ def test_the_real_command_makes_both_and_a_search_uses_them(
     assert SEVERAL_ARE_NOT_CALIBRATED in found.output
     said = CliRunner().invoke(app, ["info", "-l", str(library), "--json"])
     assert json.loads(said.output)["also"] == [str(also)]
+
+
+def test_an_open_library_takes_up_a_model_that_is_added_and_lets_go_one_that_is_dropped(
+    videos: Path, library: Path
+) -> None:
+    index_folders([videos], library, SETTINGS)
+    with open_library(library) as opened:
+        alone = opened.search("red")
+        assert alone.uncalibrated != SEVERAL_ARE_NOT_CALIBRATED
+        for _ in range(2):  # its vectors are new files the second time
+            index_folders([videos], library, BOTH)
+            with open_library(library) as fresh:
+                assert opened.search("red") == fresh.search("red")
+            assert opened.search("red").uncalibrated == SEVERAL_ARE_NOT_CALIBRATED
+            drop_model(library, "org/windows")
+            index_folders([videos], library, BOTH)
+            assert opened.search("red").uncalibrated == SEVERAL_ARE_NOT_CALIBRATED
+            drop_model(library, "org/windows")
+            assert opened.search("red") == alone
+
+
+def test_a_model_whose_vectors_are_not_begun_yet_is_asked_once_they_are(videos: Path, library: Path) -> None:
+    """An index run names it first, and the library's own catalog may not change after that."""
+    index_folders([videos], library, BOTH)
+    second(library).rename(library / "away")
+    with open_library(library) as opened:
+        assert opened.search("red").uncalibrated != SEVERAL_ARE_NOT_CALIBRATED
+        (library / "away").rename(second(library))
+        assert opened.search("red").uncalibrated == SEVERAL_ARE_NOT_CALIBRATED
 
 
 # Fusion, by itself ---------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import threading
@@ -15,13 +16,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from evenreel.errors import EncoderError, LibraryError
-from evenreel.library import Library, index_folders
+from evenreel.library import Library, drop_model, index_folders
+from evenreel.library.search.together import SEVERAL_ARE_NOT_CALIBRATED
 from evenreel.library.store import catalog as catalogs
 from evenreel.server import ServeSettings, make_app
 from evenreel.server.desk import CACHED_BYTES, BusyError, Desk
 from evenreel.types import Encoder
 from tests.library.fakes import WordsEncoder, on_disk
-from tests.library.test_also import BOTH, load
+from tests.library.test_also import BOTH, SETTINGS, load
 from tests.library.videos import write_folder
 from tests.server.conftest import PATIENCE_S, Served, wait_until
 
@@ -180,6 +182,79 @@ def test_each_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         wait_until(lambda: desk.model == "ready")
         assert asyncio.run(desk.query(lambda library: len(library.search("red").hits)))
     assert sorted(loaded) == ["org/pixels@1", "org/windows@1"]
+
+
+def test_a_further_model_is_taken_up_and_let_go_while_searches_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is loaded beside the searches, which go on without it; an answer from before is not given again."""
+    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+    write_folder(tmp_path / "videos", 2)
+    library = tmp_path / "library"
+    index_folders([tmp_path / "videos"], library, SETTINGS)
+    gate, threads = threading.Event(), list[str]()
+
+    def slow(name: str, **_: object) -> Encoder:
+        threads.append(threading.current_thread().name)
+        if name == "org/windows@1":
+            assert gate.wait(PATIENCE_S)
+        return load(name)
+
+    def answered(desk: Desk) -> tuple[int, str]:
+        def search(library: Library) -> bytes:
+            found = library.search("red")
+            return json.dumps((len(found.hits), [*found.notices, found.uncalibrated])).encode()
+
+        hits, said = json.loads(asyncio.run(desk.query_once("red", search)))
+        return hits, " ".join(filter(None, said))
+
+    with open_desk(library, replace(WORDS_ONLY, vision=True)) as desk:
+        wait_until(lambda: desk.model == "ready")
+        alone = answered(desk)
+        index_folders([tmp_path / "videos"], library, BOTH)
+        monkeypatch.setattr("evenreel.encoders.load_encoder", slow)
+        while_loading = answered(desk)
+        assert while_loading[0] == 2
+        assert "went on without the model org/windows@1: It is still being loaded" in while_loading[1]
+        assert answered(desk) == while_loading
+        gate.set()
+        wait_until(lambda: answered(desk) == (2, SEVERAL_ARE_NOT_CALIBRATED))
+        drop_model(library, "org/windows")
+        wait_until(lambda: answered(desk) == alone)
+        wait_until(lambda: desk._further == {})
+    assert threads == ["model"]
+
+
+def test_a_further_model_that_cannot_be_loaded_is_tried_once_for_each_state_of_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+    write_folder(tmp_path / "videos", 2)
+    index_folders([tmp_path / "videos"], tmp_path / "library", BOTH)
+    tried: list[str] = []
+
+    def refuse(name: str, **_: object) -> Encoder:
+        tried.append(name)
+        if name == "org/windows@1":
+            raise EncoderError("It is gone.")
+        return load(name)
+
+    monkeypatch.setattr("evenreel.encoders.load_encoder", refuse)
+    with open_desk(tmp_path / "library", replace(WORDS_ONLY, vision=True)) as desk:
+        wait_until(lambda: desk.model == "ready")
+        asyncio.run(desk.query(lambda library: library.search("red").notices))
+        asyncio.run(desk.query(clips))
+        wait_until(lambda: not desk._warming)
+        tried.clear()
+        for _ in range(3):
+            notices = asyncio.run(desk.query(lambda library: library.search("red").notices))
+            assert "The search went on without the model org/windows@1: It is gone." in notices
+        wait_until(lambda: not desk._warming)
+        assert tried == []
+        monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+        write_folder(tmp_path / "videos", 1, first=2)
+        index_folders([tmp_path / "videos"], tmp_path / "library", SETTINGS)
+        wait_until(lambda: asyncio.run(desk.query(lambda library: library.search("red").notices)) == ())
 
 
 @pytest.mark.parametrize("error", [EncoderError("It is not there."), RuntimeError("odd")])

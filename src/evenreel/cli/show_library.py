@@ -238,7 +238,7 @@ def _span(start_s: float, end_s: float) -> str:
 def show_stats(stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool) -> None:
     """Print what a library holds, and the size of its further models."""
     if as_json:
-        print_json(stats.to_json() | {"models": models})
+        print_json(stats.to_json() | {"models": [one.to_json() for one in models]})
         return
     out = console()
     out.print(

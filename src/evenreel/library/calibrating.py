@@ -30,7 +30,7 @@ def calibrate_library(
 ) -> AnswerCalibration:
     """Fit a calibration on the captions of a library's clips, and write it into a library of the same model.
 
-    A search takes it up when the library is next opened.
+    The next search takes it up, also of a library that is open.
 
     Args:
         labelled: library whose files have a `caption` in their metadata, by which their clips can be told apart.

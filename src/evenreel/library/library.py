@@ -19,7 +19,7 @@ from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
 from evenreel.library.search.query import Query
 from evenreel.library.search.searcher import Answer, Searcher
-from evenreel.library.search.together import open_further
+from evenreel.library.search.together import FurtherModels
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog
 from evenreel.library.store.also import other_model
@@ -68,8 +68,8 @@ class Library:
             self._connection = undo.enter_context(contextlib.closing(catalog.open_for_reading(path)))
             self._meta = catalog.get_meta(self._connection)
             self._vision = vision and bool(self._meta.get("dimension"))
-            self._further = open_further(path, self._meta, load or self._load) if self._vision else []
             undo.pop_all()
+        self._further = FurtherModels(path, load or self._load) if self._vision else None
         self._reranker: Reranker | None = None
         self._population = lru_cache(maxsize=2)(self._read_population)
 
@@ -82,8 +82,8 @@ class Library:
     def close(self) -> None:
         """Close the catalog."""
         self._connection.close()
-        for model in self._further:
-            model.close()
+        if self._further is not None:
+            self._further.close()
 
     def search(
         self,
@@ -286,7 +286,7 @@ class Library:
             return read_stats(self._connection, self.path, catalog.get_meta(self._connection))
 
     def model_folders(self) -> list[ModelFolder]:
-        """List the vectors of further models on disk with their size, also of those that are not searched with."""
+        """List the vectors of further models on disk, also of those that are not searched with."""
         with self._reading():
             return model_folders(self.path, catalog.get_meta(self._connection))
 

@@ -8,14 +8,16 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError
 from evenreel.library import Library, open_library
+from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.contents import ClipMedia
+from evenreel.library.store.also import MODELS
 from evenreel.library.store.catalog import CATALOG
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
@@ -65,13 +67,21 @@ class ThreadSafeEncoder:
             return self._encoder.truncated(captions)
 
 
+class _Further(NamedTuple):
+    """A further model of the library: folder of its vectors, and the model, or why it cannot be loaded."""
+
+    folder: str
+    encoder: ThreadSafeEncoder | None
+    trouble: str = ""
+
+
 class Desk:
     """Runs the queries of many visitors on one library.
 
-    Each thread has a connection of its own; what they read is of one moment each. The model is loaded once, in the
-    background, and shared; where its model changes, the new one is loaded. One thread more does all re-ranking, so
-    that the clips that a matcher has encoded are kept once. Where files lie is looked up by threads of their own, so
-    that playing and searching never wait for each other.
+    Each thread has a connection of its own; what they read is of one moment each. Models are loaded once, in the
+    background, and shared; where the library's model changes, or a further one is added, the new one is loaded. One
+    thread more does all re-ranking, so that the clips that a matcher has encoded are kept once. Where files lie is
+    looked up by threads of their own, so that playing and searching never wait for each other.
 
     Args:
         library: folder of the library.
@@ -96,8 +106,8 @@ class Desk:
         self._looking_up = 0
         self._lock = threading.Lock()
         self._encoder: ThreadSafeEncoder | None = None
-        self._further: dict[str, ThreadSafeEncoder] = {}
-        self._loading_further = threading.Lock()
+        self._further: dict[str, _Further] = {}
+        self._taken_up = 0  # changes of the further models that are loaded
         self._generation = 0  # of the encoder
         self._made_with: tuple[str | None, str | None] | None = None
         self._looked_at: Version | None = None
@@ -150,7 +160,7 @@ class Desk:
 
     async def query_once(self, key: Hashable, function: Callable[[Library], bytes], *, rerank: bool = False) -> bytes:
         """Run a function as `query` does, or return its cached answer for this key while the library is unchanged."""
-        key = (self._version(), self.model, key)
+        key = (self._version(), self.model, self._taken_up, key)
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
@@ -227,13 +237,20 @@ class Desk:
         threading.Thread(target=self._warm_up, name="model", daemon=True).start()
 
     def _warm_up(self) -> None:
-        """Load the model, if it is another than before, and do once what costs more the first time."""
+        """Load the models that are others than before, and do once what costs more the first time.
+
+        Further models of a library are loaded here too and not by a search, which goes on without them until they are.
+        """
         try:
             with open_library(self.library, vision=False) as library:
                 made_with = library.made_with if self._settings.vision else (None, None)
-            if made_with != self._made_with:
+                named = [one for one in library.model_folders() if one.state == "searched"] if made_with[0] else []
+            further = {one.folder: one.model for one in named}
+            if made_with == self._made_with:
+                self._take_up(further)
+            else:
                 self._made_with = made_with
-                self._change_model(*made_with)
+                self._change_model(*made_with, further)
         except LibraryError as error:  # locked, or being repaired: the next request looks again
             log.warning("the library cannot be read just now: %s", error)
             self._set_model(None, "failed")
@@ -245,12 +262,13 @@ class Desk:
         finally:
             self._warming = False
 
-    def _change_model(self, name: str | None, weights: str | None) -> None:
+    def _change_model(self, name: str | None, weights: str | None, further: Mapping[str, str]) -> None:
         self._set_model(None, "loading" if name else "none")
         encoder = self._loaded(name) if name else None
         if encoder is not None and encoder.weights_hash != weights:
             raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
-        with Library(self.library, encoder=encoder, vision=encoder is not None, load=self._load_further) as library:
+        self._take_up(further)
+        with Library(self.library, encoder=encoder, vision=encoder is not None, load=self._further_encoder) as library:
             found = library.search("a first search", k=1)
             library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
             self._change_matcher(library, encoder)
@@ -281,12 +299,38 @@ class Desk:
 
         return load_encoder(name, device=self._settings.device)
 
-    def _load_further(self, name: str) -> Encoder:
-        """Load a further model of the library, once for all threads."""
-        with self._loading_further:
-            if name not in self._further:
-                self._further[name] = ThreadSafeEncoder(self._loaded(name))
-            return self._further[name]
+    def _take_up(self, models: Mapping[str, str]) -> None:
+        """Load the further models that are new, once for all threads, and let go those that were dropped.
+
+        Args:
+            models: folder of a model's vectors -> its name.
+        """
+        kept = {name: one for name, one in self._further.items() if models.get(one.folder) == name and one.encoder}
+        for folder, name in models.items():
+            if name not in kept:
+                kept[name] = self._further_loaded(folder, name)
+                self._further, self._taken_up = {**self._further, **kept}, self._taken_up + 1
+        if kept.keys() != self._further.keys():
+            self._further, self._taken_up = kept, self._taken_up + 1
+
+    def _further_loaded(self, folder: str, name: str) -> _Further:
+        try:
+            return _Further(folder, ThreadSafeEncoder(self._loaded(name)))
+        except Exception as error:  # whatever it is, the other models can still be searched
+            trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
+            log.warning("the further model %s cannot be loaded: %s", name, trouble)
+            return _Further(folder, None, trouble)
+
+    def _further_encoder(self, name: str) -> Encoder:
+        """A further model that is loaded.
+
+        Raises:
+            EncoderError: it is not, or cannot be.
+        """
+        held = self._further.get(name)
+        if held is None or held.encoder is None:
+            raise EncoderError(held.trouble if held else "It is still being loaded; a later search asks it too.")
+        return held.encoder
 
     async def _in(self, pool: Executor, function: Callable[[Library], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, self._call, function)
@@ -305,7 +349,7 @@ class Desk:
                 encoder=encoder,
                 vision=encoder is not None,
                 relative_paths=True,
-                load=self._load_further,
+                load=self._further_encoder,
             )
             self._own.state = state
             with self._lock:
@@ -327,8 +371,10 @@ class Desk:
         return version[0][0] if os.access(self.library, os.W_OK) else version
 
     def _version(self) -> Version:
-        """Changes with every change of the catalog, whoever made it."""
-        return tuple(_stamp(self.library / name) for name in (CATALOG, f"{CATALOG}-wal"))
+        """Changes with every change of the catalog, of one of a further model, or of the calibration."""
+        places = (self.library, *sorted((self.library / MODELS).glob("*")))
+        catalogs = [place / name for place in places for name in (CATALOG, f"{CATALOG}-wal")]
+        return tuple(_stamp(path) for path in (*catalogs, self.library / CALIBRATION))
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

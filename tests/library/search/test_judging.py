@@ -137,6 +137,17 @@ def test_a_calibration_of_another_model_says_nothing(tmp_path: Path) -> None:
     assert found.probability is None and found.uncalibrated == NO_CALIBRATION
 
 
+def test_a_calibration_is_taken_up_and_let_go_while_the_library_is_open(tmp_path: Path) -> None:
+    _, searcher = made(tmp_path, rule=None)
+    without = searcher.search(Query("red bus"))
+    for name in ("words", "other words"):
+        write_calibration(tmp_path / FILE, replace(RULE, fitted_on=name))
+        for _ in range(2):
+            assert searcher.search(Query("red bus")).calibration == name
+    (tmp_path / FILE).unlink()
+    assert searcher.search(Query("red bus")) == without
+
+
 def test_a_library_grows_into_a_calibration_and_out_of_it(tmp_path: Path) -> None:
     library, searcher = made(tmp_path, clips=4)
     told = {}

@@ -68,6 +68,21 @@ def calibration_of(library: Path | None, weights_hash: str | None) -> AnswerCali
     return found if found.weights_hash == weights_hash else None
 
 
+def calibration_state(library: Path | None) -> tuple[int, int, int] | None:
+    """Return what differs wherever a library's own calibration was written anew: inode, size, time; None without one.
+
+    Args:
+        library: folder of the library; None for one in memory.
+    """
+    if library is None:
+        return None
+    try:
+        found = (library / FILE).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def _parsed(payload: bytes, name: str) -> AnswerCalibration:
     try:
         arrays, record = unseal(payload)

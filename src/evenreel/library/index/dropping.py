@@ -60,8 +60,9 @@ def drop_model(library: str | Path, model: str, *, dry_run: bool = False) -> Dro
     library = as_path(library, "library")
     with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
         found = _named(library, catalog.get_meta(connection), model)
+    report = DropReport(str(library), found.model, found.bytes, dropped=not dry_run)
     if dry_run:
-        return DropReport(str(library), found.model, found.bytes, dropped=False)
+        return report
     with library_lock(library), closing(catalog.open_for_writing(library)) as connection:
         try:
             with copied(library, connection):
@@ -70,7 +71,7 @@ def drop_model(library: str | Path, model: str, *, dry_run: bool = False) -> Dro
                 finish_dropping(library, connection)
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
-    return DropReport(str(library), found.model, found.bytes, dropped=True)
+    return report
 
 
 def finish_dropping(library: Path, connection: sqlite3.Connection) -> list[str]:

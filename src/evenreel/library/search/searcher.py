@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
-from evenreel.library.calibration.file import calibration_of
+from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.search import filters
@@ -40,7 +40,7 @@ from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.search.together import (
     SEVERAL_ARE_NOT_CALIBRATED,
     EncodedByFurther,
-    FurtherModel,
+    FurtherModels,
     Sight,
     encoded,
     fused,
@@ -67,7 +67,7 @@ OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
 
 
 class Searcher:
-    """Searches one library; keeps what it read of the catalog until the catalog changes.
+    """Searches one library; keeps what it read of the catalog until that changes, or the calibration does.
 
     Args:
         connection: the catalog; it is only read.
@@ -86,12 +86,12 @@ class Searcher:
         encoder: Callable[[], Encoder | None] | None,
         folder: Path | None = None,
         read_filter: Callable[[str | None], Filter] | None = None,
-        further: Sequence[FurtherModel] = (),
+        further: FurtherModels | None = None,
     ) -> None:
         self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
         self._folder, self._read_filter = folder, read_filter or partial(filters.read_filter, connection)
         self._further = further
-        self._read_at: tuple[int, int] | None = None
+        self._read_at: tuple[object, ...] | None = None
         self._generation: str | None = None
         self._weights_hash: str | None = None
         self._vectors: VectorIndex | None = None
@@ -117,7 +117,7 @@ class Searcher:
             return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
         encoder = None if query.text is None or self._encoder is None else self._encoder()
         parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
-        by_further, left_out = encoded(self._further, parsed)
+        by_further, left_out = encoded(self._further or (), parsed)
         return self._at_one_moment(lambda: self._fitting(parsed, (*notices, *left_out), by_further))
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
@@ -195,12 +195,13 @@ class Searcher:
                 f"{self._vectors.dimension}; search with the encoder that the library was made with."
             )
 
-    def _version(self) -> tuple[int, int]:
-        """Changes whenever anyone has changed the catalog."""
-        return self._connection.execute("PRAGMA data_version").fetchone()[0], self._connection.total_changes
+    def _version(self) -> tuple[object, ...]:
+        """Changes whenever anyone has changed the catalog, or the calibration that lies beside it."""
+        (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return changes, self._connection.total_changes, calibration_state(self._folder)
 
     def _refresh(self) -> None:
-        """Read again what is kept, if anyone has changed the catalog."""
+        """Read again what is kept, if anyone has changed the catalog or the calibration."""
         now = self._version()
         if now == self._read_at:
             return
@@ -209,6 +210,8 @@ class Searcher:
         if compares and meta.get("weights_hash") != self._weights_hash:
             raise LibraryError("The model of the library was exchanged for another one; open the library again.")
         self._weights_hash = meta.get("weights_hash")
+        if self._further is not None:
+            self._further.refresh(meta)
         generation = meta.get("vectors_generation", "0")
         # Rows mean nothing but in the matrix of the same moment.
         if self._vectors is None or generation != self._generation:

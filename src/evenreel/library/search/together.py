@@ -9,7 +9,7 @@ each has to say so M times as surely (Bonferroni), so the share of nonsense that
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -53,14 +53,22 @@ class FurtherModel:
 
     def __init__(self, folder: Path, name: str, load: Callable[[str], Encoder]) -> None:
         self.name, self._folder, self._load = name, folder, load
+        self._opened: sqlite3.Connection | None = None
+        self._file: int | None = None  # inode of the opened catalog
         self._read_at: int | None = None
         self._gallery: FrameGallery
         self._vectors: VectorIndex | None = None
 
     def close(self) -> None:
         """Close its catalog, if it is open."""
-        if "_connection" in vars(self):
-            self._connection.close()
+        if self._opened is not None:
+            self._opened.close()
+        self._opened, self._read_at = None, None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has vectors on disk; an index run may not have begun them, or somebody has deleted them."""
+        return (self._folder / catalog.CATALOG).exists()
 
     def encode(self, text: str) -> FloatArray:
         """Encode a query to a vector (D,) of unit length.
@@ -71,38 +79,75 @@ class FurtherModel:
         """
         return unit(self._encoder.encode_text([text]).sentence[0])
 
-    @cached_property
     def _connection(self) -> sqlite3.Connection:
-        return catalog.open_for_reading(self._folder)
+        """Its catalog, opened anew where another one has taken the place of the one that was open."""
+        path = self._folder / catalog.CATALOG
+        file = path.stat().st_ino if path.exists() else None
+        if self._opened is None or file != self._file:
+            self.close()
+            self._opened, self._file = catalog.open_for_reading(self._folder), file
+        return self._opened
 
     @cached_property
     def _encoder(self) -> Encoder:
-        with catalog.reading(self._connection, self._folder):
-            meta = catalog.get_meta(self._connection)
+        connection = self._connection()
+        with catalog.reading(connection, self._folder):
+            meta = catalog.get_meta(connection)
         encoder = self._load(self.name)
         if encoder.weights_hash != meta.get("weights_hash", encoder.weights_hash):
             raise LibraryError(other_model(self._folder, meta["encoder_id"], encoder.encoder_id))
         return encoder
 
     def sight(self, vector: FloatArray, allowed: Container[str]) -> Sight | None:
-        """Rank the allowed clips for a vector (D,); None before any clip has vectors.
+        """Rank the allowed clips for a vector (D,); None where no clip has vectors.
 
         Raises:
             LibraryError: the vectors are damaged or cannot be read.
         """
-        with catalog.reading(self._connection, self._folder), catalog.snapshot(self._connection):
-            self._refresh()
+        if not self.is_there:
+            return None
+        connection = self._connection()
+        with catalog.reading(connection, self._folder), catalog.snapshot(connection):
+            self._refresh(connection)
             if self._vectors is None or not self._gallery.clip_ids:
                 return None
             ranking = look(self._gallery, self._vectors, vector, allowed)
-        opened = Opened(self._folder, self._connection, self._gallery, self._vectors)
+        opened = Opened(self._folder, connection, self._gallery, self._vectors)
         return Sight(opened, vector, ranking)
 
-    def _refresh(self) -> None:
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+    def _refresh(self, connection: sqlite3.Connection) -> None:
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
         if version != self._read_at:
-            self._vectors = open_vectors(self._folder, catalog.get_meta(self._connection))
-            self._gallery, self._read_at = load_gallery(self._connection), version
+            self._vectors = open_vectors(self._folder, catalog.get_meta(connection))
+            self._gallery, self._read_at = load_gallery(connection), version
+
+
+class FurtherModels:
+    """The further models that a library's catalog names, those whose vectors are there one after another.
+
+    Args:
+        library: folder of the library.
+        load: loads a model by its name, called at the first search that asks it.
+    """
+
+    def __init__(self, library: Path, load: Callable[[str], Encoder]) -> None:
+        self._library, self._load = library, load
+        self._models: dict[tuple[Path, str], FurtherModel] = {}
+
+    def __iter__(self) -> Iterator[FurtherModel]:
+        return (model for model in self._models.values() if model.is_there)
+
+    def refresh(self, meta: Mapping[str, str]) -> None:
+        """Take up the models that entries of the catalog name, and let go those that they name no longer."""
+        named = [(place_of(self._library, folder), name) for folder, name in further(meta).items()]
+        before = self._models
+        self._models = {one: before[one] if one in before else FurtherModel(*one, self._load) for one in named}
+        for one in before.keys() - self._models.keys():
+            before[one].close()
+
+    def close(self) -> None:
+        """Close the catalogs of all models."""
+        self.refresh({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,18 +181,12 @@ EncodedByFurther = list[tuple[FurtherModel, FloatArray]]
 """Further models, with a query as each encodes it, (D,)."""
 
 
-def open_further(library: Path, meta: Mapping[str, str], load: Callable[[str], Encoder]) -> list[FurtherModel]:
-    """Return the further models of a library; one whose vectors are not there yet, or gone, is passed over."""
-    places = {place_of(library, folder): name for folder, name in further(meta).items()}
-    return [FurtherModel(place, name, load) for place, name in places.items() if (place / catalog.CATALOG).exists()]
-
-
-def encoded(models: Sequence[FurtherModel], parsed: ParsedQuery) -> tuple[EncodedByFurther, list[str]]:
+def encoded(models: Iterable[FurtherModel], parsed: ParsedQuery) -> tuple[EncodedByFurther, list[str]]:
     """Encode a text by further models; return also notices of models that cannot, or of why none is used."""
     if parsed.text is None or parsed.vector is None:
         return [], []
     if parsed.query.neutral_source:
-        return [], ["A neutral search is one by the library's own model alone."] if models else []
+        return [], ["A neutral search is one by the library's own model alone."] if any(models) else []
     found, left_out = list[tuple[FurtherModel, FloatArray]](), []
     for model in models:
         try:

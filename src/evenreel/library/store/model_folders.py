@@ -21,17 +21,26 @@ class ModelFolder:
     """The vectors of a further model on disk.
 
     Attributes:
+        library: folder of the library.
         model: name of the model; that of the folder where it is not known.
         folder: name of the folder in `models`.
         state: `searched` with the library, `in the making` to become the library's own, `being dropped`, or `not named`
             by the catalog.
-        bytes: size of its files, 0 where they are gone.
     """
 
+    library: Path
     model: str
     folder: str
     state: FolderState
-    bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Size of its files now; 0 where they are gone."""
+        return size_of(place_of(self.library, self.folder))
+
+    def to_json(self) -> dict[str, str | int]:
+        """Return model, folder, state and size as plain data, the form that `--json` prints."""
+        return {"model": self.model, "folder": self.folder, "state": self.state, "bytes": self.bytes}
 
 
 def model_folders(library: Path, meta: Mapping[str, str]) -> list[ModelFolder]:
@@ -43,13 +52,13 @@ def model_folders(library: Path, meta: Mapping[str, str]) -> list[ModelFolder]:
     """
     states: dict[FolderState, str] = {"searched": ALSO, "in the making": MAKING, "being dropped": DROPPING}
     found = {
-        folder: ModelFolder(name, folder, state, size_of(place_of(library, folder)))
+        folder: ModelFolder(library, name, folder, state)
         for state, entry in states.items()
         for folder, name in further(meta, entry).items()
     }
     for place in sorted((library / MODELS).glob("*")):
         if is_model_folder(place) and place.name not in found:
-            found[place.name] = ModelFolder(_name_of(place), place.name, "not named", size_of(place))
+            found[place.name] = ModelFolder(library, _name_of(place), place.name, "not named")
     return list(found.values())
 
 
