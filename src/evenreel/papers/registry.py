@@ -71,7 +71,7 @@ def find_study(name: str) -> Study:
     """Return a study by its name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no study has this name.
     """
     if name not in STUDIES:
         raise UsageError(f"{name!r} is no study; there are: {', '.join(STUDIES)}.")

@@ -29,7 +29,13 @@ class CaptionBank:
     read: Callable[[Indices], TextFeatures]
 
     def drawn(self, seed: int, most: int, words: int | None = None) -> TextFeatures:
-        """Draw at most `most` captions in their order, each cut to `words` words; None for all words."""
+        """Draw captions, and read their features in the order of the corpus.
+
+        Args:
+            seed: seed of the draw.
+            most: most captions that are drawn.
+            words: words that each caption is cut to; None for all.
+        """
         texts = self.read(np.sort(np.random.default_rng([seed, 3]).permutation(self.count)[:most]))
         if words is None:
             return texts

@@ -33,7 +33,7 @@ UNIT = "Normalized Δ, % (above 0: real clips first)"
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What a study found: the fields of `evenreel.report.result.record.AuditResult` that its function fills in.
+    """What a study found: a result (`AuditResult`) but for its name, its title and its inputs' notices.
 
     Attributes:
         sentence: what was found, in words.
@@ -55,7 +55,7 @@ class Findings:
 
 
 def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
-    """Say that a group has too few pairs of a clip and its mirror to conclude; empty where all have enough."""
+    """Return the sentence that groups have too few pairs of real clip and mirror to conclude; empty where none has."""
     sizes = {group: counterparts(corpus, group)["clip_id"].n_unique() for group in groups}
     few = {group: size for group, size in sizes.items() if size < ENOUGH}
     if not few:
@@ -70,7 +70,7 @@ def effect_of(figure: Interval, name: str = PREFERENCE) -> Effect:
 
 
 def few_clips(count: int) -> str:
-    """Say that captions are of too few clips to conclude; empty where there are enough."""
+    """Return the sentence that a number of clips with captions is too small to conclude; empty where it suffices."""
     return f"Too few clips with captions to conclude: {count}." if count < ENOUGH else ""
 
 

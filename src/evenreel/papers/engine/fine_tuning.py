@@ -40,7 +40,7 @@ class FineTuned(NamedTuple):
 
 
 def begun(recipe: Recipe, material: LearningInputs) -> Recipe:
-    """Give a recipe the matcher and the adapter of the checkpoint that training begins with, where there is one.
+    """Return a recipe with the matcher and the adapter of the checkpoint that training begins with, if there is one.
 
     Raises:
         UsageError: the recipe names a checkpoint that the material has not, or the checkpoint is of several matchers.
@@ -71,7 +71,11 @@ def begins_ready(recipe: Recipe, material: LearningInputs) -> bool:
 
 
 def before_training(recipe: Recipe, material: LearningInputs) -> Matcher:
-    """Return the matcher that every training begins as: the checkpoint's, or that of `zero_shot`, which may raise."""
+    """Return the matcher that every training begins as: that of the checkpoint, or the recipe's before any training.
+
+    Raises:
+        UsageError: there is no checkpoint, and the recipe's matcher begins with random numbers.
+    """
     if material.start is not None:
         return material.start.matcher
     _, test = material.learning()

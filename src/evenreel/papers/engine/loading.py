@@ -119,7 +119,7 @@ class StudyCorpus:
         return encoder
 
     def put_aside(self, clips: tuple[SetAside, ...]) -> None:
-        """Note clips of a split that have no features."""
+        """Add clips without features to those that the study sets aside, and say so in a notice."""
         self.set_aside += clips
         if clips:
             self.notices.append(
@@ -260,14 +260,14 @@ def _check_words(found: FoundClips | StoredClips, words: Words | None) -> None:
 
 
 class StudyModels:
-    """Matchers that the user names, read with the features that each of them takes."""
+    """Loader of the matchers that the user names, each with the features of the test split that it takes."""
 
     def __init__(self, opened: StudyCorpus, sources: ModelSources, *, says_words: bool = False) -> None:
         self._opened, self._sources, self._says_words = opened, sources, says_words
         self._seen = SeenFeatures(sources.seen)
 
     def load(self) -> tuple[Model, ...]:
-        """Read all matchers that are named; `mean_pool` where none is."""
+        """Load the matchers that the user names with their features, or `mean_pool` where none is named."""
         return self._each(self._model)
 
     def load_adapting(self) -> tuple[Model, ...]:

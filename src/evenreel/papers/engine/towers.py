@@ -33,7 +33,7 @@ from evenreel.training.specs import spec_of
 
 
 def check_towers(study: Study, recipe: Recipe) -> None:
-    """Refuse a recipe that trains towers where a study cannot, before anything is read.
+    """Check, before anything is read, that a study can train towers where its recipe does.
 
     Raises:
         UsageError: the study looks at stored features, or the recipe begins with a matcher's checkpoint.

@@ -76,7 +76,7 @@ class TrainingOutcome:
 
     @property
     def matcher(self) -> Matcher:
-        """Return the trained matcher."""
+        """Return the matcher with the weights that were selected; of several members, the first one's."""
         return self.trained.matcher
 
     @property

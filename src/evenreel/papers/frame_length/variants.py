@@ -102,7 +102,7 @@ def fine_tuned_strata(material: LearningInputs, settings: TrainingSettings) -> V
 
 
 def controls(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return rows that part what fewer steps, fewer clips and the division by length do; not in the paper.
+    """Return rows that separate the effects of fewer steps, of fewer clips and of division by length; ours.
 
     From the baseline to strata at random is what division costs, from these to strata by length what length adds; rows
     of more steps are compared with a baseline of as many.
@@ -147,12 +147,15 @@ def shared_encoder(material: LearningInputs, settings: TrainingSettings) -> Vari
 
 
 def plain(recipe: Recipe) -> Recipe:
-    """Return the recipe of the base model alone."""
+    """Return the recipe of the base model, without trimming and without members."""
     return replace(recipe, trim=None, members=None)
 
 
 def trimmed(recipe: Recipe, rule: Literal["all", "random"]) -> Recipe:
-    """Return the recipe with RmvAll or RmvRand, as it trims itself or by the preset near the published count."""
+    """Return the recipe with training clips trimmed by RmvAll (`all`) or RmvRand (`random`).
+
+    The recipe's own settings of trimming are kept; without any it is the preset near the published count.
+    """
     return replace(recipe, trim=replace(recipe.trim or Trim(), rule=rule), members=None)
 
 
@@ -162,7 +165,7 @@ def backdoor(recipe: Recipe) -> Recipe:
 
 
 def divided(recipe: Recipe, members: Members) -> Recipe:
-    """Return the recipe of the base model on each of some strata."""
+    """Return the recipe of the base model, trained once on each stratum of length."""
     return replace(recipe, trim=None, members=members)
 
 

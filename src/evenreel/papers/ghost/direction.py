@@ -26,7 +26,7 @@ OF_GALLERY, OF_TRAINING = "without that of the gallery", "without that of the tr
 
 
 def removed_direction(material: DirectionInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Rank clips by every model as it is and without the source direction in its captions."""
+    """Measure the source preference of every model as it is, and without the source direction in its captions."""
 
     @lru_cache(maxsize=1)
     def of_model(model: Model) -> list[tuple[str, ScoreBlocks]]:

@@ -85,7 +85,7 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """A test split with its pairs of real clips and their mirrors.
+    """A test split with its pairs of real clips and the generated clips that mirror them.
 
     Attributes:
         part: test split with features.
@@ -133,7 +133,7 @@ def trained_models(material: LearningInputs, settings: VectorSettings, progress:
 
 
 def paired_clips(material: LearningInputs, settings: VectorSettings) -> Paired:
-    """Return the pairs of the study's group of generated clips that have features."""
+    """Return the test split with its pairs of a real clip and a generated one of the study's group, with features."""
     _, test = material.learning()
     group = one_group(test.corpus, settings.group)
     pairs = counterparts(test.corpus, group).unique("clip_id", keep="first", maintain_order=True)

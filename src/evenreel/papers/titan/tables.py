@@ -49,7 +49,7 @@ FEW_ROWS = 3
 
 @dataclass(frozen=True)
 class StreamComparison:
-    """A table of ways to answer a stream: its rows, what they are compared with, and what readers have to know.
+    """A table that compares ways to answer a stream of queries: its rows, and the row they are compared with.
 
     Attributes:
         rows: makes the rows of the table.

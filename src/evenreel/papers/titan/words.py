@@ -71,7 +71,7 @@ def sweep_tables(targets: Sequence[Target], settings: AdaptSettings) -> tuple[Au
 
 
 def sweep_figures(target: Target, runs: SeededRuns[str, str], settings: AdaptSettings) -> Iterator[AuditFigure]:
-    """Draw recall over each threshold, and beside it what this lets through."""
+    """Draw recall over each threshold of figure 4, beside the crowded clips and counterfactual captions it gives."""
     assert settings.counterfactuals is not None
     for name, points in swept(settings.counterfactuals).items():
         there = {value: point for value, point in points.items() if point.row in runs.rows}
