@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
-from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.seeds import SeededRuns, by_row
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import batch_shape, learning_of, splits_of
 from evenreel.papers.engine.variants import BASELINE
@@ -22,6 +22,9 @@ from evenreel.report.result.record import AuditTable, Cell, interval_cells, inte
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
 from evenreel.training.specs import learned_from
 from evenreel.training.timing import Times, measured_times
+
+IN_TURN = "strata in sequence"
+_EPOCH, _BESIDE = "seconds an epoch", "% beside one training"
 
 
 def costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
@@ -42,21 +45,19 @@ def costs(material: LearningInputs, settings: TrainingSettings, progress: Progre
             measured_times(recipe, learning, Path(folder) / str(seed), progress_of_part(progress, seed, settings.seeds))
             for seed in range(settings.seeds)
         ]
-    change = over_seeds([_percent(one.in_turn_s, one) for one in times], settings.audit.confidence)
+    measured = by_row(row for one in times for row in _rows(one))
+    runs = SeededRuns(measured, settings.audit.confidence, {_EPOCH: (0.0, inf), _BESIDE: (-inf, inf)})
+    change = runs.mean(IN_TURN, _BESIDE)
     whole = counted[BACKDOOR]
     return Findings(
         f"One after the other, the strata take {shown(change)} % beside one training for an epoch. To search, each "
         f"clip is encoded {whole.members} times and {whole.members} galleries are kept.",
         effect_of(change, f"Time of an epoch in sequence: {BACKDOOR} less {BASELINE}, % of {BASELINE}"),
-        (_cost_table(counted, shape), _time_table(times, settings.audit.confidence)),
+        (_cost_table(counted, shape), _time_table(runs, times[0])),
         (),
         (),
         paragraphs("length", "Costs", "Table 5 in the paper"),
     )
-
-
-def _percent(seconds: float, times: Times) -> float:
-    return 100 * (seconds / times.alone.seconds - 1)
 
 
 def _cost_table(counted: Mapping[str, RecipeCost], shape: Shape) -> AuditTable:
@@ -79,31 +80,19 @@ def _cost_table(counted: Mapping[str, RecipeCost], shape: Shape) -> AuditTable:
     return AuditTable("What searching costs", columns, tuple(rows), note)
 
 
-def _time_table(times: Sequence[Times], confidence: float) -> AuditTable:
-    """Seconds of an epoch, of one training and of each stratum, and of all strata together."""
-    count = len(times[0].members)
-    rows: dict[str, Callable[[Times], float]] = {"one training, all clips": lambda one: one.alone.seconds}
-    rows |= {f"stratum {place + 1}": _stratum(place) for place in range(count)}
-    rows |= {"strata in sequence": lambda one: one.in_turn_s, "strata in parallel": lambda one: one.at_once_s}
-    captions = [times[0].alone.captions, *(one.captions for one in times[0].members), None, None]
-    cells = tuple(
-        (
-            name,
-            learned,
-            *interval_cells(
-                over_seeds([seconds(one) for one in times], confidence, (0.0, float("inf"))),
-                _beside(times, seconds, confidence),
-            ),
-        )
-        for (name, seconds), learned in zip(rows.items(), captions, strict=True)
+def _rows(one: Times) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield seconds of an epoch, of one training and of each stratum, and of all strata together."""
+    seconds = {"one training, all clips": one.alone.seconds}
+    seconds |= {f"stratum {number}": member.seconds for number, member in enumerate(one.members, start=1)}
+    seconds |= {IN_TURN: one.in_turn_s, "strata in parallel": one.at_once_s}
+    for name, own_s in seconds.items():
+        yield name, {_EPOCH: own_s, _BESIDE: 100 * (own_s / one.alone.seconds - 1)}
+
+
+def _time_table(runs: SeededRuns[str, str], first: Times) -> AuditTable:
+    captions = [first.alone.captions, *(one.captions for one in first.members), None, None]
+    rows = tuple(
+        (name, learned, *interval_cells(*runs.means(name).values()))
+        for name, learned in zip(runs.rows, captions, strict=True)
     )
-    columns = ("training", "captions", *interval_columns("seconds an epoch", "% beside one training"))
-    return AuditTable("What an epoch takes", columns, cells)
-
-
-def _stratum(place: int) -> Callable[[Times], float]:
-    return lambda one: one.members[place].seconds
-
-
-def _beside(times: Sequence[Times], seconds: Callable[[Times], float], confidence: float) -> Interval:
-    return over_seeds([_percent(seconds(one), one) for one in times], confidence)
+    return AuditTable("What an epoch takes", ("training", "captions", *interval_columns(_EPOCH, _BESIDE)), rows)
