@@ -1,1 +1,1 @@
-"""Test-time training: a matcher that adapts to the videos and queries of today, without labels (TITAN)."""
+"""Test-time training: a matcher that adapts to a gallery and its queries, without labels (TITAN)."""

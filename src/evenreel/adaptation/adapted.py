@@ -1,4 +1,4 @@
-"""A matcher that is adapted to a stream of queries, and is a matcher itself; `reset` undoes what it learned."""
+"""A matcher that adapts to a stream of queries and can be used as a matcher itself; `reset` undoes what it learned."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ AT_ONCE = 256
 
 
 class TestTimeMatcher(nn.Module):
-    """Adapt a matcher to the clips of a gallery and to queries as they come; it never sees an answer.
+    """Matcher that adapts to the clips of a gallery and to queries as they come, without ever being given an answer.
 
-    As a matcher it gives the ranking being served: the adapted one, or, with `safety.roll_back`, the source's as long
-    as the adapted one is not better on queries that it was not trained on.
+    It encodes and scores with the model being served: the adapted one, or, with `safety.roll_back`, the source model as
+    long as the adapted one is not better on queries that it was not trained on.
 
     Args:
         matcher: the source matcher; it is not changed.
@@ -53,7 +53,8 @@ class TestTimeMatcher(nn.Module):
         resources: encoders, taggers and prepared parts that the settings need.
 
     Raises:
-        UsageError: a resource is missing, or no weight of the matcher may change, or none that the objective moves.
+        UsageError: a resource is missing, or the settings let no weight of the matcher change, or none that the
+            objective depends on.
     """
 
     __test__ = False
@@ -79,7 +80,7 @@ class TestTimeMatcher(nn.Module):
         self.reset()
 
     def reset(self) -> None:
-        """Forget the stream: weights, memory and random numbers are as at the start."""
+        """Undo the adaptation: set weights, memory of queries and random numbers as they were at the start."""
         safety = self.settings.safety
         self.student: Any = copy.deepcopy(self.source)
         self.teacher: Any = _frozen(self.student) if safety.teacher else self.student
@@ -100,7 +101,7 @@ class TestTimeMatcher(nn.Module):
 
     @property
     def limits(self) -> Any:
-        """Limits of the source matcher."""
+        """Sizes and kinds of input that the source matcher takes."""
         return self.source.limits
 
     @property
@@ -111,17 +112,17 @@ class TestTimeMatcher(nn.Module):
 
     @property
     def served(self) -> Any:
-        """The matcher being served: the adapted one, or the source."""
+        """The matcher being served: the adapted one, or the source model."""
         return self.teacher if self.trusted and self.learned else self.source
 
     @property
     def learned(self) -> bool:
-        """Whether the optimiser has taken a step."""
+        """Whether any weight was updated since the start or the last `reset`."""
         return any(step.loss for step in self.steps)
 
     @property
     def gallery(self) -> ClipGallery:
-        """Clips as the adapted model encodes them; encoded anew once it has learned."""
+        """The gallery's clips as the adapted model encodes them; they are encoded anew after it has learned."""
         if self._gallery is None:
             self._gallery = gallery_of(self.teacher, self._videos, vectors=self.settings.causal)
         return self._gallery
@@ -135,21 +136,21 @@ class TestTimeMatcher(nn.Module):
         return self.served.encode_video(video)
 
     def score(self, text: Any, video: Any) -> Tensor:
-        """Score captions with videos, (Q, V), with the matcher being served."""
+        """Compute similarities (Q, V) of encoded captions and videos with the matcher being served."""
         found: Tensor = self.served.score(text, video)
         return found
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the loss of the matcher being served."""
+        """Compute the loss terms of a batch with the matcher being served."""
         terms: dict[str, Tensor] = self.served.loss(batch)
         return terms
 
     def see(self, texts: TextFeatures, sentences: Sequence[str]) -> FloatArray:
-        """Rank a batch of queries, and train on it.
+        """Score a batch of queries with the gallery's clips, and train on it.
 
         Args:
             texts: features of B queries.
-            sentences: the B sentences as they are written.
+            sentences: the B queries as they are written.
 
         Returns:
             (B, V) scores, by the model after the batch or before it (`settings.predict`).
@@ -166,7 +167,7 @@ class TestTimeMatcher(nn.Module):
         return self.ranked(texts) if before is None else before
 
     def learn(self, stream: QueryStream, progress: Progress = lambda share: None) -> None:
-        """Train on all queries of a stream, except those held out to measure quality on."""
+        """Train on all queries of a stream, except those held out to measure quality."""
         held, learned = self._held_out_split(len(stream.sentences))
         rounds = [rows for _ in range(self.settings.epochs) for rows in _chunks(learned, self.settings.bank)]
         for done, rows in enumerate(rounds, start=1):
@@ -177,13 +178,13 @@ class TestTimeMatcher(nn.Module):
             self.steps[-1] = replace(self.steps[-1], verdict=verdict, served=self._name)
 
     def ranked(self, texts: TextFeatures) -> FloatArray:
-        """Score queries, (B, V), with the model being served."""
+        """Compute the scores (B, V) of queries with the gallery's clips by the model being served."""
         if self.served is self.source:
             return self.ranked_by_source(texts)
         return scored(self.served, texts, self.gallery.encoded)
 
     def ranked_by_source(self, texts: TextFeatures) -> FloatArray:
-        """Score queries, (B, V), with the source model."""
+        """Compute the scores (B, V) of queries with the gallery's clips by the source model."""
         return scored(self.source, texts, self._at_source.encoded)
 
     @property
@@ -293,7 +294,13 @@ class TestTimeMatcher(nn.Module):
 
 
 def gallery_of(matcher: Any, videos: VideoFeatures, *, vectors: bool) -> ClipGallery:
-    """Encode clips with a matcher, kept in main memory, with their vectors or without."""
+    """Encode the clips of a gallery with a matcher; they are kept in main memory.
+
+    Args:
+        matcher: matcher that encodes.
+        videos: features of the clips.
+        vectors: whether to compute a vector (V, D) for each clip too.
+    """
     return ClipGallery(encode_videos(matcher, videos), _vectors(matcher, videos) if vectors else None)
 
 

@@ -1,4 +1,4 @@
-"""Changes of rankings by adaptation, without labels, for the report."""
+"""Changes of rankings by adaptation, measured without labels, for its report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BAND = 1024
 
 
 class QueryExample(NamedTuple):
-    """A query, and the ids of its first clips."""
+    """A query, and the ids of its first clip before and after adaptation."""
 
     query: str
     before: str
@@ -42,7 +42,7 @@ class QueryExample(NamedTuple):
 
 
 class HubChange(NamedTuple):
-    """A hub clip, and the number of queries that have it among their first, before and after adaptation."""
+    """A hub clip, and the number of queries that rank it among their first clips, before and after adaptation."""
 
     clip: str
     before: int
@@ -50,7 +50,7 @@ class HubChange(NamedTuple):
 
 
 class HubWord(NamedTuple):
-    """A word that `sharing` of the `matched` queries have whose first clip this was before adaptation."""
+    """A word of a hub clip's queries: `sharing` of the `matched` queries that ranked the clip first have it."""
 
     clip: str
     word: str
@@ -60,17 +60,17 @@ class HubWord(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes from the source to the final model, on all queries, those trained on included.
+    """Changes of rankings from the source to the final model, on all queries, those trained on included.
 
     Attributes:
         queries: number of queries.
         videos: number of clips.
         first_changed: share of the queries with another first clip.
         examples: some queries whose first clip changed.
-        places: first places of a ranking that hubs are counted in.
-        hubs: clips that most queries have in these places, by either model.
+        places: number of first places of a ranking in which hubs are counted.
+        hubs: clips that most queries have in these places by either model.
         skewness: skewness of these counts over clips, before and after; NaN where all are equal.
-        words: over-attended words of the clips that most queries had first before.
+        words: over-attended words of the clips that most queries ranked first before.
         measured: number of queries, the first ones, that quality was measured on.
         before: mean quality of the source by name (`evenreel.adaptation.quality`).
         after: mean quality of the final model by name.
@@ -95,7 +95,7 @@ def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | Non
     Args:
         model: matcher after adaptation.
         stream: stream whose queries are ranked.
-        tagger: finds over-attended words; None for none.
+        tagger: tagger of the queries, to find over-attended words; None to find none.
     """
     ids, places = stream.videos.ids, max(1, min(FIRST, len(stream.videos.ids) // 5))
     firsts: tuple[list[Indices], list[Indices]] = ([], [])
@@ -135,7 +135,7 @@ def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | Non
 def record(
     report: AdaptReport, changes: Changes, settings: AdaptSettings, names: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Convert report, changes and settings to plain values for JSON; numbers that are not finite become null.
+    """Convert report, changes and settings to a dictionary that JSON can hold; numbers that are not finite become null.
 
     Args:
         report: report of the adaptation.

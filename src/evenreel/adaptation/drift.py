@@ -15,10 +15,11 @@ A_MEAN = 5
 
 
 class MeanShift(NamedTuple):
-    """Distance of the mean of some vectors from the source's, with its test.
+    """Distance of the mean of a stream's vectors from the source's, with its test.
 
-    `distance` in standard deviations of the source along its principal axes, and `p` of Hotelling's test that both have
-    one mean.
+    Attributes:
+        distance: distance in standard deviations of the source along its principal axes.
+        p: p value of Hotelling's test that both have the same mean.
     """
 
     distance: float
@@ -26,7 +27,7 @@ class MeanShift(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """Shifts of captions and of clips; `found` says whether either is significant, of two tests together."""
+    """Drift of a stream from the source: the shifts of captions and of clips, and whether either is significant."""
 
     captions: MeanShift
     clips: MeanShift
@@ -34,13 +35,15 @@ class Drift(NamedTuple):
 
 
 def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) -> MeanShift:
-    """Compute Hotelling's two-sample test along the source's first principal axes (Hotelling 1931).
+    """Test whether the mean of a stream's vectors differs from the source's, by Hotelling's two-sample test (1931).
+
+    It is computed along the source's first principal axes.
 
     Args:
         vectors: (N, D) vectors of the stream.
-        count: number of vectors in the source's moments.
+        count: number of vectors that the source's mean and covariance are from.
         mean: (D,) mean of the source.
-        covariance: (D, D) of the source.
+        covariance: (D, D) covariance of the source.
     """
     axes = max(1, min(AXES, len(vectors) // A_MEAN, count // A_MEAN, len(mean)))
     spread, directions = torch.linalg.eigh(covariance.double())
@@ -57,7 +60,7 @@ def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) ->
 
 
 def drift_of(captions: MeanShift, clips: MeanShift, confidence: float, asked: int | None = None) -> Drift:
-    """Combine both tests, each at half the error (Bonferroni).
+    """Decide whether a stream has drifted, from the tests of captions and clips, each at half the error (Bonferroni).
 
     Args:
         captions: shift of the captions.

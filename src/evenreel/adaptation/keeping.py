@@ -1,4 +1,4 @@
-"""Adapted checkpoints on disk: whole in one step, with what was reported, and in place with a way back."""
+"""Saving of adapted checkpoints: whole in one step, with their report, and in place with a copy to undo it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def save_adapted(
 ) -> None:
     """Save an adapted matcher as a checkpoint of its own, or in place of the one it was made from.
 
-    What was prepared of the source goes along, for the next time: its moments stay those of the source.
+    The prepared data of the source are copied along for further adaptations, and stay those of the source.
 
     Args:
         folder: folder to write.
-        pretrained: the matcher, with what it was adapted to.
-        records: texts for the folder `adaptation`, by file name.
-        source: checkpoint it was made from; None where it was not loaded from one.
-        in_place: `folder` is that checkpoint, and goes whole into the folder `before` of the new one.
+        pretrained: the adapted matcher, its specification and its origin.
+        records: texts of the files in the folder `adaptation`, by file name.
+        source: checkpoint that it was adapted from; None where it was not loaded from one.
+        in_place: whether `folder` is that checkpoint, which is then moved into the folder `before` of the new one.
 
     Raises:
         CheckpointError: the folder holds other things, what was prepared is damaged, or the disk refuses.

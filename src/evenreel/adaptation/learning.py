@@ -1,4 +1,4 @@
-"""Weights that may change at test time, and the optimiser steps that change them."""
+"""Weights that may change at test time, and the optimiser that changes them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from evenreel.types import TextFeatures, VideoFeatures
 
 
 class UnpairedLoss(Protocol):
-    """Loss of captions and clips without knowing which belong together (TTT++, TTTFlow)."""
+    """Loss of captions and clips that needs no pairs (TTT++, TTTFlow)."""
 
     def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
         """Compute named terms, each with its weight."""
 
 
 def learnable(matcher: Any, learns: Learns, objective: Objective = "pseudo_labels") -> list[nn.Parameter]:
-    """List the weights that may change, in a fixed order, without the temperature, which changes no ranking.
+    """Return the weights of a matcher that may change at test time, in a fixed order, without the temperature.
 
     Raises:
-        UsageError: the matcher has none of this kind, or none that the objective moves.
+        UsageError: the matcher has none of this kind, or none that the objective depends on.
     """
     named = {name: weight for name, weight in matcher.named_parameters() if name.split(".")[-1] != "logit_scale"}
     kept = _names(matcher, learns, set(named))
@@ -75,13 +75,13 @@ def _names(matcher: Any, learns: Learns, names: set[str]) -> set[str]:
 
 
 class Learner:
-    """Adam on the weights of one matcher, in evaluation mode: nothing is dropped out.
+    """Adam for the weights of a matcher, which is trained in evaluation mode, without dropout.
 
     Args:
         matcher: matcher whose weights change.
-        settings: weights to change, rate and batch size.
-        unpaired: loss that `unpaired` minimises.
-        stepped: called after each step of the optimiser.
+        settings: weights to change, learning rate and batch size.
+        unpaired: loss that the method `unpaired` minimises.
+        stepped: called after each optimiser step.
 
     Raises:
         UsageError: no weight may change (`learnable`), or weights are not finite after a step.
@@ -104,10 +104,9 @@ class Learner:
         self._rng = np.random.default_rng(settings.seed)
 
     def paired(self, texts: TextFeatures, columns: Indices, videos: VideoFeatures) -> dict[str, float]:
-        """Step on symmetric InfoNCE of captions with pseudo clips; captions of one clip are no negatives of each other.
+        """Train on captions with pseudo clips by symmetric InfoNCE; captions of one clip are no negatives.
 
-        The paper does not say what it learns from the pairs with; this is what most matchers are trained with, and it
-        takes any.
+        The paper does not name its loss; this is the one that most matchers are trained with.
 
         Args:
             texts: features of N captions.
@@ -115,13 +114,13 @@ class Learner:
             videos: features of the gallery.
 
         Returns:
-            Means over the batches, by the name of the term.
+            Mean loss over the batches, by the name of the term.
         """
         terms = [self._pair_step(texts, columns, videos, rows) for rows in self._rounds(len(columns))]
         return _means(terms)
 
     def unpaired(self, texts: TextFeatures, videos: VideoFeatures) -> dict[str, float]:
-        """Step on a loss without labels: each batch of captions with as many clips drawn at random."""
+        """Train by a loss without labels: each batch of captions with as many clips drawn at random."""
         assert self._unpaired is not None
         terms = []
         for rows in self._rounds(len(texts.ids)):

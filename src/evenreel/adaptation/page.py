@@ -1,4 +1,4 @@
-"""The page of `evenreel adapt`: what was decided and why, step by step, and what changed for whom."""
+"""The page of `evenreel adapt`: whether the adapted model was kept and why, each step, and how rankings changed."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def adaptation_page(
     names: Mapping[str, str] | None = None,
     pictures: Mapping[str, bytes] | None = None,
 ) -> Page:
-    """Make the page of one stream.
+    """Make the page of an adaptation to one stream.
 
     Args:
-        title: what was adapted to what.
+        title: title that names the matcher and what it was adapted to.
         report: report of the adaptation.
         changes: changes of the rankings.
         settings: the settings in YAML.
-        names: what clips are called, by id; those without a name are shown by their ids.
-        pictures: small ones (JPEG) of clips that examples name, by id; clips without one are named alone.
+        names: names of clips by id; clips without a name are shown by their ids.
+        pictures: small JPEG pictures of clips by id; clips without one are only named.
     """
     called = _Names(names or {})
     sections = [

@@ -1,4 +1,4 @@
-"""Data of the source that test-time training needs, kept in `source/` of its checkpoint: no clip, no caption.
+"""Prepared data of a source for test-time training, kept in `source/` of its checkpoint: no clip and no caption.
 
 `source/config.json` says what was prepared, of which weights and with which digest; `source/prepared.safetensors` holds
 the arrays. Both are written beside their place first, so that the folder is there whole or not at all.
@@ -41,7 +41,7 @@ Kind = Literal["elements", "kmeans", "file"]
 
 
 class Flows(NamedTuple):
-    """Normalising flows of the source's captions and clips."""
+    """Normalising flows of the vectors of the source's captions and clips."""
 
     text: Flow
     video: Flow
@@ -49,7 +49,7 @@ class Flows(NamedTuple):
 
 @dataclass(frozen=True)
 class Note:
-    """Origin of the prepared data of a source, and figures of its fit.
+    """Origin of a source's prepared data, and figures of how well it fits.
 
     Attributes:
         corpus: name of the source corpus.
@@ -74,14 +74,14 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class PreparedSource:
-    """Parts prepared for a source checkpoint; None where a part was not.
+    """Data prepared of a source checkpoint for test-time training; a part that was not prepared is None.
 
     Attributes:
-        correction: bias correction after its source stage; give `copy.deepcopy` of it to a target.
+        correction: bias correction after its source stage; use `copy.deepcopy` of it for each target.
         statistics: moments of the source's vectors.
-        flows: densities of captions and clips.
-        dictionary: the phrases that confounders are chosen among, where these are scene elements.
-        note: origin of the parts.
+        flows: normalising flows of captions and clips.
+        dictionary: dictionary of the phrases that confounders are chosen from, where these are scene elements.
+        note: origin of the data.
     """
 
     correction: CausalCorrection | None = None
@@ -92,15 +92,15 @@ class PreparedSource:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """Labels of what went into it from other splits than the source's own, for `evenreel.types.ScoreNotes`."""
+        """Labels, for the notes of scores, of splits other than the source's own that the data are from."""
         return () if self.dictionary is None else self.dictionary.dictionary.uses
 
     def target_confounders(self, videos: VideoFeatures, given: FloatArray | None = None) -> Tensor:
-        """Find the confounders `c_t` (N, d) of the target's clips, by the method of the source's.
+        """Find the confounders `c_t` (N, d) of a target's clips, by the same method as the source's.
 
         Args:
-            videos: of the target, by the source's encoder.
-            given: confounders of a file (`evenreel.adaptation.titan.confounders.read_confounders`) in place of those.
+            videos: features of the target's clips, by the source's encoder.
+            given: (N, d) confounders to use instead, such as those of a file.
 
         Raises:
             UsageError: the source's were read from a file, and none is given for the target; or those that are given
@@ -122,16 +122,16 @@ class PreparedSource:
 
 
 def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: str | None = None) -> Path:
-    """Write prepared data into the folder of its checkpoint, replacing what is there.
+    """Save prepared data in the folder of its checkpoint; earlier prepared data are replaced.
 
     Args:
         folder: folder of the checkpoint whose matcher it was prepared with.
         prepared: parts to write.
-        weights_sha256: that `config.json` had when the matcher was loaded, since preparing takes long; None for that
-            which it has now.
+        weights_sha256: digest of the weights that `config.json` had when the matcher was loaded, to notice a change
+            meanwhile; None for the one that it has now.
 
     Returns:
-        The folder `source` in it.
+        The folder `source` in that folder.
 
     Raises:
         CheckpointError: there is no checkpoint, it has other weights meanwhile, or the disk refuses.
@@ -155,7 +155,7 @@ def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: 
 
 
 def load_prepared(folder: str | Path) -> PreparedSource | None:
-    """Load the prepared data of a checkpoint; None where there is none.
+    """Load the prepared data of a checkpoint for test-time training; None where it has none.
 
     Args:
         folder: folder of the checkpoint (`evenreel.checkpoint.checkpoint_folder` finds that of the hub).

@@ -1,4 +1,4 @@
-"""Preparing of a source for test-time training, which then needs none of its clips."""
+"""Preparation of a source for test-time training, which then needs none of the source's clips."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SourceSplit:
     Attributes:
         texts: features of its captions.
         videos: features of its clips.
-        pairs: pairs of caption and clip, as rows of both.
+        pairs: pairs of a caption and its clip, as rows of both.
     """
 
     texts: TextFeatures
@@ -60,7 +60,7 @@ class UnitVectors(NamedTuple):
 
 
 class FoundConfounders(NamedTuple):
-    """Confounders of the source.
+    """Confounders of a source: what its clips tend to show.
 
     Attributes:
         kind: method by which they were found.
@@ -77,13 +77,13 @@ class FoundConfounders(NamedTuple):
 
 @dataclass(frozen=True)
 class PrepareSettings:
-    """Settings of fitting what adaptation needs of a source.
+    """Settings of preparing a source for test-time training.
 
     Attributes:
-        causal: the bias correction.
-        causal_fit: how its source stage trains; the target stage has settings of the same name.
-        flow: the flows of TTTFlow.
-        seed: random seed of all parts; those of `causal_fit` and `flow` are added to it.
+        causal: settings of the bias correction.
+        causal_fit: settings of training its source stage; adaptation has some of the same name for the target stage.
+        flow: settings of the flows of TTTFlow.
+        seed: random seed of all parts; the seeds of `causal_fit` and `flow` are added to it.
 
     Raises:
         UsageError: the seed is not a whole number of at least 0.
@@ -106,7 +106,14 @@ def _silent(stage: str) -> Iterator[Progress]:
 def confounders_of(
     videos: VideoFeatures, dictionary: EmbeddedDictionary | None = None, count: int = COUNT, seed: int = 0
 ) -> FoundConfounders:
-    """Find confounders of the source's clips: phrases of a dictionary where there is one, else centres of frames."""
+    """Find confounders of the source's clips: phrases of a scene dictionary, or cluster centres of frames without one.
+
+    Args:
+        videos: features of the clips.
+        dictionary: dictionary with vectors of its phrases; None for cluster centres.
+        count: number of confounders.
+        seed: seed of the clusters.
+    """
     if dictionary is None:
         return FoundConfounders("kmeans", frame_confounders(videos, count, seed))
     phrases = phrase_confounders(videos, dictionary, count)
@@ -121,15 +128,15 @@ def prepare(
     validation: SourceSplit | None = None,
     bar: Bar = _silent,
 ) -> PreparedSource:
-    """Fit the correction of bias, the moments and the flows on a source; the matcher stays as it is.
+    """Prepare a source for test-time training: fit the bias correction, moments and flows; the matcher stays as it is.
 
     Args:
-        matcher: the source's, on the device where the work is to be done.
-        source: the split that it was trained on.
+        matcher: the source matcher, on the device where the work is to be done.
+        source: split that it was trained on.
         confounders: confounders of its clips.
         settings: settings of the fits.
-        validation: a split to measure the correction on; None for none.
-        bar: shows how far each stage is.
+        validation: split to measure the correction on; None for none.
+        bar: shows the progress of each stage.
 
     Raises:
         UsageError: the matcher takes no features of captions; a caption or clip is not one that it can take; there are
@@ -163,10 +170,10 @@ def prepare(
 
 
 def vectors_of(matcher: Matcher, part: SourceSplit, bar: Bar = _silent) -> UnitVectors:
-    """Compute the vectors of all captions and clips of a split, without gradients.
+    """Compute the unit vectors of all captions and clips of a split, without gradients.
 
     Raises:
-        UsageError: as `prepare`.
+        UsageError: a caption or clip is not one that the matcher can take.
     """
     texts, videos, device = part.texts, part.videos, device_of(matcher)
     check_lengths(matcher, texts, videos)

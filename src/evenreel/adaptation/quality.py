@@ -1,4 +1,4 @@
-"""Quality of a ranking without labels, and comparison of two rankings by it.
+"""Label-free quality of a ranking, and comparison of two rankings by it.
 
 None of it is accuracy. Agreement asks whether the first clip of a query has that query among its own best, coverage
 whether queries are spread over clips, entropy how undecided the scores are. A model that collapses onto a few clips
@@ -23,7 +23,7 @@ LEAST = 10
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """Label-free quality of a model on Q queries, a number for each.
+    """Label-free quality of a ranking, with a number for each of Q queries.
 
     Attributes:
         agreement: (Q,) 1 over the rank of the query for its first clip, above 0 and at most 1.
@@ -37,12 +37,12 @@ class Quality:
 
     @property
     def means(self) -> dict[str, float]:
-        """Compute the means over the queries, by name."""
+        """Mean over the queries of each measure, by its name."""
         return {name: float(values.mean()) for name, values in vars(self).items()}
 
 
 class MeanChange(NamedTuple):
-    """A mean difference with its interval."""
+    """Mean difference of a measure between two models, with the ends of its interval."""
 
     mean: float
     low: float
@@ -51,7 +51,7 @@ class MeanChange(NamedTuple):
 
 @dataclass(frozen=True)
 class QualityVerdict:
-    """Verdict on whether a model is better than another, as far as it shows without labels.
+    """Verdict on whether a model is better than another, by measures that need no labels.
 
     Attributes:
         better: whether agreement rose significantly, and neither coverage fell nor entropy rose significantly.
@@ -63,7 +63,7 @@ class QualityVerdict:
 
 
 def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None)) -> Quality:
-    """Compute the quality of scores without labels.
+    """Compute the label-free quality of scores: agreement, coverage and entropy of each query.
 
     Args:
         scores: (N, V) scores, finite.
@@ -87,7 +87,10 @@ def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None
 
 
 def compared(new: Quality, old: Quality, confidence: float) -> QualityVerdict:
-    """Compare two models query by query, with intervals by Student's t; no bounds for fewer than `LEAST` queries."""
+    """Compare the label-free quality of two models query by query, with Student's intervals.
+
+    Intervals have no ends for fewer than `LEAST` queries.
+    """
     changes = {name: _change(getattr(new, name) - getattr(old, name), confidence) for name in vars(new)}
     fell = changes["coverage"].high < 0 or changes["entropy"].low > 0
     return QualityVerdict(changes["agreement"].low > 0 and not fell, changes)

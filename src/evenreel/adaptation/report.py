@@ -1,4 +1,4 @@
-"""Report of test-time training, step by step, and of whether its result was kept."""
+"""Report of test-time training: each step, and whether the adapted model was kept."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from evenreel.adaptation.quality import QualityVerdict
 
 
 class LabelRank(NamedTuple):
-    """Ranks of the pseudo-labels by the bias correction, before and after its target stage.
+    """Mean rank of pseudo-labels by the bias correction, before and after its target stage.
 
     Attributes:
-        before: mean rank of the pseudo clip among the candidates of its caption by the correction before it trained on
-            them, from 1 = best; clips that are judged alike share their ranks.
-        after: the same rank after it trained; 1 where every label has been learned.
-        candidates: clips of each caption, so that chance is at half of one more.
+        before: mean rank, from 1, of the pseudo clip among the candidates of its caption, by the correction before it
+            trained on them; ties share their mean rank.
+        after: the same after it trained; 1 where every label has been learned.
+        candidates: number n of candidates of each caption; the mean rank by chance is (n + 1) / 2.
         relabelled: share of the captions that got another clip than the one rematching gave them.
     """
 
@@ -27,7 +27,7 @@ class LabelRank(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Sentence on the ranks before and after.
+        """Sentence on the mean ranks before and after training.
 
         >>> LabelRank(5.5, 1.25, 10, 0.04).sentence.split("; ")
         ['pseudo clips rank 5.50 of 10 before it trained on them, 1.25 after (chance 5.5)', '4.0 % got another clip']
@@ -40,17 +40,17 @@ class LabelRank(NamedTuple):
 
 @dataclass(frozen=True)
 class AdaptationStep:
-    """One batch of a stream, or offline one pass through all of it.
+    """One step of adaptation: a batch of a stream (online), or a pass through all of it (offline).
 
     Attributes:
         number: number of the step, from 1.
         queries: number of queries labelled.
-        pairs: pseudo-labels that were learned from, counterfactual captions included.
-        counterfactual: number of captions without a word.
-        coverage: share of the gallery that is the pseudo clip of a query.
-        gini: Gini coefficient of the matches over the clips, 0 where all have equally many.
-        loss: mean of the batches, by the name of the term.
-        labels: (id of a query, id of its pseudo clip) before any was left out; counterfactual captions are not here.
+        pairs: number of pseudo-labels that were trained on, counterfactual captions included.
+        counterfactual: number of captions from which an over-attended word was removed.
+        coverage: share of the gallery's clips, 0 to 1, that are the pseudo clip of a query.
+        gini: Gini coefficient of the number of matches a clip, 0 where all have as many.
+        loss: mean loss over the batches, by the name of the term.
+        labels: (id of a query, id of its pseudo clip) before any was left out, without counterfactual captions.
         verdict: adapted model against the source, on queries that it was not trained on; None where not measured.
         served: `adapted` or `source`, the model that is served from here on.
         label_rank: rank of the pseudo-labels among their candidates before and after the target stage of the bias
@@ -76,12 +76,12 @@ class AdaptReport:
 
     Attributes:
         kept: whether the final model is the adapted one, or the source.
-        sentence: the decision and its reason.
-        steps: steps in order.
-        drift: how captions and clips differ from the source's; None where not measured.
-        moved: length of the change of the weights that learned, as a share of the length of all weights.
+        sentence: whether it was kept, and why.
+        steps: steps of the adaptation, in order.
+        drift: shift of captions and clips from the source's; None where not measured.
+        moved: norm of the change of the trained weights, as a share of the norm of all weights.
         first_changed: share of the queries whose first clip is another than the source's: online as each batch was
-            answered, offline by the model that is given.
+            answered, offline by the final model.
     """
 
     kept: bool
@@ -92,7 +92,7 @@ class AdaptReport:
     first_changed: float = 0.0
 
     def to_json(self, labels: bool = False) -> dict[str, Any]:
-        """Convert the report to plain values; pseudo-labels only where `labels` is set."""
+        """Return the report as a dictionary that JSON can hold; pseudo-labels only where `labels` is set."""
         found = asdict(self)
         if not labels:
             for step in found["steps"]:

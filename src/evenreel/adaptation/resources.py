@@ -1,4 +1,4 @@
-"""Resources of test-time training beside the model: prepared data of its source, and a reader of new captions."""
+"""Resources of test-time training besides the model: prepared data of its source, and an encoder of new captions."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def resources_of(
     *,
     confounders: FloatArray | None = None,
 ) -> Resources:
-    """Collect the resources that settings need, if there; `Resources.check` names those missing.
+    """Collect the resources that test-time training needs, where they exist; `Resources.check` names missing ones.
 
     Args:
         prepared: prepared data of the source checkpoint; None for none.
         videos: features of the target's clips, to find their confounders.
         settings: settings of the adaptation.
-        encode: reads counterfactual captions (`text_reader`), where there are to be some (`reads_captions`).
+        encode: function that encodes counterfactual captions (`text_reader`), where there are any (`reads_captions`).
         tagger: tagger of the words of queries.
         confounders: (N, d) confounders of the target; None to find them.
 
@@ -62,17 +62,17 @@ def resources_of(
 
 
 def reads_captions(settings: AdaptSettings) -> bool:
-    """Return whether the settings write captions that a text tower has to read."""
+    """Return whether the settings make counterfactual captions, which a text tower has to encode."""
     return settings.objective == "pseudo_labels" and settings.counterfactuals is not None
 
 
 def text_reader(encoder: Encoder, matcher: Matcher, most: int | None = None) -> EncodeTexts:
-    """Make a text tower that reads captions as a matcher takes them.
+    """Make a function that encodes captions as features in the form that a matcher takes.
 
     Args:
         encoder: encoder of the matcher's features.
         matcher: matcher that takes the features.
-        most: most words of a caption; of a longer one the first and the end mark are kept. None for the matcher's own
+        most: greatest number of words of a caption; a longer one is cut before its end mark. None for the matcher's
             limit.
     """
     limits = [limit for limit in (most, matcher.limits.words) if limit is not None]
@@ -91,7 +91,7 @@ def text_reader(encoder: Encoder, matcher: Matcher, most: int | None = None) -> 
 
 
 def shortened(words: Any, mask: Any, most: int) -> tuple[Any, Any]:
-    """Shorten captions to at most so many words: the first, and the last.
+    """Shorten captions to at most `most` words: the first ones, and the last.
 
     Args:
         words: (Q, W, D) word vectors.
@@ -112,7 +112,7 @@ def shortened(words: Any, mask: Any, most: int) -> tuple[Any, Any]:
 
 
 class RememberingReader:
-    """Text tower that reads each sentence once and remembers its features."""
+    """Encoder of captions that encodes each distinct sentence once and keeps its features."""
 
     def __init__(self, read: EncodeTexts) -> None:
         self._read, self._known = read, dict[str, TextFeatures]()
@@ -130,7 +130,7 @@ class RememberingReader:
 
 
 class RememberingTagger:
-    """A tagger that reads each sentence once, however often a stream is gone through."""
+    """Part-of-speech tagger that tags each distinct sentence once and keeps the tokens."""
 
     def __init__(self, tagger: Tagger) -> None:
         self._tagger, self._read = tagger, dict[str, Tagged]()
@@ -141,7 +141,7 @@ class RememberingTagger:
         return self._tagger.name
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
-        """Tag sentences, each distinct one once."""
+        """Split sentences into words and tag them, each distinct sentence once."""
         new = [caption for caption in dict.fromkeys(captions) if caption not in self._read]
         self._read.update(zip(new, self._tagger.tag(new), strict=True) if new else ())
         return [self._read[caption] for caption in captions]

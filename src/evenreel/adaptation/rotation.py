@@ -1,13 +1,13 @@
-"""A rotation that brings captions nearest to the clips that a transport assigns to them, found without labels.
+"""Adaptation by a rotation of captions towards the clips that an optimal transport assigns to them, without labels.
 
-Where another domain words or shows things differently, the map between captions and clips is turned as a whole.
-Thousands of labels that are mostly wrong say little about each pair and much about such a turn: errors go in all
-directions, and what is right goes in one. So no weight follows the labels of its own; of all rotations of the captions
-the one is taken that agrees most with them (orthogonal Procrustes, Schoenemann 1966), as dictionaries of two languages
-are found from their vectors alone (Conneau et al., arXiv 1710.04087).
+Where another domain words or shows things differently, the map between captions and clips is rotated as a whole.
+Thousands of labels that are mostly wrong say little about each pair and much about such a rotation: errors go in all
+directions, right labels in one. So single weights are not trained on the labels; of all rotations of the captions the
+one is taken that agrees most with them (orthogonal Procrustes, Schoenemann 1966), as dictionaries of two languages are
+found from their vectors alone (Conneau et al., arXiv 1710.04087).
 
-What is asked for often would draw all labels to itself. So queries that are alike count once, and the transport gives a
-clip to at most as many of these groups as it gives any other.
+Frequent queries would dominate the labels. So similar queries are grouped and each group counts once, and the transport
+assigns every clip to about as many groups as any other.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ STAY = 1.0
 
 
 def alike_groups(vectors: FloatArray, least: float) -> Indices:
-    """Group queries around those that most others are like.
+    """Group similar queries around those that are similar to most others.
 
     Args:
         vectors: (Q, D) unit vectors.
-        least: cosine, after the mean of all was taken off, from which on two are alike. A query joins the first group
-            whose centre it is like, and the one that is like most queries is the first centre.
+        least: least cosine, after the mean of all is subtracted, of two similar queries. A query joins the first group
+            whose centre it is similar to; the first centre is the query similar to most others.
 
     Returns:
-        (Q,) number of the group, from 0.
+        (Q,) number of each query's group, from 0.
 
     >>> alike_groups(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [-1.0, -2.0]]), 0.9).tolist()
     [1, 0, 0, 2]
@@ -63,7 +63,7 @@ def alike_groups(vectors: FloatArray, least: float) -> Indices:
 
 
 def group_means(vectors: FloatArray, groups: Indices) -> FloatArray:
-    """Compute the mean (G, D) of the vectors of each group, of unit length."""
+    """Compute the mean vector (G, D) of each group, scaled to unit length."""
     sums = np.zeros((int(groups.max()) + 1, vectors.shape[1]), vectors.dtype)
     np.add.at(sums, groups, vectors)
     means: FloatArray = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
@@ -71,16 +71,16 @@ def group_means(vectors: FloatArray, groups: Indices) -> FloatArray:
 
 
 def rotation_towards(captions: FloatArray, clips: FloatArray, plan: NDArray[np.floating], stay: float) -> FloatArray:
-    """Find the rotation R (D, D), for rows, under which captions agree most with the clips of a plan.
+    """Find the rotation R (D, D) under which captions (as rows, caption R) agree most with clips, by a transport plan.
 
-    It maximises the sum over all pairs of plan x cosine of (caption R, clip), plus, for each direction that stays where
-    it is, `stay` times the middle one of the singular values that this sum has.
+    It maximises the sum over all pairs of plan x cosine of (caption R, clip), plus `stay` times the median singular
+    value of that sum for each direction that is not rotated.
 
     Args:
         captions: (G, D) unit vectors.
         clips: (V, D) unit vectors.
         plan: (G, V) share of each caption that goes to each clip.
-        stay: weight of leaving all as it is, 0 for none.
+        stay: weight of rotating nothing; 0 for none.
     """
     agreement = captions.T @ (plan @ clips)
     middle = np.median(np.linalg.svd(agreement, compute_uv=False))
@@ -90,16 +90,15 @@ def rotation_towards(captions: FloatArray, clips: FloatArray, plan: NDArray[np.f
 
 
 def labelled_rotation(queries: FloatArray, clips: FloatArray, alike: float, temperature: float) -> FloatArray:
-    """Find the rotation (D, D) of captions towards the clips that a transport assigns to groups of queries.
+    """Find the rotation (D, D) of captions towards the clips that an optimal transport assigns to groups of queries.
 
-    Clips are assigned and captions turned `ROUNDS` times, both around the means of captions and of clips, which say
-    nothing of which belong together.
+    Assignment and rotation are repeated `ROUNDS` times, on vectors less the means of captions and of clips.
 
     Args:
         queries: (Q, D) unit vectors.
         clips: (V, D) unit vectors.
-        alike: see `alike_groups`.
-        temperature: of the transport, in units of cosines.
+        alike: least cosine of two queries of one group, see `alike_groups`.
+        temperature: temperature of the transport, in units of cosines.
     """
     asked = _around_mean(group_means(queries, alike_groups(queries, alike)))
     shown, rotation = _around_mean(clips), np.eye(queries.shape[1], dtype=queries.dtype)
@@ -110,10 +109,10 @@ def labelled_rotation(queries: FloatArray, clips: FloatArray, alike: float, temp
 
 
 def turnable(matcher: Any) -> ResidualMap:
-    """Return the linear map of captions that a rotation becomes a part of.
+    """Return the linear map of captions, in a matcher's adapter, that a rotation can be merged into.
 
     Raises:
-        UsageError: the matcher has none of its own.
+        UsageError: the matcher has no linear map of captions alone.
     """
     kept = isinstance(matcher, Adapted) and matcher.text_map is not matcher.frame_map
     found = matcher.text_map if kept else None
@@ -126,10 +125,10 @@ def turnable(matcher: Any) -> ResidualMap:
 
 
 def turn_captions(matcher: Any, rotation: FloatArray) -> None:
-    """Turn what a matcher's map makes of captions by a rotation (D, D) of rows; the map stays one, so weights change.
+    """Rotate the captions of a matcher by R (D, D), by merging it into the weights of its linear map of captions.
 
     Raises:
-        UsageError: see `turnable`.
+        UsageError: the matcher has no linear map of captions alone.
     """
     own = turnable(matcher)
     last = own.change[-1]

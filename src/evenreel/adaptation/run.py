@@ -1,4 +1,4 @@
-"""Test-time training on one stream, from its first query to the report."""
+"""Test-time training on one stream of queries, from the first query to the report."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Adaptation(NamedTuple):
     """Result of test-time training on a stream.
 
     Attributes:
-        matcher: the adapted matcher, or the source where nothing better was found.
+        matcher: the adapted matcher, or the source where the adapted one was not kept.
         report: report of the adaptation.
-        scores: (Q, V) scores of the online protocol as given for each batch, if `keep`; else None.
-        changes: changes by the offline protocol; None by the online one, see `changes_of`.
+        scores: (Q, V) scores of each batch as it was answered, online and with `keep`; else None.
+        changes: changes of rankings, offline; None online.
     """
 
     matcher: Any
@@ -43,14 +43,14 @@ def adapt(
     keep: bool = False,
     tagger: Tagger | None = None,
 ) -> Adaptation:
-    """Adapt a model to a stream, from the source's weights on.
+    """Adapt a model to a stream of queries, beginning with the source's weights.
 
     Args:
-        model: around the source matcher and the stream's clips; it is reset first.
+        model: model of the source matcher and the stream's clips; it is reset first.
         stream: queries in the order in which they come.
         progress: called with the share that is done.
-        keep: online, keep the scores of each batch, Q x V numbers.
-        tagger: finds over-attended words for the changes; None for none.
+        keep: whether to keep the scores of each batch, Q x V numbers, online.
+        tagger: tagger of the queries, to report over-attended words; None to report none.
 
     Raises:
         UsageError: the clips of the stream are not those that the model was made with.
@@ -89,7 +89,7 @@ def _report(model: TestTimeMatcher, changed: float) -> AdaptReport:
 
 
 def moved(model: TestTimeMatcher) -> float:
-    """Compute how far the learned weights moved, as a share of the length of all weights at the start."""
+    """Compute how far the trained weights moved: the norm of their change over the norm of all weights at the start."""
     with torch.no_grad():
         pairs = list(zip(model.teacher.parameters(), model.source.parameters(), strict=True))
         far = sum(float((new - old).square().sum()) for new, old in pairs)

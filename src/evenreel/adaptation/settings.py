@@ -1,4 +1,4 @@
-"""Settings of test-time training; every ablation of TITAN is one of them."""
+"""Settings of test-time training; every ablation of TITAN is one of its settings."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ Learns = Literal["all", "heads", "norms", "text", "auto"]
 
 @dataclass(frozen=True)
 class SafetySettings:
-    """Safeguards against harm from an unhelpful stream; nothing of it is in the paper.
+    """Settings of the safeguards against harm by adaptation; none of them is in the paper.
 
     Attributes:
-        keep: share of the pseudo-labels that is learned from: those whose query and clip rank each other highest, by
-            the sum of both ranks; `causal` may choose another clip for such a query. Above 0; 1 keeps all.
-        teacher: how much of the old weights stays in their moving average at each step of the optimiser (mean
-            teacher, arXiv 1703.01780); the average labels and predicts. 0 for none: the learned weights do.
-        held_out: offline, share of the queries that is never learned from; on these quality is measured. Online it is
-            measured on each batch before that is learned from.
-        roll_back: give the source's ranking for as long as quality, as far as it shows without labels, has not risen.
-            Online it is measured over all batches until now, a model that falls after it was better is rolled back
-            too, and learning goes on from where it is.
-        drift: leave the model as it is where captions and clips are like those of the source, as far as its stored
-            statistics tell.
-        confidence: of the interval that quality has to rise beyond, and of the test for drift. Online each batch asks
-            anew, so that chance has more than one try at either.
+        keep: share of the pseudo-labels that is trained on: those whose query and clip rank each other highest, by the
+            sum of both ranks; `causal` may choose another clip for such a query. Above 0; 1 keeps all.
+        teacher: share of the old average that stays in the moving average of the weights at each optimiser step (mean
+            teacher, arXiv 1703.01780); the average labels and predicts. 0 for none: the trained weights do.
+        held_out: offline, share of the queries that is never trained on, to measure quality on. Online, quality is
+            measured on each batch before it is trained on.
+        roll_back: serve the source's ranking as long as label-free quality has not risen significantly. Online it is
+            measured over all batches so far, a model that gets worse after it was better is rolled back too, and
+            training goes on from where it is.
+        drift: leave the model as it is where captions and clips do not differ significantly from the stored statistics
+            of the source.
+        confidence: confidence of the interval of quality's rise, and of the test for drift. Online both are repeated
+            for each batch, so that chance has more than one try.
 
     Raises:
         UsageError: a value is out of its range.
@@ -81,9 +81,9 @@ class FitSettings:
     """Settings of training one stage of the bias correction (section 3.3); the paper gives none of these numbers.
 
     Attributes:
-        steps: steps of Adam, in the target stage each time that labels are made; 0 trains nothing.
+        steps: steps of Adam, in the target stage each time that pseudo-labels are made; 0 trains nothing.
         lr: learning rate of Adam.
-        batch_size: matching pairs of a step; as many other pairs come on top.
+        batch_size: number of matching pairs a step; as many unmatched pairs are added.
         seed: random seed of the stage, added to the seed of the settings that hold it.
 
     Raises:
@@ -105,32 +105,34 @@ class AdaptSettings:
     """Settings of test-time training on one stream.
 
     Attributes:
-        objective: what is learned: by symmetric InfoNCE on pseudo-labels (TITAN, and the naive baseline); `rotation`,
-            one turn of all captions towards the clips that a transport assigns to them, each time that all is gone
-            through; or a baseline without labels of any kind, `ttt` (TTT++) or `ttt_flow` (TTTFlow).
-        protocol: `offline`: learn from all queries, then predict all; `online`: batch by batch, in the order in which
-            queries came.
-        predict: of `online`, whether a batch is predicted after the model has learned from it, as in the paper, or
-            before, which is what a user sees who asks the first question.
-        learns: which weights may change: `all`; `heads`, the maps in front of the matcher; `norms`, scales and shifts
-            of layer norms; `text`, the map of captions alone, so that a gallery need not be encoded again (but where a
-            matcher reads on-screen text, which this maps too); `auto`, the heads where there are any, else all.
-        lr: of Adam; the paper's.
-        batch_size: queries of a batch; the paper's.
-        steps: of the optimiser, online for each batch.
-        epochs: offline, how often all is gone through, with new pseudo-labels each time.
-        bank: most queries that ranks are counted among, the latest (more where a batch is larger); it bounds memory to
+        objective: how to learn: `pseudo_labels`, symmetric InfoNCE on pseudo-labels (TITAN, and the naive baseline);
+            `rotation`, a rotation of all captions towards the clips that an optimal transport assigns to them, once an
+            epoch; or a baseline without labels of any kind, `ttt` (TTT++) or `ttt_flow` (TTTFlow).
+        protocol: `offline`: train on all queries, then predict all; `online`: train and predict batch by batch, in the
+            order in which queries came.
+        predict: for `online`, whether a batch is predicted `after` the model was trained on it, as in the paper, or
+            `before`, as for a user whose query is answered at once.
+        learns: weights that may change: `all`; `heads`, the maps in front of the matcher; `norms`, scales and shifts of
+            layer norms; `text`, the map of captions alone, so that a gallery need not be encoded again (unless a
+            matcher reads on-screen text, which goes through this map too); `auto`, the heads where there are any, else
+            all.
+        lr: learning rate of Adam; the default is the paper's.
+        batch_size: number of queries a batch; the default is the paper's.
+        steps: number of optimiser steps for each batch, online.
+        epochs: number of passes through all queries, offline, with new pseudo-labels each time.
+        bank: number of latest queries that ranks are counted among (more where a batch is larger); it bounds memory to
             a few tables of `bank` x V.
-        ranks: whether the rank of a query for a clip is counted among all that were seen so far or in its batch alone.
-        matching: how a query gets its pseudo clip; `one_way` is the naive first clip. Of `rotation` only the
-            temperature counts.
-        alike: of `rotation`: cosine of two queries, less the mean of all, from which on they count once.
-        counterfactuals: captions without their over-attended words are learned from too; None for none.
-        causal: whether candidates are chosen among by the bias correction of the source checkpoint.
-        causal_fit: of `causal`: how the target stage of the correction trains.
-        decides: of `causal`: the correction alone, or its ranks of the candidates plus the matcher's.
+        ranks: whether the rank of a query for a clip is counted among the latest queries (`bank`) or in its batch
+            alone.
+        matching: how a query gets its pseudo clip; `one_way` is the naive first clip. The objective `rotation` uses
+            only its temperature.
+        alike: for `rotation`, the least cosine of two queries, less the mean of all, that count as one.
+        counterfactuals: settings of training on captions without their over-attended words too; None for none.
+        causal: whether the bias correction of the source checkpoint chooses among the likeliest clips.
+        causal_fit: for `causal`, settings of training the target stage of the correction.
+        decides: for `causal`, what chooses: the `correction` alone, or the sum of its `ranks` and the matcher's.
         safety: safeguards, see `SafetySettings`.
-        seed: of batches, of what is held out, and of the views of `ttt`.
+        seed: seed of batches, of held-out queries, and of the views of `ttt`.
 
     Raises:
         UsageError: a value is out of its range.
@@ -176,10 +178,10 @@ class AdaptSettings:
 
     @property
     def online(self) -> bool:
-        """Whether queries come one batch after the other."""
+        """Whether queries are answered batch by batch as they come."""
         return self.protocol == "online"
 
 
 def naive(settings: AdaptSettings) -> AdaptSettings:
-    """Return the settings with each query's first clip as its label: no rebalancing and no correction of bias."""
+    """Return the settings changed to naive pseudo-labels: each query's first clip, without rematching or correction."""
     return replace(settings, matching=MatchSettings(match="one_way"), counterfactuals=None, causal=False)

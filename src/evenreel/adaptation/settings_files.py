@@ -1,4 +1,4 @@
-"""Settings of adaptation and of its preparation as YAML: found, read, changed by `--set`, checked key by key."""
+"""Settings of adaptation and of its preparation as YAML files: found, read, changed by `--set`, checked key by key."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _WHAT = "file of settings"
 
 
 def shipped_settings() -> dict[str, Path]:
-    """List the settings of the package by name, in order."""
+    """Return the paths of the package's settings of adaptation by name, in order."""
     return yaml_files("evenreel.adaptation")
 
 
 def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> AdaptSettings:
-    """Load settings of adaptation from a file, or of the package by name.
+    """Load settings of adaptation from a file, or those of the package by name.
 
     Args:
         name: a path, or a name such as `titan/offline`.
-        changes: settings in place of those of the file, each `place=value` with the value in YAML, for example
+        changes: settings that replace those of the file, each `place=value` with the value in YAML, for example
             `matching.alpha=0.5`.
 
     Raises:
-        RecipeError: there is no such file, it is no YAML, has a key that nothing has, or a value of another type or out
-            of its range.
+        RecipeError: there is no such file, it is no YAML, has an unknown key, or a value of another type or out of its
+            range.
 
     >>> load_settings("titan/naive", ["lr=0.001"]).matching.match
     'one_way'
@@ -48,14 +48,15 @@ def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> Ad
 
 
 def load_prepare_settings(path: Path | None = None, changes: Sequence[str] = ()) -> PrepareSettings:
-    """Load settings of `evenreel prepare`.
+    """Load the settings of `evenreel prepare` from a YAML file.
 
     Args:
         path: a YAML file; None for the defaults.
-        changes: as `load_settings` has them, for example `causal_fit.lr=0.001`.
+        changes: settings that replace those of the file, each `place=value`, for example `causal_fit.lr=0.001`.
 
     Raises:
-        RecipeError: as `load_settings`.
+        RecipeError: there is no such file, it is no YAML, has an unknown key, or a value of another type or out of its
+            range.
     """
     from evenreel.adaptation.preparing import PrepareSettings
 

@@ -1,4 +1,4 @@
-"""A stream at test time: queries in their order, and the clips that they search."""
+"""A stream of queries at test time, in their order, and the clips that they are ranked against."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EncodeTexts = Callable[[Sequence[str]], TextFeatures]
 
 @dataclass(frozen=True, eq=False)
 class QueryStream:
-    """Queries and clips of a stream; no field holds an answer, so nothing can learn from one.
+    """Stream of queries, and the clips that they are ranked against; it holds no right answers to learn from.
 
     Attributes:
         texts: features of Q queries, in the order in which they came.
@@ -44,7 +44,7 @@ class QueryStream:
             )
 
     def batches(self, size: int) -> Iterator[Indices]:
-        """Yield rows of queries, `size` at a time; a last one alone goes with those before it."""
+        """Yield rows of the stream's queries, `size` at a time; a last single query joins the batch before it."""
         starts = [*range(0, len(self.sentences), size), len(self.sentences)]
         if len(starts) > 2 and starts[-1] - starts[-2] == 1:
             del starts[-2]
@@ -53,7 +53,7 @@ class QueryStream:
 
 
 def check_sentences(texts: TextFeatures, sentences: Sequence[str]) -> None:
-    """Check that there is a sentence for each caption's features.
+    """Check that there is a sentence for each query's features.
 
     Raises:
         UsageError: there are none, or not equally many.
@@ -66,7 +66,7 @@ def check_sentences(texts: TextFeatures, sentences: Sequence[str]) -> None:
 
 
 def taken(texts: TextFeatures, rows: Indices) -> TextFeatures:
-    """Select some captions by their rows."""
+    """Select the features of some captions by their rows."""
     return TextFeatures(
         tuple(texts.ids[row] for row in rows),
         texts.words[rows],
@@ -77,7 +77,7 @@ def taken(texts: TextFeatures, rows: Indices) -> TextFeatures:
 
 
 def joined(*parts: TextFeatures) -> TextFeatures:
-    """Concatenate captions, padded to the longest; role graphs where every part has them."""
+    """Concatenate features of captions, padded to the longest; role graphs are kept where every part has them."""
     graphs = tuple(graph for part in parts for graph in part.graphs or ())
     return TextFeatures(
         tuple(caption for part in parts for caption in part.ids),
@@ -89,7 +89,7 @@ def joined(*parts: TextFeatures) -> TextFeatures:
 
 
 def with_room(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Concatenate words (q, W, ...) of captions, or their masks, padded with zero to the widest: (Q, W, ...).
+    """Concatenate word vectors (q, W, ...) of captions, or masks, padded with zeros to the widest: (Q, W, ...).
 
     >>> with_room([np.ones((1, 1)), np.ones((1, 2))]).tolist()
     [[1.0, 0.0], [1.0, 1.0]]

@@ -1,4 +1,4 @@
-"""One vector for each caption and each video, for the parts of test-time training that compare whole items."""
+"""A single vector for each caption and each video, for the parts of test-time training that compare whole items."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from evenreel.similarity.pooling import masked_mean
 
 
 def text_vectors(matcher: Matcher, text: TextBatch) -> Tensor:
-    """Compute sentence vectors (Q, D) after the matcher's adapter, of unit length.
+    """Compute a unit vector (Q, D) for each caption: its sentence vector after the matcher's adapter.
 
-    Whatever a matcher makes of words later, this is its feature of the whole caption, so it is there for every matcher
-    that takes features of captions.
+    Every matcher that takes features of captions has it, whatever it does with words later.
 
     Raises:
         UsageError: the matcher reads role graphs and takes no features of captions.
@@ -31,6 +30,6 @@ def text_vectors(matcher: Matcher, text: TextBatch) -> Tensor:
 
 
 def video_vectors(matcher: Matcher, video: VideoBatch) -> Tensor:
-    """Compute means (V, D) of the unit frames after the matcher's adapter, of unit length."""
+    """Compute a unit vector (V, D) for each video: the mean of its unit frames after the matcher's adapter."""
     mapped = matcher.adapt_video(video) if isinstance(matcher, Adapted) else video
     return F.normalize(masked_mean(F.normalize(mapped.frames, dim=-1), mapped.frame_mask), dim=-1)

@@ -1,4 +1,4 @@
-"""A matcher without training that can be adapted at test time: the mean frame behind maps that are the identity."""
+"""An untrained matcher that can be adapted at test time: `mean_pool` with an adapter that starts as the identity."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FRAMES = 12
 
 
 def zero_shot(encoder: EncoderNote, *, frames: int | None = None, device: str = "cpu", seed: int = 0) -> Pretrained:
-    """Build `mean_pool` behind an adapter whose maps start as the identity, so that it scores as `mean_pool` does.
+    """Build the matcher `mean_pool` with an adapter whose maps start as the identity, so that it scores as without.
 
     Args:
         encoder: encoder whose features the matcher takes.
-        frames: most frames of a clip that a library gives it; None for all.
-        device: of the matcher: `cpu`, `cuda`, `auto`, ...
+        frames: greatest number of frames of a clip that a library passes to it; None for all.
+        device: device for the matcher: `cpu`, `cuda`, `auto`, ...
         seed: seed of the hidden layer of the maps.
 
     Raises:

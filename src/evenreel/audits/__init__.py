@@ -1,4 +1,4 @@
-"""Does a ranking favour clips for the wrong reason? Audits of anyone's scores, on numpy alone."""
+"""Audits of any system's scores, on numpy alone: does a ranking favour clips for the wrong reason?"""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Rows of scores in order, and counts over them: which items beat which, and which are among the first."""
+"""Rows of scores sorted once, and counts over them: which items beat which, and which are among the first."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from evenreel.arrays import Column, Flags
 
 @dataclass(frozen=True, eq=False)
 class OrderedRows:
-    """Scores of b captions, each row in ascending order, equal ones in runs.
+    """Rows of scores of b captions with V clips, sorted in ascending order, equal scores in runs.
 
     Attributes:
-        order: (b, V) the column of each place, in ascending order of their scores.
-        start, end: (b, V) where the run of each place begins, and one past where it ends.
-        hidden: (b,) number of scores of minus infinity, which are the first places.
-        distinct: whether every run is of one place.
+        order: (b, V) column at each place of the sorted row.
+        start, end: (b, V) place at which the run of each place begins, and one past its end.
+        hidden: (b,) number of scores of minus infinity, which take the first places.
+        distinct: whether no two scores of a row are equal.
     """
 
     order: NDArray[np.intp]
@@ -30,7 +30,7 @@ class OrderedRows:
 
     @classmethod
     def of(cls, block: NDArray[Any]) -> OrderedRows:
-        """Sort scores (b, V) without NaN."""
+        """Sort the rows of scores (b, V) without NaN."""
         order = np.argsort(block, axis=1)
         values = _take_rows(block, order)
         hidden = np.count_nonzero(values == -np.inf, axis=1)
@@ -44,20 +44,20 @@ class OrderedRows:
         return cls(order, start, np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1], hidden, False)
 
     def placed(self, marks: Flags) -> Flags:
-        """Reorder marks of columns, (V,) or (b, V), to marks of places, (b, V)."""
+        """Reorder marks of columns, (V,) or (b, V), to the places of the sorted rows (b, V)."""
         return marks.take(self.order) if marks.ndim == 1 else _take_rows(marks, self.order)
 
     def beaten(self, placed: Flags) -> Column:
-        """Count the marked items that score less than each place, equal ones half: (b, V) marks of places -> (b, V)."""
+        """Count the marked clips that score less than the clip at each place, equal ones half: (b, V)."""
         before = _counts_before(placed)
         if self.distinct:
             return np.asarray((before[:, :-1] + before[:, 1:]) / 2)
         return np.asarray((_take_rows(before, self.start) + _take_rows(before, self.end)) / 2)
 
     def first(self, depth: int) -> tuple[NDArray[np.intp], Column]:
-        """Return columns (b, W) that may be among the `depth` best, and the share of orders of equals in which each is.
+        """Return the columns (b, W) that may be among the `depth` best, and the probability of each if ties are random.
 
-        The shares of a row sum to `shown(depth)`; minus infinity has none.
+        The probabilities of a row sum to `shown(depth)`; that of a score of minus infinity is 0.
         """
         size = self.order.shape[1]
         lowest = size - self.shown(depth)
@@ -66,12 +66,12 @@ class OrderedRows:
         return self.order[:, begin:], np.clip(end - lowest[:, None], 0, end - start) / (end - start)
 
     def shown(self, depth: int) -> NDArray[np.intp]:
-        """Count the clips among the `depth` best, (b,): fewer where the others are minus infinity."""
+        """Count the clips among the `depth` best of each row (b,); fewer where scores are minus infinity."""
         return np.asarray(np.minimum(depth, self.order.shape[1] - self.hidden), dtype=np.intp)
 
 
 def candidates(block: NDArray[Any], depth: int) -> NDArray[np.intp]:
-    """Return columns (b, W) with the `depth` best of each row and all that score like the last of these."""
+    """Return the columns (b, W) of the `depth` best scores of each row, and of all that tie with the last of these."""
     last = block.shape[1] - min(depth, block.shape[1])
     least = np.partition(block, last, axis=1)[:, last, None]
     width = int((block >= least).sum(axis=1).max(initial=1))

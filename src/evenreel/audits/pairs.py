@@ -1,4 +1,4 @@
-"""Scores of captions with pairs of a real clip and its mirror."""
+"""Scores of captions with pairs of a real clip and the generated clip that mirrors it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from evenreel.types import Corpus, ScoreBlocks
 
 @dataclass(frozen=True, eq=False)
 class PairedScores:
-    """Scores of Q captions and n pairs of a real clip and its mirror.
+    """Scores of Q captions with n pairs of a real clip and its mirror (the clip generated after it).
 
     Attributes:
         scores: all scores, checked when they are read.
         rows: (Q,) rows of the captions in the scores, ascending.
-        pair: (Q,) number of the pair that answers each caption.
-        drawn: (Q,) place of each caption in its corpus, whatever the order of the scores.
+        pair: (Q,) index of the pair that answers each caption.
+        drawn: (Q,) index of each caption in its corpus, whatever the order of the scores.
         real, generated: (n,) columns of the clips of each pair.
-        cluster: (n,) number of each pair's cluster, from 0: the pair alone, or all pairs of its real clip's video.
+        cluster: (n,) cluster of each pair, from 0: the pair alone, or all pairs of its real clip's video.
         notices: sentences on what was left out.
     """
 
@@ -44,11 +44,11 @@ class PairedScores:
 
     @property
     def drawn_with(self) -> Indices:
-        """(Q,) number of the cluster that each caption is drawn with."""
+        """Number (Q,) of the cluster that each caption is resampled with."""
         return self.cluster[self.pair]
 
     def bands(self, band_bytes: int) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
-        """Yield a slice of the Q captions, and their (b, n) scores of real clips and of mirrors, band by band."""
+        """Yield, band by band, a slice of the captions and their scores (b, n) with real clips and with mirrors."""
         for rows, block in row_bands(self.scores, min(band_bytes, CACHED_BYTES), self.rows):
             held = slice(*np.searchsorted(self.rows, [rows.start, rows.stop]).tolist())
             asked = block[self.rows[held] - rows.start]
@@ -56,7 +56,7 @@ class PairedScores:
 
 
 def paired_groups(scores: ScoreBlocks, corpus: Corpus) -> list[str]:
-    """List the groups with a measurable pair: a caption, its real clip and the clip's mirror are all in the scores."""
+    """Return the groups that have a pair with a caption, of which caption, real clip and mirror are in the scores."""
     captions, clips = set(scores.caption_ids), set(scores.video_ids)
     asked = {clip for caption, clip in _captions(corpus) if caption in captions}
     found = {
@@ -72,9 +72,9 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
 
     Args:
         scores: scores of captions and clips.
-        corpus: with the pairs of real clips and mirrors.
-        group: a generator and its setting.
-        cluster: which real clips are drawn together, see `evenreel.evaluation.clusters`.
+        corpus: corpus with the pairs of real clips and mirrors.
+        group: group of mirrors: generator and setting.
+        cluster: real clips that are resampled together, see `evenreel.evaluation.clusters`.
 
     Raises:
         CorpusError: the group has no pair of which caption, real clip and mirror are in the scores.
@@ -112,7 +112,7 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
 
 
 def score_notices(scores: ScoreBlocks, corpus: Corpus, cluster: str) -> Iterator[str]:
-    """Yield notices on the scores: what they use, what they leave out of a corpus, what is drawn together."""
+    """Yield notices on scores: what they use, what of a corpus they leave out, and what is resampled together."""
     if scores.about.uses:
         yield uses_sentence(scores.about.uses)
     yield from scores.about.notices
@@ -131,9 +131,9 @@ def score_notices(scores: ScoreBlocks, corpus: Corpus, cluster: str) -> Iterator
 
 
 def scenes_of(corpus: Corpus) -> dict[str, str]:
-    """Return the scene of each clip: the id of the real clip that it mirrors, or its own.
+    """Return the scene of each clip, by clip id: the id of the real clip that it mirrors, or its own.
 
-    A scene answers the same captions.
+    Clips of one scene answer the same captions.
     """
     pairs = counterparts(corpus)
     mirrored = dict(zip(pairs["generated_id"], pairs["clip_id"], strict=True))

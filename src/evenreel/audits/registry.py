@@ -1,4 +1,4 @@
-"""Table of all audits, and the function that runs some of them."""
+"""Registry of all audits by name, and the function that runs some of them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from evenreel.types import Corpus, ScoreBlocks
 
 @dataclass(frozen=True)
 class Audit:
-    """An audit in the table, and the inputs that it needs.
+    """Registry entry of an audit, with the inputs that it needs.
 
     Attributes:
-        run: runs it on scores, their corpus and settings; further inputs are passed by name.
+        run: function that runs it on scores, their corpus and settings; further inputs are passed by name.
         takes: fields of `AuditInputs` that it reads.
         of_source: whether it needs the source of each clip.
     """
@@ -60,19 +60,19 @@ def audit(
     *,
     not_made: Callable[[str], None] | None = None,
 ) -> list[AuditResult]:
-    """Run audits of scores: do they favour clips for the wrong reason?
+    """Run audits of scores, each of which tests whether rankings favour clips for one wrong reason.
 
     Args:
-        names: one key of `AUDITS`, or several.
+        names: name of an audit, a key of `AUDITS`, or several names.
         scores: scores of captions and clips, of any system.
         corpus: corpus of the scores; select the split first.
         settings: samples, seed, confidence, and how much is read at once.
         inputs: further inputs of some audits: training corpus, rare classes, edited scores.
-        not_made: called with a sentence for each audit that the corpus lacks something for, while others go on; None to
-            raise.
+        not_made: called with a sentence for each audit that the corpus lacks something for, while the others are run;
+            None to raise an error.
 
     Returns:
-        A result for each name, in their order, without those that `not_made` was called for.
+        A result for each name, in order, without those that `not_made` was called for.
 
     Raises:
         UsageError: there is no such audit, or none is named; or one of edits has no edited scores.

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """Settings of an audit: resampling, memory, and what is drawn together.
+    """Settings of an audit: resampling, memory, and which clips are resampled together.
 
     Attributes:
-        resamples: samples, permutations and exchanges that intervals and tests take; 0 for no interval.
+        resamples: number of samples, permutations or exchanges of intervals and tests; 0 for no interval.
         seed: seed of these samples, and of the random orders of frames of studies.
         confidence: confidence of the intervals, between 0 and 1.
-        band_bytes: about how many bytes of scores are asked for at once.
-        cluster: what is drawn together: `auto`, clips of one video where the corpus shows that they share it; `clip`;
-            `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
+        band_bytes: about how many bytes of scores are read at once.
+        cluster: clips that are resampled together: `auto`, clips of one video where the corpus shows that they share
+            it; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
     """
 
     resamples: int = 1000
@@ -41,14 +41,14 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class AuditInputs:
-    """Inputs of some audits beside scores and their corpus; `evenreel.audits.AUDITS` has those of each.
+    """Inputs that some audits need beside scores and their corpus; `evenreel.audits.AUDITS` names those of each.
 
     Attributes:
-        train: corpus the system was trained on, for audits of what it took over from there; None where it is not known.
+        train: corpus that the system was trained on; None where it is not known.
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
         edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
-            the one or the other, by the name of the edit; the effect is of the first, and `control` is what they are
-            held against.
+            the one or the other, by the name of the edit; the effect is of the first, and the edit `control` is the one
+            to compare with.
 
     Raises:
         UsageError: `train` is no `Corpus`, or `edited` no scores by the names of their edits.
@@ -68,7 +68,7 @@ NO_EDITS: Mapping[str, ScoreBlocks] = MappingProxyType({})
 
 
 def check_edited(edited: object) -> None:
-    """Check that scores after edits come by the names of their edits.
+    """Check that scores after edits are a mapping from the names of the edits.
 
     Raises:
         UsageError: they are no mapping, or one of them is no `ScoreBlocks`.

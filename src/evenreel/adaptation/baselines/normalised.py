@@ -1,9 +1,9 @@
-"""Normalisation of scores on a stream by a bank of the queries that came before.
+"""Normalisation of scores by a bank of earlier queries of a stream (QB-Norm, NNN), a baseline of adaptation.
 
-QB-Norm (Bogolin et al. 2022) and NNN (Chowdhury et al. 2024) lower the scores of clips that many queries like, without
-training: a baseline of test-time training. Both take their bank from the training set; here it grows with the stream,
-so that no query is ranked by one that comes later. The formulas are given from outside, because those of
-`evenreel.evaluation.rescoring` belong to a later layer.
+QB-Norm (Bogolin et al. 2022) and NNN (Chowdhury et al. 2024) lower the scores of clips that many queries rank high,
+without training. Both take their bank from the training set; here it grows with the stream, so that no query is ranked
+by one that comes later. The formulas are given from outside, because those of `evenreel.evaluation.rescoring` belong to
+a later layer.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Rescore = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class StreamNorm:
-    """Normalises the scores of each batch by those of earlier queries, which it keeps.
+    """Normalisation of each batch of scores (B, V) by the scores of earlier queries, which it keeps as a bank.
 
-    Rows of the bank are scores at the time of their query. For a bank by one matcher while it adapts, score the queries
+    The bank holds scores as they were when their query came. Where the matcher adapts meanwhile, score the queries
     again and start anew.
 
     >>> halved = StreamNorm(lambda scores, bank: scores - bank.mean(axis=0), least=2)

@@ -1,4 +1,4 @@
-"""TTT++, a baseline of test-time training: views of one item stay alike, features keep the source's moments.
+"""TTT++, a baseline of test-time training: a contrastive task on views, and alignment with the source's moments.
 
 Liu et al., "TTT++: When Does Self-Supervised Test-Time Training Fail or Thrive?", NeurIPS 2021; [21] of TITAN.
 
@@ -42,7 +42,7 @@ class VectorMoments(NamedTuple):
     Attributes:
         size: () int64, number of vectors, at least 2.
         mean: (D,) mean vector.
-        covariance: (D, D), over size - 1.
+        covariance: (D, D) covariance, with the divisor size - 1.
     """
 
     size: Tensor
@@ -50,12 +50,12 @@ class VectorMoments(NamedTuple):
     covariance: Tensor
 
     def to(self, device: torch.device) -> VectorMoments:
-        """Move the moments to another device."""
+        """Return a copy with the tensors on another device."""
         return VectorMoments(*(each.to(device) for each in self))
 
 
 class SourceStatistics(NamedTuple):
-    """The moments that alignment needs of the source.
+    """Moments of the source's vectors, to which TTT++ aligns those of the target.
 
     Attributes:
         text: moments of its captions.
@@ -66,7 +66,7 @@ class SourceStatistics(NamedTuple):
     video: VectorMoments
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the moments by the names that `statistics_of` reads, to be written to a file."""
+        """Return the moments as tensors by name, to be written to a file; `statistics_of` reads them."""
         sides = {"text": self.text, "video": self.video}
         return {f"{side}.{name}": value for side, part in sides.items() for name, value in part._asdict().items()}
 
@@ -86,7 +86,7 @@ def statistics_of(tensors: Mapping[str, Tensor]) -> SourceStatistics:
 
 
 def source_statistics(vectors_q: Tensor | Iterable[Tensor], vectors_v: Tensor | Iterable[Tensor]) -> SourceStatistics:
-    """Compute moments of the source's captions and clips, which need not fit into memory.
+    """Compute the moments of the vectors of the source's captions and clips, batch by batch.
 
     Args:
         vectors_q: (Q, D) vectors of captions, or batches of them.
@@ -99,11 +99,11 @@ def source_statistics(vectors_q: Tensor | Iterable[Tensor], vectors_v: Tensor | 
 
 
 def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> VectorMoments:
-    """Compute mean and covariance of batches (n, D), each read once, added up in float64.
+    """Compute the mean (D,) and covariance (D, D) of batches of vectors (n, D), each read once, in float64.
 
     Args:
-        batches: one tensor, or any number of them.
-        kind: what a sentence calls them.
+        batches: vectors as one tensor, or as any number of them.
+        kind: word for the vectors in error messages.
 
     Raises:
         UsageError: there are fewer than two vectors, or some are no finite numbers.
@@ -126,20 +126,20 @@ def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> VectorMo
 
 @dataclass(frozen=True)
 class TTTSettings:
-    """Weights and sizes of the objective of TTT++.
+    """Settings of TTT++: weights of its loss terms, views and queue.
 
     Attributes:
-        lambda_contrastive: weight of telling views of an item from all other views.
-        lambda_mean: weight of the distance of means.
-        lambda_covariance: weight of the distance of covariances.
+        lambda_contrastive: weight of the contrastive term, by which views of one item are told from all other views.
+        lambda_mean: weight of the distance between the means of source and target.
+        lambda_covariance: weight of the distance between the covariances of source and target.
         relative: divide a distance by its mean for as many vectors of the source (`chance_gaps`), as the released code
             does with measured values: 1 then means no visible shift. False takes the paper's distances, which for unit
             vectors are far smaller than the contrastive term.
         drop: share of the words or frames that a view lacks; one is always left.
         noise: length of the random vector that is added to the unit vectors of a view.
-        queue: number of vectors that moments are computed of, the present batch included; 0 for the batch alone.
-        temperature: of the contrastive term. Theirs is 0.5, for a head of its own; similarities of frozen features lie
-            closer together.
+        queue: number of vectors that moments are computed from, the present batch included; 0 for the batch alone.
+        temperature: temperature of the contrastive term. The paper's is 0.5, for a head of its own; similarities of
+            frozen features lie closer together.
     """
 
     lambda_contrastive: float = 1.0
@@ -170,7 +170,7 @@ class TTTSettings:
 
 
 class VectorQueue:
-    """The newest vectors of earlier batches, one for each id."""
+    """Queue of the newest vectors of earlier batches, one for each id."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -185,7 +185,7 @@ class VectorQueue:
             vectors: (n, D) vectors of these ids.
 
         Returns:
-            (m, D) with n <= m <= max(n, size): the batch with gradients, and the past without.
+            (m, D) with n <= m <= max(n, size): the batch with gradients, and the queued vectors without.
         """
         fresh, own = set(ids), vectors.detach()
         names, known = list(ids), own
@@ -201,7 +201,7 @@ class VectorQueue:
 
 
 class TTTObjective:
-    """Terms of TTT++ on captions and clips of the target, unpaired; keeps a queue of earlier vectors."""
+    """Loss of TTT++ on unpaired captions and clips of the target, with a queue of earlier vectors."""
 
     def __init__(self, statistics: SourceStatistics, settings: TTTSettings, generator: torch.Generator) -> None:
         """Start with empty queues.
@@ -264,7 +264,7 @@ class TTTObjective:
 
 
 def check_learnable(*vectors: Tensor) -> None:
-    """Refuse a matcher whose vectors depend on no trainable adapter; passes where gradients are off.
+    """Check that vectors depend on a trainable parameter, such as an adapter's; passes where gradients are off.
 
     Raises:
         UsageError: none of them depends on a parameter that learns.
@@ -277,7 +277,7 @@ def check_learnable(*vectors: Tensor) -> None:
 
 
 def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
-    """Compute SimCLR's loss: each view picks the other view of its item out of all others (arXiv 2002.05709, eq. 1).
+    """Compute SimCLR's loss NT-Xent, by which each view picks the other view of its item (arXiv 2002.05709, eq. 1).
 
     Args:
         first: (N, D) unit vectors of the first view.
@@ -297,10 +297,12 @@ def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
 
 
 def moment_gaps(vectors: Tensor, source: VectorMoments) -> tuple[Tensor, ...]:
-    """Compute `||mu_s - mu_t||^2` and `||Sigma_s - Sigma_t||_F^2`, in float32; the latter is 0 for a single vector.
+    """Compute the distances between moments, `||mu_s - mu_t||^2` and `||Sigma_s - Sigma_t||_F^2`, in float32.
+
+    The latter is 0 for a single vector.
 
     Args:
-        vectors: (m, D) of the target.
+        vectors: (m, D) vectors of the target.
         source: moments of the source's vectors.
 
     >>> [round(gap.item(), 3) for gap in moment_gaps(torch.tensor([[3.0, 4.0], [1.0, 0.0]]), moments(torch.eye(2)))]
@@ -315,7 +317,7 @@ def moment_gaps(vectors: Tensor, source: VectorMoments) -> tuple[Tensor, ...]:
 
 
 def chance_gaps(source: VectorMoments, count: int) -> tuple[Tensor, ...]:
-    """Compute the expected `moment_gaps` of vectors that do come from the source.
+    """Compute the distances between moments that are expected by chance, for vectors drawn from the source.
 
     `tr(Sigma) (1/m + 1/n)` for means of m and n vectors, and `(tr(Sigma)^2 + tr(Sigma^2)) (1/(m-1) + 1/(n-1))` for
     covariances, the latter exact for Gaussian vectors. The released code measures both over batches of the source.
@@ -333,10 +335,10 @@ def chance_gaps(source: VectorMoments, count: int) -> tuple[Tensor, ...]:
 
 
 def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Generator) -> TextBatch:
-    """Make a second view of captions that lacks some of their words.
+    """Make a view of captions for the contrastive task, without some of their words.
 
-    The sentence vector moves by as much as the mean of the unit words, as the text is not encoded again; a caption of
-    one word changes by the noise alone.
+    As the text is not encoded again, the sentence vector is moved as the mean of the unit words moves; a caption of one
+    word changes by the noise alone.
     """
     kept = _kept_mask(text.word_mask, settings.drop, generator)
     words = F.normalize(text.words, dim=-1)
@@ -346,7 +348,7 @@ def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Genera
 
 
 def clip_view(video: VideoBatch, settings: TTTSettings, generator: torch.Generator) -> VideoBatch:
-    """Make a second view of clips that lacks some of their frames; texts of on-screen windows stay."""
+    """Make a view of clips for the contrastive task, without some of their frames; on-screen windows stay."""
     kept = _kept_mask(video.frame_mask, settings.drop, generator)
     frames = F.normalize(_noisy(video.frames, settings.noise, generator), dim=-1)
     return replace(video, frames=frames.masked_fill(~kept[..., None], 0.0), frame_mask=kept)

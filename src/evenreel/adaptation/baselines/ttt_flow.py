@@ -1,4 +1,4 @@
-"""TTTFlow, a baseline of test-time training: features stay likely under a flow fitted on those of the source.
+"""TTTFlow, a baseline of test-time training: features are kept likely under a flow fitted on the source's.
 
 Osowiechi et al., "TTTFlow: Unsupervised Test-Time Training with Normalizing Flow", WACV 2023, arXiv 2210.11389; [26] of
 TITAN.
@@ -49,7 +49,7 @@ CHECK_EVERY = 25
 class Coupling(nn.Module):
     """Affine coupling layer: y_b = x_b exp(s(x_a)) + t(x_a) (RealNVP, eq. 4 and 5).
 
-    The halves are the numbers at even and at odd places. It starts as the identity.
+    The halves x_a and x_b are the components at even and at odd indices. It starts as the identity.
     """
 
     def __init__(self, dimension: int, hidden: int, first: int) -> None:
@@ -69,12 +69,12 @@ class Coupling(nn.Module):
         self.net = nn.Sequential(nn.Linear(stay, hidden), nn.SiLU(), last)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Transform vectors (N, D) to (N, D), with the logarithms (N,) of the determinant."""
+        """Transform vectors x (N, D) to y (N, D); also return the logarithm (N,) of the determinant."""
         log_scale, shift = self._change(x)
         return self._joined(x, self._moving(x) * log_scale.exp() + shift), log_scale.sum(1)
 
     def inverse(self, y: Tensor) -> Tensor:
-        """Invert the transform of vectors (N, D)."""
+        """Invert the transform: vectors y (N, D) to x (N, D)."""
         log_scale, shift = self._change(y)
         return self._joined(y, (self._moving(y) - shift) * (-log_scale).exp())
 
@@ -92,7 +92,7 @@ class Coupling(nn.Module):
 
 
 class Flow(nn.Module):
-    """Normalising flow, a density of vectors: a standard normal after standardising and coupling layers."""
+    """Normalising flow: a density of vectors that is standard normal after standardising and coupling layers."""
 
     mean: Tensor
     scale: Tensor
@@ -111,7 +111,11 @@ class Flow(nn.Module):
         self.couplings = nn.ModuleList(Coupling(dimension, hidden, layer % 2) for layer in range(layers))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Transform vectors (N, D) to (N, D), standard normal where the flow fits, with the log-determinants (N,)."""
+        """Transform vectors (N, D) to latent ones (N, D), standard normal if the flow fits.
+
+        Returns:
+            The latent vectors, and the logarithms (N,) of the determinant.
+        """
         z, log_det = (x - self.mean) / self.scale, -self.scale.log().sum().expand(len(x))
         for coupling in self.couplings:
             z, change = coupling(z)
@@ -119,13 +123,13 @@ class Flow(nn.Module):
         return z, log_det
 
     def inverse(self, z: Tensor) -> Tensor:
-        """Transform (N, D) back to vectors."""
+        """Transform latent vectors (N, D) back to vectors (N, D)."""
         for coupling in reversed(self.couplings):
             z = coupling.inverse(z)  # type: ignore[operator]  # a ModuleList does not say what it holds
         return z * self.scale + self.mean
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Compute the logarithms (N,) of the density of vectors (N, D), in the flow's own precision.
+        """Compute the log-density (N,) of vectors (N, D), in the flow's own precision.
 
         >>> Flow(2, layers=0, hidden=1).log_prob(torch.zeros(1, 2))  # minus the logarithm of 2 pi
         tensor([-1.8379])
@@ -135,7 +139,7 @@ class Flow(nn.Module):
 
 
 def flow_of(tensors: Mapping[str, Tensor]) -> Flow:
-    """Rebuild a flow from its `state_dict`, whose shapes say how it was built.
+    """Rebuild a flow from its `state_dict`; the tensors' shapes give its sizes.
 
     >>> flow = flow_of(Flow(5, layers=3, hidden=4).state_dict())
     >>> len(flow.mean), len(flow.couplings)
@@ -152,16 +156,16 @@ class FlowSettings:
     """Settings of building and fitting a flow.
 
     Attributes:
-        layers: couplings; 0 leaves a Gaussian whose numbers are independent.
-        hidden: units within each.
-        steps: of Adam, with a rate that falls to 0 along a cosine.
-        lr: the rate at the start.
-        batch: vectors a step.
-        noise: standard deviation of what is added to the standardised numbers while fitting. Unit vectors lie on a
-            sphere, which has no volume: without noise a flow is the better the thinner a shell it puts around it, and
-            a small move off it would then cost more than any shift of domain.
-        held_out: share of the vectors that the fit is judged by; the best step is kept. Two at least are learned from.
-        seed: of weights, batches, noise and what is held out.
+        layers: number of coupling layers; 0 leaves a Gaussian with independent components.
+        hidden: number of hidden units of each layer.
+        steps: steps of Adam, with a learning rate that falls to 0 along a cosine.
+        lr: learning rate at the start.
+        batch: number of vectors a step.
+        noise: standard deviation of the noise that is added to standardised vectors while fitting. Unit vectors lie on
+            a sphere, which has no volume: without noise the flow would fit an ever thinner shell around it, and a small
+            move off the shell would cost more than any shift of domain.
+        held_out: share of the vectors that are held out to find the best step, which is kept; at least two are fitted.
+        seed: seed of weights, batches, noise and held-out vectors.
     """
 
     layers: int = 6
@@ -185,14 +189,14 @@ class FlowSettings:
 
 
 def fit_flow(vectors: Tensor, settings: FlowSettings | None = None) -> Flow:
-    """Fit a flow on vectors of the source; equal seeds on a CPU give equal flows.
+    """Fit a normalising flow on vectors of the source; equal seeds on a CPU give equal flows.
 
-    Each number is first brought to mean 0 and variance 1 by what the flow then stores, so that one noise fits all and
-    training starts at a Gaussian with the source's means and variances.
+    Each component is first standardised to mean 0 and variance 1, so that one noise fits all and training starts at a
+    Gaussian with the source's means and variances.
 
     Args:
-        vectors: (N, D), at least 2, of length at least 2.
-        settings: None for the defaults.
+        vectors: (N, D) vectors of the source, N and D at least 2.
+        settings: settings of the fit; None for the defaults.
 
     Raises:
         UsageError: there are too few vectors, they are too short, or no finite numbers.
@@ -251,7 +255,7 @@ def nll_per_number(flow: Flow, vectors: Tensor) -> Tensor:
 
 
 class FlowObjective:
-    """Loss terms of TTTFlow on unpaired captions and clips of the target; the flows are frozen."""
+    """Loss of TTTFlow on unpaired captions and clips of the target: their negative log-likelihood by frozen flows."""
 
     def __init__(self, flow_text: Flow, flow_video: Flow) -> None:
         """Keep frozen copies of the flows.

@@ -1,12 +1,12 @@
-"""Bias correction: choose among the likeliest clips of a query without the bias of the source (TITAN, section 3.3).
+"""Bias correction of TITAN (section 3.3): a network that chooses among a query's likeliest clips without source bias.
 
-A confounder, such as a thing that is often on screen when something is done, speaks both in the query and in the clip.
+A confounder, such as a thing that is often on screen when something is done, affects both the query and the clip.
 On the source, pairs are distinguished from non-pairs under the backdoor adjustment over a dictionary `c_s` of the
 source's confounders (equations 8 to 11). On the target the same network, from the clip's vector with that adjustment,
 learns from pseudo-labels, and what links it with the target's own confounders `c_t` is made stronger (equations 12 to
 14).
 
-It sees unit vectors (`evenreel.adaptation.vectors`) and no matcher. Where the paper leaves room:
+It takes unit vectors (`evenreel.adaptation.vectors`), not a matcher. Where the paper leaves room:
 
 - Inside, vectors have entries of size one (the square root of D times those of unit length): attention by products and
   a network that starts at random are made for these, and products of two unit vectors are 1 / D in size.
@@ -48,19 +48,19 @@ INFO_NCE_TEMPERATURE = 0.1
 
 @dataclass(frozen=True)
 class CausalSettings:
-    """Settings of the correction of bias; each ablation is one of these.
+    """Settings of TITAN's bias correction; each ablation is one of these.
 
     Attributes:
-        eta: the likeliest clips of a query that it chooses among.
+        eta: number of likeliest clips of a query that it chooses among.
         scaled: divide the products of equations 11 and 13 by the square root of D; false is as printed.
         hidden: width of the network that judges pairs; None for D.
-        aggregate: how the target's confounders of a pair are put together: the mean of all, each by its sigmoid, or,
-            as printed, their sum, which grows with the dictionary.
+        aggregate: how the target's confounders of a pair are combined: the mean of all, weighted by their sigmoids, or,
+            as printed, the sum, which grows with the dictionary.
         lambda_mi: weight of the two terms of mutual information; 1 is as printed.
-        mutual: their estimator: `vid`, `info_nce`, or `none` for no such term.
+        mutual: estimator of mutual information: `vid`, `info_nce`, or `none` for no such term.
         source_debias: add the source's attended confounders to the clip; false leaves the clip as it is.
-        target_amplification: have the terms of mutual information at all.
-        detach: nothing is learned through what the estimator is to tell, so that it cannot be made easy to tell. False
+        target_amplification: whether to use the terms of mutual information at all.
+        detach: pass no gradient to the vectors that the estimator predicts, so that these do not become trivial. False
             is as printed.
 
     Raises:
@@ -99,8 +99,8 @@ class CausalCorrection(nn.Module):
     """Network of the bias correction (TITAN, section 3.3), with the source's confounders.
 
     Args:
-        dimension: D of queries and clips.
-        source: (N_cs, d) `c_s`, of any length that is not 0; where d is not D, a learned map comes before.
+        dimension: length D of the vectors of queries and clips.
+        source: (N_cs, d) the source's confounders `c_s`, nonzero; where d is not D, they are mapped by a learned map.
         settings: terms and sizes of the correction.
 
     Raises:
@@ -133,7 +133,7 @@ class CausalCorrection(nn.Module):
             v: (B, D) unit vectors of clips.
 
         Returns:
-            (B, D), for vectors with entries of size one.
+            (B, D) confounders, scaled as vectors with entries of size one.
         """
         confounders = self._entries(self.project(self.source))
         asked = self.w1(self._entries(q)) + self.w2(self._entries(v))
@@ -142,36 +142,50 @@ class CausalCorrection(nn.Module):
         return found
 
     def clips(self, q: Tensor, v: Tensor) -> Tensor:
-        """Compute clips `v + E[g]` (B, D), or `v` alone without `source_debias`; arguments as in `attended`."""
-        entries = self._entries(v)
-        return entries + self.attended(q, v) if self.settings.source_debias else entries
-
-    def source_logits(self, q: Tensor, v: Tensor) -> Tensor:
-        """Compute logits (B,) of `S_s`: `MLP((v + E[g]) * q)` (equation 10); arguments as in `attended`."""
-        return self.verdict(q, self.clips(q, v))
-
-    def target_logits(self, q: Tensor, v: Tensor) -> Tensor:
-        """Compute logits (B,) of `S_t`: `MLP(v * q)`, `v <- v' + E[g]` (equation 12); arguments as in `attended`.
-
-        It is the source's formula with trained weights: the stages differ in labels and terms alone.
-        """
-        return self.source_logits(q, v)
-
-    def verdict(self, q: Tensor, clips: Tensor) -> Tensor:
-        """Compute logits (B,) of unit queries (B, D) with the vectors that `clips` returns."""
-        logits: Tensor = self.judge(clips * self._entries(q))
-        return logits.squeeze(-1)
-
-    def target_confounder(self, q: Tensor, v: Tensor, confounders: Tensor) -> Tensor:
-        """Compute the target confounder of pairs (eq. 13): `c^c = sigmoid((w4 v + w5 q) c_t^T) c_t`, `v` as of `clips`.
+        """Compute clips with their source confounder, `v + E[g]` (B, D); without `source_debias`, `v` alone.
 
         Args:
             q: (B, D) unit vectors of queries.
             v: (B, D) unit vectors of clips.
-            confounders: (N_ct, d) `c_t`, of the length of the source's.
+        """
+        entries = self._entries(v)
+        return entries + self.attended(q, v) if self.settings.source_debias else entries
+
+    def source_logits(self, q: Tensor, v: Tensor) -> Tensor:
+        """Compute the logits (B,) of pairs in the source stage, `MLP((v + E[g]) * q)` (equation 10).
+
+        Args:
+            q: (B, D) unit vectors of queries.
+            v: (B, D) unit vectors of clips.
+        """
+        return self.verdict(q, self.clips(q, v))
+
+    def target_logits(self, q: Tensor, v: Tensor) -> Tensor:
+        """Compute the logits (B,) of pairs in the target stage, `MLP(v * q)` with `v <- v' + E[g]` (equation 12).
+
+        It is the source's formula with trained weights: the stages differ in labels and loss terms alone.
+
+        Args:
+            q: (B, D) unit vectors of queries.
+            v: (B, D) unit vectors of clips.
+        """
+        return self.source_logits(q, v)
+
+    def verdict(self, q: Tensor, clips: Tensor) -> Tensor:
+        """Compute the logits (B,) of pairs of unit queries (B, D) and clips (B, D) as `clips` returns them."""
+        logits: Tensor = self.judge(clips * self._entries(q))
+        return logits.squeeze(-1)
+
+    def target_confounder(self, q: Tensor, v: Tensor, confounders: Tensor) -> Tensor:
+        """Compute the target confounder of pairs (eq. 13): `c^c = sigmoid((w4 v + w5 q) c_t^T) c_t`.
+
+        Args:
+            q: (B, D) unit vectors of queries.
+            v: (B, D) unit vectors of clips.
+            confounders: (N_ct, d) the target's confounders `c_t`, of the length of the source's.
 
         Returns:
-            (B, D), for vectors with entries of size one.
+            (B, D) confounders, scaled as vectors with entries of size one.
 
         Raises:
             UsageError: the confounders are not of that length.
@@ -179,13 +193,13 @@ class CausalCorrection(nn.Module):
         return self._confounder(q, self.clips(q, v), confounders)
 
     def target_terms(self, q: Tensor, v: Tensor, labels: Tensor, confounders: Tensor) -> dict[str, Tensor]:
-        """Compute the terms of equation 14, each with its weight; their sum is minimised.
+        """Compute the loss terms of the target stage (equation 14), each with its weight.
 
         Args:
             q: (B, D) unit vectors of queries.
             v: (B, D) unit vectors of clips.
             labels: (B,) 1 where the clip is the query's pseudo clip, 0 elsewhere.
-            confounders: (N_ct, d) `c_t`.
+            confounders: (N_ct, d) the target's confounders `c_t`.
 
         Returns:
             `match`, the binary cross-entropy, and, unless it is switched off, `video_information` and
@@ -265,7 +279,7 @@ def check_length(target: Tensor | FloatArray, source: Tensor) -> None:
 
 
 def check_rows(confounders: Tensor) -> None:
-    """Refuse confounders that are no (N, d) table of directions.
+    """Check that confounders are a table (N, d) of finite nonzero vectors.
 
     Raises:
         UsageError: the table is empty or of another form, or a row is zero or not finite.

@@ -1,4 +1,4 @@
-"""The two stages of the bias correction, and its choice among candidates (TITAN, MM 2023, sections 3.3.1 and 3.3.2).
+"""Training of TITAN's bias correction in two stages, and its choice among candidates (MM 2023, 3.3.1 and 3.3.2).
 
 The matcher is frozen in both: it has made the vectors, and only the correction learns. The paper says neither where
 unmatched pairs of the source come from nor how many there are: here each pair brings one, its caption with a clip of
@@ -48,11 +48,11 @@ class PairAccuracy(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Candidates that the correction prefers.
+    """Clips that the bias correction chooses for N queries.
 
     Attributes:
-        columns: (N,) column of each query's clip.
-        probabilities: (N,) `S_t` of each preferred candidate.
+        columns: (N,) index of each query's clip in the gallery.
+        probabilities: (N,) probability `S_t` of each chosen clip.
     """
 
     columns: Indices
@@ -60,7 +60,7 @@ class Chosen(NamedTuple):
 
 
 class CorrectionRecall(NamedTuple):
-    """Share of captions whose own clip comes first, by cosine and by the correction.
+    """Share of captions, 0 to 1, whose own clip comes first, by cosine and by the bias correction.
 
     Attributes:
         cosine: share of captions whose nearest clip is their own.
@@ -74,7 +74,14 @@ class CorrectionRecall(NamedTuple):
 
 
 def new_correction(dimension: int, source: Tensor, settings: CausalSettings, seed: int) -> CausalCorrection:
-    """Make an untrained correction, the same for every equal seed; arguments as its class has them."""
+    """Make an untrained bias correction; equal seeds give equal weights.
+
+    Args:
+        dimension: length D of the vectors of queries and clips.
+        source: (N_cs, d) confounders of the source.
+        settings: terms and sizes of the correction.
+        seed: seed of the weights.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return CausalCorrection(dimension, source, settings)
@@ -88,10 +95,10 @@ def fit_source(
     settings: FitSettings,
     progress: Progress = lambda share: None,
 ) -> dict[str, float]:
-    """Train the source stage in place: distinguish a caption's clip from others (equations 8 to 11).
+    """Train the source stage of the bias correction in place: tell a caption's clip from others (equations 8 to 11).
 
     Args:
-        correction: on the device of the vectors.
+        correction: correction to train, on the device of the vectors.
         q: (Q, D) unit vectors of the source's captions.
         v: (V, D) unit vectors of its clips.
         pairs: pairs of caption and clip, as rows of both.
@@ -99,7 +106,7 @@ def fit_source(
         progress: called with the share that is done.
 
     Returns:
-        `bce_start` and `bce_end`, on the same sample of pairs, and `steps`.
+        Binary cross-entropies `bce_start` and `bce_end` on the same sample of pairs, and the number of `steps`.
 
     Raises:
         UsageError: no caption has a clip that it does not describe.
@@ -118,14 +125,13 @@ def fit_source(
 
 
 class TargetStage:
-    """Target stage of one stream: a copy of the source's correction that is trained on its pseudo-labels.
+    """Target stage of the bias correction: a copy of the source's that is trained on a stream's pseudo-labels.
 
-    Adam's moments and the random numbers go on from call to call, so that a stream that comes in batches is learned
-    from as one.
+    Adam's moments and random numbers continue from call to call, so that a stream in batches is trained on as one.
 
     Args:
         source: the correction after its source stage; it stays as it is.
-        confounders: (N_ct, d) of the target's clips.
+        confounders: (N_ct, d) confounders of the target's clips.
         settings: settings of the copy's training.
     """
 
@@ -167,21 +173,27 @@ class TargetStage:
 def choose(
     correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Indices, decides: Decides = "correction"
 ) -> Chosen:
-    """Choose one candidate of each query, the first of equal ones.
+    """Choose one of each query's candidate clips by the bias correction, the first of equal ones.
 
     Args:
-        correction: after both stages, or any.
+        correction: bias correction, usually after both stages.
         q: (N, D) unit vectors of queries.
         v: (V, D) vectors of clips.
         candidates: (N, eta) clips of each query, the likeliest first.
         decides: `correction`, the one with the largest `S_t` (section 3.3.2); `ranks`, the one with the least sum of
-            its rank by `S_t` and its place among the candidates, so that what the matcher knows is not thrown away.
+            its rank by `S_t` and its place among the candidates, so that the matcher's ranking counts too.
     """
     return chosen(judged(correction, q, v, candidates), candidates, decides)
 
 
 def chosen(logits: NDArray[np.float64], candidates: Indices, decides: Decides) -> Chosen:
-    """Choose one candidate of each query by logits (N, eta); other arguments as in `choose`."""
+    """Choose one of each query's candidate clips by logits, the first of equal ones.
+
+    Args:
+        logits: (N, eta) logits of the candidates.
+        candidates: (N, eta) clips of each query, the likeliest first.
+        decides: `correction` or `ranks`, see `choose`.
+    """
     if decides == "ranks":
         first = (rankdata(-logits, axis=1) + np.arange(candidates.shape[1])).argmin(1)
     else:
@@ -200,7 +212,14 @@ def label_rank(logits: NDArray[np.float64]) -> float:
 
 
 def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Indices) -> NDArray[np.float64]:
-    """Compute logits (N, eta) of each query with its candidates, some pairs at a time; arguments as in `choose`."""
+    """Compute the bias correction's logits (N, eta) of queries with their candidate clips, some pairs at a time.
+
+    Args:
+        correction: bias correction.
+        q: (N, D) unit vectors of queries.
+        v: (V, D) vectors of clips.
+        candidates: (N, eta) clips of each query.
+    """
     eta = candidates.shape[1]
     numbers = len(correction.source) + 8 * correction.dimension + correction.hidden
     size = max(1, CHUNK_BYTES // (q.element_size() * numbers))
@@ -217,9 +236,15 @@ def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Indic
 def pair_accuracy(
     correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed: int = 0, of: str = "source"
 ) -> PairAccuracy:
-    """Measure how well pairs are distinguished from others, on a drawn sample.
+    """Measure how well the bias correction tells pairs of a caption and its clip from others, on a random sample.
 
-    Arguments are those of `fit_source`; `of` says in errors where the pairs are from.
+    Args:
+        correction: bias correction.
+        q: (Q, D) unit vectors of captions.
+        v: (V, D) unit vectors of clips.
+        pairs: pairs of caption and clip, as rows of both.
+        seed: seed of the sample.
+        of: origin of the pairs, for errors.
 
     Raises:
         UsageError: no caption has a clip that it does not describe.
@@ -245,7 +270,7 @@ def pair_accuracy(
 
 
 def correction_recall(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs) -> CorrectionRecall:
-    """Compute how often a caption's own clip is its nearest, and the correction's choice; arguments as `fit_source`."""
+    """Compute how often a caption's own clip is its nearest by cosine, and how often the bias correction chooses it."""
     rows = np.arange(len(pairs))[:MEASURED_PAIRS]
     asked, eta = q[torch.from_numpy(pairs.captions[rows])], min(correction.settings.eta, len(v))
     size = max(1, CHUNK_BYTES // (16 * len(v)))  # cosines, sorted cosines and 8 bytes for the place of each

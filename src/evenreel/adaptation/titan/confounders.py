@@ -1,4 +1,4 @@
-"""Confounders of a domain: a dictionary of what its clips tend to show (TITAN, MM 2023, section 3.3).
+"""Confounders of a domain: vectors of what its clips tend to show (TITAN, MM 2023, section 3.3).
 
 The paper takes features of things and actions that three pretrained detectors find in the clips of a domain, and says
 neither how many nor which. Here any table of vectors will do. Made from features alone are the phrases of a scene
@@ -32,12 +32,12 @@ SUFFIXES = (".npy", ".npz", ".safetensors")
 
 
 class Phrases(NamedTuple):
-    """Confounders that are phrases.
+    """Confounders that are phrases of a scene dictionary.
 
     Attributes:
-        vectors: (N, d) of unit length.
-        names: N phrases, the most frequent first.
-        clips: N numbers of clips that each is among the nearest of.
+        vectors: (N, d) vectors of the phrases, of unit length.
+        names: the N phrases, the most frequent first.
+        clips: for each phrase, number of clips that have it among their nearest.
     """
 
     vectors: FloatArray
@@ -46,14 +46,14 @@ class Phrases(NamedTuple):
 
 
 def read_confounders(path: Path, width: int | None = None) -> FloatArray:
-    """Read vectors from `.npy`, or the one table of an `.npz` or `.safetensors`; nothing pickled is read.
+    """Read confounders from a `.npy` file, or from the only table of an `.npz` or `.safetensors`; never pickled ones.
 
     Args:
         path: path of the file.
-        width: d that they must have; None for any.
+        width: length d that they must have; None for any.
 
     Returns:
-        (N, d) float32 of unit length.
+        (N, d) confounders, float32, of unit length.
 
     Raises:
         UsageError: the file cannot be read, holds no such table, or a row is zero or not finite.
@@ -74,12 +74,12 @@ def read_confounders(path: Path, width: int | None = None) -> FloatArray:
 def phrase_confounders(videos: VideoFeatures, embedded: EmbeddedDictionary, count: int = COUNT) -> Phrases:
     """Select the dictionary phrases that most clips of a domain have among their nearest.
 
-    Half of them are entities and half activities, or more of one where the other has not so many.
+    Half are entities and half activities, or more of one kind where there are too few of the other.
 
     Args:
         videos: features of clips of the domain.
         embedded: a scene dictionary by the encoder of the clips.
-        count: N; fewer where the clips are near fewer phrases.
+        count: number N of phrases; fewer where the clips are near fewer.
 
     Raises:
         UsageError: the count is less than 1.
@@ -103,15 +103,15 @@ def phrase_confounders(videos: VideoFeatures, embedded: EmbeddedDictionary, coun
 
 
 def frame_confounders(videos: VideoFeatures, count: int = COUNT, seed: int = 0) -> FloatArray:
-    """Compute centres of the frames of a domain, by k-means in mini-batches.
+    """Compute confounders as cluster centres of a domain's frames, by k-means in mini-batches.
 
     Args:
         videos: features of clips of the domain.
-        count: N; fewer where there are not so many distinct frames.
+        count: number N of centres; fewer where there are fewer distinct frames.
         seed: seed of the frames that are drawn where there are more than `MOST_FRAMES`, and of initial centres.
 
     Returns:
-        (N, D) float32 of unit length.
+        (N, D) centres, float32, of unit length.
 
     Raises:
         UsageError: the count is less than 1.

@@ -1,13 +1,13 @@
 """Captions without the words that the captions of a hub have in common (TITAN, MM 2023, section 3.2.2).
 
-A few clips are the first one of many queries, mostly for a few words: every caption with `dog` finds the same dog. Of
-the clips V_c that more than beta queries match, one-way and before rematching, each word is counted over the queries
-(equation 6); a query that has a word of a count above theta becomes a counterfactual query without it (equation 7), so
-that a model which learns from both must look at the query's other words.
+A few clips (hubs) are ranked first for many queries, mostly for a few words: every caption with `dog` finds the same
+dog. Of the clips V_c that more than beta queries match, one-way and before rematching, each word is counted over the
+queries (equation 6); a query that has a word of a count above theta becomes a counterfactual query without it (equation
+7), so that a model which learns from both must look at the query's other words.
 
 The paper gives no theta and a beta that depends on how many queries and clips there are, so both may be shares here.
 Nor does it say what stands in a word's place, and CLIP's towers know no mask: the word is taken out, made general, or
-replaced by a rarer one. Words that say nothing a camera sees (`be`, `have`, `something`), of which the paper does not
+replaced by a rarer one. Words for nothing that can be seen (`be`, `have`, `something`), of which the paper does not
 speak, are never over-attended: half of all captions have `is`.
 """
 
@@ -38,18 +38,18 @@ NO_VIDEO = -1
 
 @dataclass(frozen=True)
 class CounterfactualSettings:
-    """Settings of which words are over-attended, and of what replaces them.
+    """Settings of counterfactual queries: which words are over-attended, and what replaces them.
 
     Attributes:
-        beta: a clip is crowded that more queries than this match; the paper's is 30. Below 1 it is a share of all
-            queries, from 1 on their number.
-        theta: a word is over-attended that stands in more than this of the queries of a crowded clip; below 1 a share
-            of these, from 1 on their number.
-        parts: of speech that are looked at, `noun`, `verb`, `adjective`; the paper's are all three.
-        mask: what becomes of the word: `removed`; `masked` by a word that says nothing, see
-            `evenreel.language.masking.generic`; or `replaced` by a rarer word of the same form, drawn from those of
-            all queries.
-        seed: of what is drawn.
+        beta: number of queries, beyond which a clip that they match is a hub; below 1 a share of all queries. The
+            paper's is 30.
+        theta: number of a hub's queries, beyond which a word that they share is over-attended; below 1 a share of
+            these.
+        parts: parts of speech of such words, `noun`, `verb`, `adjective`; the paper uses all three.
+        mask: how the word is masked: `removed`; `masked` by a word without content, see
+            `evenreel.language.masking.generic`; or `replaced` by a rarer word of the same form, drawn from those of all
+            queries.
+        seed: seed of the draw of these words.
 
     Raises:
         UsageError: a value is out of its range.
@@ -85,13 +85,13 @@ class CounterfactualSettings:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A query without an over-attended word.
+    """Counterfactual query: a query from which an over-attended word was removed or replaced.
 
     Attributes:
         query: row of the query.
-        video: column of the hub that the query matches.
+        video: index, in the gallery, of the hub that the query matches.
         word: base form of the word.
-        text: the query without the word.
+        text: the changed query.
     """
 
     query: int
@@ -102,13 +102,13 @@ class Counterfactual:
 
 @dataclass(frozen=True, slots=True)
 class OverAttended:
-    """A word that many queries of a hub (a clip that many queries match) have.
+    """Over-attended word, which many of the queries that match a hub have.
 
     Attributes:
-        video: column of the hub.
+        video: index of the hub, a clip that many queries match, in the gallery.
         word: the word in its base form.
-        count: queries matched to the clip that have it.
-        matched: queries matched to the clip.
+        count: number of queries matched to the clip that have the word.
+        matched: number of queries matched to the clip.
     """
 
     video: int
@@ -118,18 +118,18 @@ class OverAttended:
 
     @property
     def share(self) -> float:
-        """Share of the queries matched to the clip that have the word."""
+        """Share, 0 to 1, of the queries matched to the clip that have the word."""
         return self.count / self.matched
 
 
 def over_attended(
     tagged: Sequence[Tagged], matches: NDArray[np.int64], settings: CounterfactualSettings
 ) -> tuple[OverAttended, ...]:
-    """Find the over-attended words of hubs, clip by clip, the most frequent first, equal ones by the alphabet.
+    """Find the over-attended words of hubs, clip by clip, the most frequent first, ties by the alphabet.
 
     Args:
         tagged: the Q queries, tagged.
-        matches: (Q,) column of the clip that each matches one-way, before rematching; -1 for none.
+        matches: (Q,) index of the clip that each query ranks first; -1 for none.
         settings: beta, theta and the parts of speech.
 
     Raises:
@@ -152,16 +152,15 @@ def over_attended(
 def counterfactuals(
     texts: Sequence[str], tagged: Sequence[Tagged], matches: NDArray[np.int64], settings: CounterfactualSettings
 ) -> tuple[Counterfactual, ...]:
-    """Write queries of hubs without an over-attended word: one for each such word of a query, query by query.
+    """Make counterfactual queries: one for each over-attended word of a query that matches a hub, query by query.
 
-    A query of which no noun, verb or adjective would be left gives none, and neither does one for whose word there is
-    no rarer one to stand there.
+    None is made where no noun, verb or adjective would be left, or where there is no rarer word as a replacement.
 
     Args:
         texts: the Q queries.
         tagged: the Q queries, tagged.
-        matches: (Q,) column of the clip that each matches one-way, before rematching; -1 for none.
-        settings: what is over-attended and how it is removed.
+        matches: (Q,) index of the clip that each query ranks first; -1 for none.
+        settings: which words are over-attended, and what replaces them.
 
     Raises:
         UsageError: texts, tokens and matches are not equally many.
@@ -227,7 +226,13 @@ class _Writer:
 
 
 def crowded(matches: NDArray[np.int64], queries: int, beta: float) -> dict[int, list[int]]:
-    """List the queries of each clip V_c that more than beta match; clips by their columns."""
+    """Return the queries of each hub, a clip that more than `beta` queries match, by the index of the clip.
+
+    Args:
+        matches: (Q,) index of the clip that each query ranks first; -1 for none.
+        queries: number of queries, of which a `beta` below 1 is a share.
+        beta: least number of queries, or share of them.
+    """
     if matches.shape != (queries,):
         raise UsageError(f"Matches of the shape {matches.shape} are not of {queries:,} queries; give one for each.")
     matched: dict[int, list[int]] = {}

@@ -1,9 +1,9 @@
-"""A pseudo video for each query: cross-modal rematching (TITAN, section 3.2.1), and other ways to match.
+"""Matching of queries with pseudo videos: TITAN's cross-modal rematching (section 3.2.1), and other methods.
 
 One-way matching takes each query's best video, so a few hub videos draw many queries and others none. TITAN adds the
 rank of the query among all queries of the video. Equation 5 asks for the 'highest' match degree; with 1 for the best
-rank that is the least sum. The other ways are ours: nearest neighbours of each other, an assignment with so many
-queries a video (Kuhn 1955; `scipy.optimize.linear_sum_assignment`), and optimal transport (Cuturi 2013).
+rank that is the least sum. The other methods are not from the paper: mutual nearest neighbours, an assignment with so
+many queries a video (Kuhn 1955; `scipy.optimize.linear_sum_assignment`), and optimal transport (Cuturi 2013).
 
 Everywhere minus infinity is a pair that cannot match.
 """
@@ -39,15 +39,16 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """Settings of matching queries with clips.
+    """Settings of matching queries with pseudo clips.
 
     Attributes:
         match: `rank_sum` (the paper), `one_way`, `mutual_nn`, `hungarian` or `sinkhorn`.
-        alpha: weight of the query's rank among all queries of a video beside that of the video, for `rank_sum`; 0 is
-            `one_way`. (Equation 5, the paper's 1.)
-        capacity: most queries that a video is matched to, for `hungarian`; None: the fewest with which none is left.
-        temperature: of the transport, in units of the scores, for `sinkhorn`; near 0 it is an assignment.
-        iterations: most rounds of the transport.
+        alpha: for `rank_sum`, weight of the query's rank among all queries of a video, beside the video's rank for the
+            query; 0 is `one_way`. (Equation 5, the paper's 1.)
+        capacity: for `hungarian`, greatest number of queries that a video is matched to; None: the least with which
+            every query is matched.
+        temperature: for `sinkhorn`, temperature of the transport in units of the scores; near 0 it is an assignment.
+        iterations: greatest number of rounds of the transport.
 
     Raises:
         UsageError: one is out of its range.
@@ -79,17 +80,17 @@ def _is_finite(value: object) -> bool:
 def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Indices:
     """Match each query with its pseudo video.
 
-    Of equal rank sums the one with the higher score wins, and of equal scores the earlier video; the latter goes for
-    every way but `hungarian`, which may take either of two assignments with the same sum. Equal sums are frequent with
-    alpha 1, and rank sums do not make sure that every video is matched.
+    Of equal rank sums the one with the higher score wins, and of equal scores the earlier video; the latter holds for
+    every method but `hungarian`, which may take either of two assignments with the same sum. Equal sums are frequent
+    with alpha 1, and rank sums do not make sure that every video is matched.
 
     Args:
-        scores: (Q, V), higher is better.
+        scores: (Q, V) scores, higher is better.
         settings: method and its numbers; None for those of the paper.
 
     Returns:
-        (Q,) columns; -1 for a query that can match no video, that is no video's best (`mutual_nn`), or for which no
-        place is left (`hungarian` with a small capacity).
+        (Q,) index of each query's video; -1 for a query that can match no video, that is no video's best (`mutual_nn`),
+            or for which no place is left (`hungarian` with a small capacity).
 
     Raises:
         ScoresError: the scores are no table of numbers below infinity, or too large for an assignment.
@@ -119,14 +120,14 @@ def one_way(scores: NDArray[Any], *, least: float = -np.inf) -> Indices:
     """Match each query with its best video, the earlier of equal ones; -1 where none is above `least`.
 
     Args:
-        scores: (Q, V), higher is better.
-        least: what a video must be above.
+        scores: (Q, V) scores, higher is better.
+        least: score that a video must exceed.
 
     Returns:
-        (Q,) columns.
+        (Q,) index of each query's video.
 
     Raises:
-        ScoresError: see `rematch`.
+        ScoresError: the scores are no table of numbers below infinity.
 
     >>> one_way(np.array([[0.1, 0.9, 0.9], [-np.inf, -np.inf, -np.inf]])).tolist()
     [1, -1]
@@ -137,21 +138,21 @@ def one_way(scores: NDArray[Any], *, least: float = -np.inf) -> Indices:
 
 
 def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
-    """Compute the rank of the video for the query + alpha x rank of the query for the video (equation 5).
+    """Compute TITAN's rank sums: rank of the video for the query + alpha x rank of the query for the video (eq. 5).
 
-    Least is best.
+    The least sum is the best match.
 
     Ranks begin with 1 for the best; equal scores share their mean rank.
 
     Args:
-        scores: (Q, V), higher is better.
-        alpha: weight of the rank in the column.
+        scores: (Q, V) scores, higher is better.
+        alpha: weight of the rank of the query for the video.
 
     Returns:
-        (Q, V); infinity for a pair that cannot match.
+        (Q, V) rank sums; infinity for a pair that cannot match.
 
     Raises:
-        ScoresError: see `rematch`.
+        ScoresError: the scores are no table of numbers below infinity.
         UsageError: alpha is below 0 or not finite.
 
     >>> rank_sums(np.array([[0.9, 0.8], [0.8, 0.1]])).tolist()
@@ -169,24 +170,24 @@ def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
 
 
 def transport_plan(scores: NDArray[Any], temperature: float, iterations: int) -> Table:
-    """Compute the share of each query that goes to each video by optimal transport (Cuturi 2013).
+    """Compute the optimal transport plan (Q, V) of queries to videos (Cuturi 2013).
 
     The plan has the largest mean score + temperature x entropy of those whose rows sum to 1 / Q and whose columns sum
     to 1 / V. With fewer queries than videos a column sums to at most 1 / Q instead, as much as one query: equal shares
-    would spread each query over several videos whatever it says. Rows have their sum exactly, columns as far as the
-    iterations went. Queries and videos that can match nothing have no part in it. It is worked out in logarithms, so a
-    low temperature underflows nowhere.
+    would spread each query over several videos whatever its scores. Rows have their sum exactly, columns as far as the
+    iterations went. Queries and videos that can match nothing get 0. It is computed in logarithms, so a low temperature
+    does not underflow.
 
     Args:
-        scores: (Q, V), higher is better.
-        temperature: above 0, in units of the scores.
-        iterations: most rounds; it ends before where a round moves nothing.
+        scores: (Q, V) scores, higher is better.
+        temperature: temperature above 0, in units of the scores.
+        iterations: greatest number of rounds; fewer are run where a round changes nothing.
 
     Returns:
         (Q, V) from 0 to 1, with the sum 1, or all 0 where nothing can match.
 
     Raises:
-        ScoresError: see `rematch`.
+        ScoresError: the scores are no table of numbers below infinity.
         UsageError: temperature or iterations are out of their range.
 
     >>> transport_plan(np.array([[0.9, 0.8], [0.8, 0.1]]), 0.1, 100).round(3).tolist()  # (a / b)^2 = exp(-0.6 / 0.1)

@@ -1,9 +1,9 @@
-"""Pseudo-labels of a stream: rematched, counterfactual and corrected (TITAN, MM 2023, sections 3.1.2 to 3.3).
+"""Pseudo-labels of a stream's queries: rematched, counterfactual and bias-corrected (TITAN, sections 3.1.2 to 3.3).
 
-For each query the source model's scores name a clip. Taken as they are, most queries name few clips. So a query's clip
-is chosen by ranks in both directions (3.2.1), captions of clips that too many queries name lose the words that these
-have in common and look for a clip anew (3.2.2), and among the `eta` likeliest clips of each query the one is taken that
-the bias correction prefers (3.3). The model then learns from these pairs as if they were labelled.
+The first clip by the source model's scores would label most queries with few clips. So a query's clip is chosen by
+ranks in both directions (3.2.1), captions of clips that too many queries match lose the words that these have in common
+and are matched anew (3.2.2), and among the `eta` likeliest clips of each query the one is taken that the bias
+correction prefers (3.3). The model then learns from these pairs as if they were labelled.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Resources:
     """Resources of pseudo-labelling besides the model and the queries.
 
     Attributes:
-        encode: text tower of the features, for counterfactual captions.
-        tagger: finds nouns, verbs and adjectives of queries.
+        encode: function that encodes counterfactual captions as features.
+        tagger: tagger that finds nouns, verbs and adjectives of queries.
         correction: bias correction of the source checkpoint; a copy of it is trained on the stream.
         confounders: (N, d) confounders of the target's clips.
         statistics: moments of the source's captions and clips, for the drift test.
-        objective: makes the loss of a baseline, anew for each stream.
+        objective: function that makes the loss of a baseline, anew for each stream.
     """
 
     encode: EncodeTexts | None = None
@@ -62,7 +62,7 @@ class Resources:
     objective: Callable[[], UnpairedLoss] | None = None
 
     def for_stream(self, settings: AdaptSettings) -> StreamResources:
-        """Make the parts that learn with one stream, by the settings of its adaptation."""
+        """Make the resources of one stream, copies of the parts that learn included."""
         unpaired = None if self.objective is None else self.objective()
         stage = None
         if self.correction is not None and self.confounders is not None:
@@ -71,7 +71,7 @@ class Resources:
         return StreamResources(self.encode, self.tagger, stage, unpaired)
 
     def check(self, settings: AdaptSettings) -> None:
-        """Check that everything the settings need is there.
+        """Check that every resource that the settings need is there.
 
         Raises:
             UsageError: something that the settings need is missing.
@@ -98,7 +98,14 @@ class Resources:
 
 
 class StreamResources(NamedTuple):
-    """Resources of one stream; `target` and `unpaired` learn with it."""
+    """Resources of one stream of queries.
+
+    Attributes:
+        encode: function that encodes counterfactual captions as features.
+        tagger: tagger that finds nouns, verbs and adjectives of queries.
+        target: target stage of the bias correction, which learns with the stream.
+        unpaired: loss of a baseline, which may learn with the stream.
+    """
 
     encode: EncodeTexts | None
     tagger: Tagger | None
@@ -107,30 +114,35 @@ class StreamResources(NamedTuple):
 
 
 class QueryWindow(NamedTuple):
-    """Queries that ranks are counted among: their features and sentences."""
+    """Latest queries of a stream, among which ranks are counted: their features and sentences."""
 
     texts: TextFeatures
     sentences: tuple[str, ...]
 
 
 class ClipGallery(NamedTuple):
-    """Clips encoded by the model, and their (V, D) vectors where the correction or the drift test needs them."""
+    """Clips of a gallery as a model encodes them.
+
+    Attributes:
+        encoded: the encoded clips, for scoring.
+        vectors: (V, D) vectors of the clips, where the bias correction or the drift test needs them.
+    """
 
     encoded: Encoded
     vectors: Tensor | None
 
 
 class PseudoPairs(NamedTuple):
-    """Pseudo-labelled pairs to learn from.
+    """Captions with pseudo clips, to be trained on as if they were labelled pairs.
 
     Attributes:
-        texts: features of N captions: queries, then counterfactual ones.
-        columns: (N,) column of each caption's clip in the gallery.
+        texts: features of N captions: queries, then counterfactual queries.
+        columns: (N,) index of each caption's clip in the gallery.
         doubt: (N,) rank of the rematched clip for the caption plus rank of the caption for it; 2 where each is the
-            other's first. The correction may have chosen another clip since.
+            other's first. It stays where the bias correction chooses another clip.
         queries: number of queries; the others are counterfactual.
-        counterfactual: the counterfactual queries among these.
-        rank: ranks of the labels by the target stage of the correction; None without it.
+        counterfactual: the counterfactual queries.
+        rank: mean rank of the labels by the target stage of the correction; None without it.
     """
 
     texts: TextFeatures
@@ -141,7 +153,7 @@ class PseudoPairs(NamedTuple):
     rank: LabelRank | None = None
 
     def kept(self, share: float) -> PseudoPairs:
-        """Keep the share of pairs with the least doubt, of ties the first; at least two."""
+        """Select the share of pairs with the least doubt, the first of ties; at least two."""
         if share >= 1:
             return self
         count = max(2, round(share * len(self.columns)))
@@ -162,9 +174,9 @@ def pseudo_pairs(
     """Label queries with pseudo clips, by rematching, counterfactual captions and the bias correction.
 
     Args:
-        matcher: matcher whose scores name clips.
+        matcher: matcher by whose scores clips are matched.
         window: queries that ranks are counted among.
-        own: places in the window of the queries to label.
+        own: rows in the window of the queries to label.
         gallery: gallery of clips.
         settings: settings of the adaptation.
         resources: resources of the stream; the correction in them is trained.
@@ -198,12 +210,12 @@ def pseudo_pairs(
 
 
 def scored(matcher: Matcher, texts: TextFeatures, videos: Encoded) -> FloatArray:
-    """Compute similarities (Q, V) of captions and encoded clips."""
+    """Compute similarities (Q, V) of captions' features and encoded clips."""
     return MatcherScores(matcher, encode_texts(matcher, texts), videos).block(slice(None), slice(None))
 
 
 def vectors_of(matcher: Matcher, texts: TextFeatures) -> Tensor:
-    """Compute unit vectors (Q, D) of captions, without gradients, in main memory wherever the matcher is."""
+    """Compute unit vectors (Q, D) of captions, without gradients, in main memory."""
     parts = slices(len(texts.ids), AT_ONCE)
     with torch.no_grad(), evaluating(matcher):
         device = device_of(matcher)
@@ -254,7 +266,7 @@ def _corrected(
 
 
 def likeliest(scores: FloatArray, columns: Indices, count: int) -> Indices:
-    """Return columns (N, count): the pseudo clip of each caption, then other clips by score, of ties the first.
+    """Return candidate clips (N, count) of captions: the pseudo clip, then others by score, the first of ties.
 
     >>> likeliest(np.array([[0.9, 0.5, 0.7]], np.float32), np.array([1]), 2).tolist()
     [[1, 0]]

@@ -1,1 +1,1 @@
-"""What a dictionary of scene elements covers, and how evenly its phrases are spread over clips."""
+"""Audit of a scene dictionary: what it covers of captions, and how evenly its phrases are spread over clips."""

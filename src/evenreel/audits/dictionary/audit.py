@@ -1,4 +1,4 @@
-"""Audit of a scene dictionary: what captions say of it, and which phrases clips get.
+"""Audit of a scene dictionary: which of its phrases captions name, and which phrases clips get.
 
 BiMa's authors name the bias of their own dictionary as its limit, and publish nothing about it. This audit asks four
 things of any dictionary: whether captions name what it has, how unequally, whether some phrases are given to clips
@@ -33,13 +33,13 @@ def audit_dictionary(
     *,
     progress: Progress = lambda share: None,
 ) -> AuditResult:
-    """Audit a scene dictionary; the effect is the gain of the phrases that captions name, in points.
+    """Audit a scene dictionary; the effect is the mean gain of phrases that captions name, in percentage points.
 
     Args:
         dictionary: a mined, given or packaged dictionary.
-        captions: what captions name; None leaves coverage, frequencies and gains out.
-        chosen: what clips got of the dictionary; None leaves hubs and gains out.
-        settings: how many samples, their seed, and the confidence of the intervals.
+        captions: entities and activities that captions name; None leaves coverage, frequencies and gains out.
+        chosen: phrases of the dictionary that clips got; None leaves hubs and gains out.
+        settings: number of samples, their seed, and the confidence of the intervals.
         progress: called with the share that is done.
 
     Raises:

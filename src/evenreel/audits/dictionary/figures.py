@@ -1,4 +1,4 @@
-"""Figures of an audit of a scene dictionary; every phrase is taken for text."""
+"""Charts of an audit of a scene dictionary, in which all phrases are escaped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
-    """Draw the share of all counts that the most frequent phrases hold over the share of phrases: a panel a kind."""
+    """Draw which share of all mentions the most frequent phrases have (a Lorenz curve), in a panel for each kind."""
     figure = _figure(found, "phrases, the most frequent first, %", "share of all, %")
     told: set[str] = set()
     for number, one in enumerate(found, start=1):
@@ -42,7 +42,7 @@ def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
 
 
 def named_and_got(found: Sequence[KindMeasures]) -> go.Figure:
-    """Draw the share of clips that a phrase is named for, and the share that got it, on a logarithmic axis."""
+    """Draw, for phrases, the share of clips whose captions name it and the share that got it, on a logarithmic axis."""
     figure = _figure(found, "clips that it names, %", "clips that get it, %")
     for number, one in enumerate(found, start=1):
         if one.gains is None:
@@ -53,7 +53,7 @@ def named_and_got(found: Sequence[KindMeasures]) -> go.Figure:
 
 
 def precision_and_chance(found: Sequence[KindMeasures]) -> go.Figure:
-    """Draw average precision over the share of clips a phrase names, both logarithmic: a panel a kind."""
+    """Draw the average precision of phrases over the share of clips that captions name them for, a panel a kind."""
     figure = _figure(found, "clips that it names, %", "average precision, %")
     for number, one in enumerate(found, start=1):
         if one.gains is None:

@@ -1,4 +1,4 @@
-"""Measures of a scene dictionary: coverage, skew, the phrases that clips get, and the gain of each phrase."""
+"""Measures of a scene dictionary: coverage, skewness, the phrases that clips get, and the gain of each phrase."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class NamedCaptions:
 
 @dataclass(frozen=True, eq=False)
 class ChosenElements:
-    """Phrases of a dictionary that V clips got.
+    """Phrases of a dictionary that V clips got, as the most similar to their frames.
 
     Attributes:
-        means: (V, D) means of the frames of each clip.
-        embedded: the dictionary as the clips' encoder reads it.
+        means: (V, D) mean frame of each clip.
+        embedded: the dictionary with vectors of its phrases, by the clips' encoder.
         top: the nearest phrases of each clip.
     """
 
@@ -61,7 +61,7 @@ class ChosenElements:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of how much of the phrases in captions a dictionary has.
+    """Counts of the phrases in captions, and of those that a dictionary has.
 
     Attributes:
         split: split of the corpus; empty for captions of none.
@@ -84,16 +84,16 @@ class Coverage:
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """How much more often P phrases are given to clips whose captions name them than to other clips with captions.
+    """Counts of how often P phrases are given to clips whose captions name them, and to other clips with captions.
 
     Attributes:
         clips: number of clips that have captions.
         named: (P,) number of clips with a caption that names the phrase.
         hits: (P,) number of these clips that got the phrase.
         other_hits: (P,) number of other clips that got the phrase.
-        low, high: (P,) ends of the interval of `gain`, NaN where the gain is NaN.
-        precision: (P,) average precision of all clips ranked by the phrase, percent; NaN where none is named.
-        drawn: (2, B) on B samples of clips: sum of gains weighted by named clips, and number of these clips.
+        low, high: (P,) ends of the interval of `gain`, in percentage points; NaN where the gain is NaN.
+        precision: (P,) average precision of all clips ranked by the phrase, in percent; NaN where none is named.
+        drawn: (2, B) for B samples of clips: sum of gains weighted by named clips, and number of these clips.
     """
 
     clips: int
@@ -107,17 +107,17 @@ class Gains:
 
     @property
     def gain(self) -> Column:
-        """Share of the named clips that got the phrase less that of other clips, (P,) in points.
+        """Share of the named clips that got a phrase less that of other clips (P,), in percentage points.
 
-        NaN where one has no clip.
+        It is NaN where one of the two has no clip.
         """
         return 100 * (share(self.hits, self.named) - share(self.other_hits, self.clips - self.named))
 
     @property
     def lift(self) -> Column:
-        """Share of the named clips that got the phrase over that of other clips, (P,).
+        """Ratio of the share of the named clips that got a phrase to that of other clips (P,).
 
-        NaN where no other clip got it.
+        It is NaN where no other clip got it.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = share(self.hits, self.named) / share(self.other_hits, self.clips - self.named)
@@ -125,7 +125,7 @@ class Gains:
 
     @property
     def chance(self) -> Column:
-        """Share of the clips that are named, (P,) in percent: about the average precision of a random order."""
+        """Share of the clips that a phrase is named for (P,), in percent: about the average precision by chance."""
         return 100 * self.named / max(self.clips, 1)
 
 
@@ -138,7 +138,7 @@ class KindMeasures:
         phrases: the P phrases.
         coverage: coverage by split, in the order of their first caption; empty without captions.
         mentions: (P,) number of captions that name each phrase; None without captions.
-        clips: V, number of clips that phrases were chosen for; 0 for none.
+        clips: number V of clips that phrases were chosen for; 0 for none.
         chosen: (P,) number of clips that got each phrase; None where none were chosen.
         gains: gain of each phrase; None without captions or without clips.
     """
@@ -159,7 +159,7 @@ def measure(
     settings: AuditSettings,
     progress: Progress = lambda share: None,
 ) -> tuple[KindMeasures, ...]:
-    """Measure each kind of phrase that the dictionary has, entities first."""
+    """Measure each kind of phrase that a dictionary has, entities first: coverage, counts and gains."""
     found: list[KindMeasures] = []
     for kind in (kinds := _kinds(dictionary)):
         found.append(_measure_kind(kind, dictionary, captions, chosen, settings))
@@ -280,9 +280,10 @@ def _sampled_sums(
 
 
 def gain_of_named(some: Sequence[Gains], confidence: float) -> Interval:
-    """Compute the mean gain over all pairs of a clip and a phrase that a caption of it names, in points.
+    """Compute the mean gain, in percentage points, over all pairs of a clip and a phrase that its captions name.
 
-    A phrase counts as often as clips are named by it. The interval is of percentiles over samples of clips.
+    A phrase is weighted by the number of clips that it is named for. The interval is of percentiles over samples of
+    clips.
     """
     known = [~np.isnan(one.gain) for one in some]
     total = sum(float((one.gain * one.named)[there].sum()) for one, there in zip(some, known, strict=True))

@@ -1,4 +1,4 @@
-"""Tables of an audit of a scene dictionary: coverage, everything in short, hubs, and the gain of each phrase."""
+"""Tables of an audit of a scene dictionary: coverage, a summary, hubs, and the gain of each phrase."""
 
 from __future__ import annotations
 
@@ -29,7 +29,14 @@ _PHRASE_NOTE = (
 
 
 class HubPhrase(NamedTuple):
-    """Share of clips that got a phrase, and of those that name it, in percent; None without captions."""
+    """A phrase that many clips get.
+
+    Attributes:
+        place: index of the phrase.
+        got: share of clips that got it, in percent.
+        named: share of clips whose captions name it, in percent; None without captions.
+        gain: gain of the phrase, in percentage points; None without captions.
+    """
 
     place: int
     got: float
@@ -38,7 +45,7 @@ class HubPhrase(NamedTuple):
 
 
 def dictionary_tables(found: Sequence[KindMeasures], settings: AuditSettings) -> Iterator[AuditTable]:
-    """Yield the tables in reading order; those that need captions or clips only where there are some."""
+    """Yield the tables of an audit of a scene dictionary, in reading order."""
     if any(one.coverage for one in found):
         yield _coverage_table(found)
     yield _short_table(found, settings)
@@ -54,13 +61,13 @@ def dictionary_tables(found: Sequence[KindMeasures], settings: AuditSettings) ->
 
 
 def coverage_of(one: KindMeasures) -> float:
-    """Compute the percentage of all captions that name a phrase of this kind."""
+    """Compute the percentage of all captions that name a phrase of one kind."""
     captions = sum(part.captions for part in one.coverage)
     return 100 * sum(part.covered for part in one.coverage) / max(captions, 1)
 
 
 def hubs_of(one: KindMeasures) -> Iterator[HubPhrase]:
-    """Yield the phrases that clips get, the most frequent first; equally frequent ones in the dictionary's order."""
+    """Yield the phrases that clips get, the most frequent first, ties in the dictionary's order."""
     if one.chosen is None or not one.clips:
         return
     for place in np.argsort(-one.chosen, kind="stable").tolist():
@@ -71,7 +78,7 @@ def hubs_of(one: KindMeasures) -> Iterator[HubPhrase]:
 
 
 def named_share(some: Sequence[Gains], *, named: bool) -> float:
-    """Compute the share of (clip, named phrase) pairs with a gain in which the clip got the phrase, in percent.
+    """Compute the percentage of pairs of a clip and a phrase named for it in which the clip got the phrase.
 
     Args:
         some: gains of each kind.

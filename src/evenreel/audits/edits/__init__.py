@@ -1,1 +1,1 @@
-"""Audits of edits: what a ranking loses where pictures, captions, or words laid over pictures are changed."""
+"""Audits of edits: what a ranking loses when pictures or captions are changed, or words are laid over pictures."""

@@ -1,10 +1,9 @@
 """Recall lost by edits of other clips, where every caption sees the same other clips.
 
-An edit that makes a clip crowd the rankings takes the first place from many captions at once, so samples of captions,
-among the same edited clips, report a loss where an edit does nothing on average. Without an effect it does not matter
-which of a clip's two versions is called the edited one: exchanging them for some clips, for all captions at once, makes
-another sample of the same world (Fisher 1935), from which intervals are turned around
-(`evenreel.audits.statistics.inversion`).
+An edit that makes a clip a hub takes the first place from many captions at once, so samples of captions, among the same
+edited clips, report a loss where an edit does nothing on average. Without an effect it does not matter which of a
+clip's two versions is called the edited one: exchanging them for some clips, for all captions at once, makes another
+sample of the same kind (Fisher 1935), from which intervals are inverted (`evenreel.audits.statistics.inversion`).
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ DEPTHS = (1, 5, 10)
 def lost_recall(
     perturbed: Perturbed, edit: str, placings: Mapping[str, tuple[bool, bool]], settings: AuditSettings
 ) -> dict[str, Column]:
-    """Compute the recall that an edit costs, (K, 1 + B) by placing, as measured and with versions exchanged.
+    """Compute the recall lost by an edit, (K, 1 + B) by placing: as measured, and with versions exchanged B times.
 
-    Recall is at the K `DEPTHS`.
+    Recall is at the K depths of `DEPTHS`, in percentage points.
 
     Args:
-        perturbed: captions and clips, as they are and after edits.
+        perturbed: scores of captions and clips, as they are and after edits.
         edit: name of the edit.
         placings: by name, whether the own clip's score is the edited one, and whether the others' are.
         settings: `resamples`, `seed`, and how much is read at once.

@@ -1,4 +1,4 @@
-"""Measures of edits of clips or captions: how far captions' own clips move and fall, and what recall is lost.
+"""Measures of edits of clips or captions: how far captions' own clips move and fall, and how much recall is lost.
 
 An edited clip is another clip, so it moves in any ranking. A control shows how much of that is due to what was edited:
 an edit that changes as much, but not what the audit is about. Source of the test: Wilcoxon 1945 (signed ranks).
@@ -43,18 +43,18 @@ _KINDS = (MOVED, BEYOND, FELL, LOST, *_RECALLS)
 
 @dataclass(frozen=True)
 class EditChange:
-    """Mean change, over captions, of the distance and place of their own clips under one edit.
+    """Mean change, over captions, of the distance and rank of their own clips under one edit.
 
     Distances are of a clip's score from the mean of the other clips', in their standard deviations. Above 0, the clip
     stands lower than without the edit.
 
     Attributes:
-        edit, placing: name of the edit, and of which clips are edited.
-        moved: how far the distance changes, up or down.
-        beyond: how much further than under the control; NaN without one.
-        fell: by how much the distance falls.
-        lost: by how much the percentile falls, of 100.
-        recalls: by how much R@1, R@5 and R@10 fall, in points.
+        edit, placing: name of the edit, and name of the choice of clips that are edited.
+        moved: absolute change of the distance.
+        beyond: absolute change beyond that under the control; NaN without one.
+        fell: decrease of the distance.
+        lost: decrease of the percentile, of 100.
+        recalls: decrease of R@1, R@5 and R@10, in percentage points.
     """
 
     edit: str
@@ -71,10 +71,11 @@ class PerturbedMeasures:
     """Measures of what edits do to a ranking.
 
     Attributes:
-        perturbed: captions, clips, and which captions describe which.
-        standings: standings by the edit and its placing; unedited under (`AS_IS`, `AS_IS`).
+        perturbed: scores of captions and clips, as they are and after edits.
+        standings: places of captions' own clips by the edit and its placing; unedited under (`AS_IS`, `AS_IS`).
         changes: changes by the edit and its placing, without (`AS_IS`, `AS_IS`).
-        effect: movement beyond the control of the first edit, or without a control its fall; of the first placing.
+        effect: movement of own clips under the first edit beyond the control, or without a control their fall; in the
+            first placing.
         main: edit and placing of the effect, a key of `changes`.
     """
 
@@ -96,11 +97,11 @@ class PerturbedMeasures:
 
     @property
     def unknown(self) -> int:
-        """Number of captions without a distance in some version."""
+        """Number of captions whose own clip's distance is not known in some version of the scores."""
         return int(np.isnan([one.distance for one in self.standings.values()]).any(axis=0).sum())
 
     def still(self, edit: str) -> int:
-        """Count the captions whose clip is at exactly the same distance under an edit as without."""
+        """Count the captions whose own clip has exactly the same distance with an edit as without."""
         before, after = self.standings[AS_IS, AS_IS], self.standings[edit, self.main[1]]
         return int(np.count_nonzero(before.distance == after.distance))
 
@@ -113,18 +114,19 @@ def measure_perturbed(
     placings: Mapping[str, tuple[bool, bool]] = CLIP_PLACINGS,
     main: str | None = None,
 ) -> PerturbedMeasures:
-    """Measure what the edits of `settings.edited` do; intervals are over clips, with all their captions.
+    """Measure what edits change in a ranking; intervals are over clips, with all their captions.
 
-    Where other clips are edited, every caption sees the same ones, so recall that is lost has an interval over these
-    too (`evenreel.audits.edits.exchanged`), and the other changes have none.
+    Where other clips are edited too, they are the same for every caption, so lost recall has an interval over these as
+    well (`evenreel.audits.edits.exchanged`), and the other changes have none.
 
     Args:
         scores: scores of the unedited captions and clips.
-        corpus: says which clip a caption describes.
+        corpus: corpus that names each caption's own clip.
         edited: scores after each edit, by its name.
         settings: samples, seed, confidence, and how much is read at once.
-        placings: what is edited, see `evenreel.audits.edits.perturbed`; the effect is of the first.
-        main: the edit that the effect is of; None for the first that is no control, which need not be given.
+        placings: by name, whether the own clip's score is the edited one, and whether the others' are; the effect is of
+            the first.
+        main: edit that the effect is of; None for the first that is no control.
 
     Raises:
         CorpusError: the scores share no caption with its clip and another.
@@ -209,7 +211,7 @@ def _effect(change: EditChange, kind: str, values: Column, groups: Indices) -> E
 
 
 def means(standings: Standings) -> Iterator[float]:
-    """Yield the mean percentile, then the mean of each of `RECALLS`."""
+    """Yield the mean percentile of own clips, then the mean of each recall of `RECALLS`, in percent."""
     yield float(standings.percentile.mean())
     columns = hit_columns(standings.hits, RECALLS)
     yield from (float(columns[name].mean()) for name in _RECALLS)

@@ -1,9 +1,9 @@
 """Does a ranking follow misleading words on screen? The audit of the typographic attack.
 
-Words that are written onto a picture draw models that read, and models that were never meant to: a CLIP takes an apple
-for an iPod once the word is stuck to it (Goh et al. 2021, Multimodal neurons in artificial neural networks). Here each
-clip carries words of another clip, and both ends are looked at: the wrong clip that now says what the caption is
-about, and the right clip that says something else.
+Words in a picture mislead models, also those that were never trained to read: CLIP takes an apple for an iPod once the
+word is stuck to it (Goh et al. 2021, Multimodal neurons in artificial neural networks). Here each clip carries words of
+another clip, and two clips are measured for each caption: the wrong clip that carries words of the right one, and the
+right clip that carries other words.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ def audit_overlay(
     *,
     edited: Mapping[str, ScoreBlocks] = NO_EDITS,
 ) -> AuditResult:
-    """Test whether clips rise in rankings by carrying the words of the clip that is searched for, beyond a control.
+    """Test whether clips rise in rankings when they carry the words of the clip that is searched for, beyond a control.
 
     Args:
-        scores: of captions and clips as they are.
-        corpus: of the clips with misleading words; its column `overlay_of` names the clip whose words each carries.
+        scores: scores of captions and clips as they are.
+        corpus: corpus of the clips with misleading words; its column `overlay_of` names the clip whose words each
+            carries.
         settings: samples, seed, confidence, and how much is read at once.
-        edited: scores of the same captions with clips of the same ids that carry them, and of the control.
+        edited: scores of the same captions with the clips that carry words, and with those of the control, of the same
+            ids.
 
     Raises:
         CorpusError: the corpus does not say whose words clips carry, or the scores have no such pair of clips.
@@ -81,7 +83,7 @@ def audit_overlay(
 
 
 def overlay_sentence(measured: OverlayMeasures, confidence: float) -> str:
-    """Word the effect, then how often the wrong clip is first, then what becomes of own clips."""
+    """Return sentences on the effect, on how often the wrong clip is first, and on captions' own clips."""
     effect, edit = measured.effect, measured.edit
     few = "" if effect.enough else f"Too few clips to conclude: {measured.clips:,}. "
     wrong, own = measured.shifts[WRONG, edit], measured.shifts[OWN, edit]

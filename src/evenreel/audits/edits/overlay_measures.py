@@ -42,13 +42,13 @@ _UNITS = (*UNITS, "first")
 
 @dataclass(frozen=True)
 class OverlayShift:
-    """Mean shift of clips to the worse, over captions; each figure also beyond that of the control.
+    """Mean shift of clips in rankings, over captions; each figure also beyond that of the control.
 
     Attributes:
-        sd: distance from the mean of the other clips, in standard deviations of their scores.
-        places: places in the ranking; equal scores share their mean place.
-        first: share of captions with the clip at the first place, in points.
-        beyond: of `sd`, `places` and `first`, what is beyond the control; NaN where there is none.
+        sd: shift of the distance from the mean of the other clips, in standard deviations of their scores.
+        places: shift of the place in the ranking; equal scores share their mean place.
+        first: shift of the share of captions that rank the clip first, in percentage points.
+        beyond: for `sd`, `places` and `first`, the shift beyond that of the control; NaN where there is none.
     """
 
     sd: Interval
@@ -62,12 +62,13 @@ class OverlayMeasures:
     """Measures of what overlays do to a ranking.
 
     Attributes:
-        own: own clips that carry another's words, as `evenreel.audits.edits.visual` measures them.
-        pairs: captions, each with a clip that carries the words of its own; `Perturbed.own` is that wrong clip.
+        own: measures of captions' own clips that carry another clip's words.
+        pairs: scores of captions, each with a wrong clip that carries its own clip's words as `Perturbed.own`.
         first: share of `pairs` in which the wrong clip is first, in percent, by the edit; `AS_IS` without one.
         shifts: shifts by clip (`WRONG`, `OWN`) and edit.
-        unknown: by clip, number of captions without a distance in some version; they count in no figure of distances.
-        effect: rise of wrong clips under the first edit, beyond the control where there is one, in `unit`.
+        unknown: by clip (`WRONG`, `OWN`), number of captions without a distance in some version, which count in no
+            figure of distances.
+        effect: rise of wrong clips under the first edit, beyond the control where there is one, in the unit `unit`.
         clips: number of clips whose words some wrong clip carries.
     """
 
@@ -93,11 +94,11 @@ class OverlayMeasures:
 def measure_overlay(
     scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks], settings: AuditSettings
 ) -> OverlayMeasures:
-    """Measure what overlays do; intervals are over clips, with all their captions.
+    """Measure what overlays of misleading words change in a ranking; intervals are over clips, with all their captions.
 
     Args:
-        scores: of captions and clips as they are.
-        corpus: says which clip a caption describes, and in `OVERLAY_OF` whose words each clip carries after the edit.
+        scores: scores of captions and clips as they are.
+        corpus: corpus that names each caption's own clip, and in `OVERLAY_OF` the clip whose words each clip carries.
         edited: scores of the same captions with clips that carry other words, by the name of the edit.
         settings: samples, seed, confidence, and how much is read at once.
 

@@ -1,4 +1,4 @@
-"""Places of captions' own clips in rankings, without and with an edit of clips or captions.
+"""Ranks of captions' own clips, without and with an edit of clips or captions.
 
 Scores after an edit are read a band at a time beside those without one, so nothing of the size Q x V is made.
 """
@@ -40,13 +40,13 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """Places of the own clips of Q captions, each among the V - 1 other clips.
+    """Where the own clips of Q captions stand among the V - 1 other clips.
 
     Attributes:
-        hits: places of the own clips; equal scores are in random order.
-        distance: (Q,) score of the own clip less the mean of the others', in their standard deviations; of finite
-            scores. NaN where not known: the own score is minus infinity, or the others are all equal and it is not.
-        others: the number V - 1.
+        hits: ranks of the own clips; equal scores are in random order.
+        distance: (Q,) score of the own clip less the mean of the others' finite scores, in their standard deviations.
+            NaN where not known: the own score is minus infinity, or the others are all equal and it is not.
+        others: number V - 1 of other clips.
     """
 
     hits: Hits
@@ -55,13 +55,13 @@ class Standings:
 
     @property
     def percentile(self) -> Column:
-        """Share (Q,) of the others that each own clip is above, ties half, in percent."""
+        """Share (Q,) of the other clips that each own clip scores above, ties half, in percent."""
         below = self.others - self.hits.above - self.hits.others / 2
         return np.asarray(100 * below / self.others)
 
     @classmethod
     def of(cls, own: Block, others: Block) -> Standings:
-        """Place (b,) scores of own clips among (b, V - 1) scores of the others.
+        """Compute where b own clips stand, from their scores (b,) and those of the other clips (b, V - 1).
 
         >>> found = Standings.of(np.array([3.0]), np.array([[1.0, 3.0, 5.0, -np.inf]]))
         >>> found.distance.tolist(), found.percentile.tolist()
@@ -94,14 +94,14 @@ def _distance(own: Block, others: Block) -> Column:
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """Scores after one edit, in the order of the captions and clips that all versions have."""
+    """Scores after one edit, with the captions and clips that all versions have, in the same order."""
 
     scores: CheckedScores
     rows: Indices
     columns: Indices
 
     def block(self, held: slice) -> Block:
-        """Read the (b, V) scores of some of the Q captions."""
+        """Read the scores (b, V) of some of the Q captions."""
         rows, every = self.rows[held], slice(0, len(self.scores.video_ids))
         runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
         parts = [self.scores.block(slice(int(run[0]), int(run[-1]) + 1), every) for run in runs]
@@ -113,9 +113,9 @@ class Perturbed:
     """Scores as they are and after edits, of the Q captions and V clips that all of them have.
 
     Attributes:
-        versions: by the name of the edit, `AS_IS` first.
+        versions: scores by the name of the edit, `AS_IS` (no edit) first.
         clip_ids: (V,) ids of the clips.
-        own: (Q,) place of the clip that each caption describes, or looks for.
+        own: (Q,) index of the clip that each caption describes, or looks for.
         cluster: (V,) numbers from 0, equal for clips that are drawn together, such as those of one video.
         caption_ids: (Q,) ids of the captions.
         notices: sentences on what was left out.
@@ -130,7 +130,7 @@ class Perturbed:
 
     @property
     def drawn_with(self) -> Indices:
-        """Number (Q,) of the cluster of each caption: its clip, or its clip's video."""
+        """Number (Q,) of the cluster that each caption is resampled with: its clip, or its clip's video."""
         return self.cluster[self.own]
 
     @cached_property
@@ -146,9 +146,9 @@ class Perturbed:
 
         Args:
             scores: scores of the unedited captions and clips.
-            corpus: says which clip a caption describes.
+            corpus: corpus that names each caption's own clip.
             edited: scores after an edit, by its name.
-            cluster: what is drawn together, see `evenreel.evaluation.clusters`.
+            cluster: clips that are resampled together, see `evenreel.evaluation.clusters`.
 
         Raises:
             CorpusError: there is no such caption with its clip, or no other clip.
@@ -181,17 +181,17 @@ class Perturbed:
         return cls(versions, clips, own, together, asked, _left_out(checked, len(clips), len(asked)))
 
     def aimed(self, captions: Indices, clips: Indices) -> Perturbed:
-        """Return the same scores for P captions, which may recur, each looking for another clip than its own.
+        """Return the same scores for P captions, which may recur, each with another clip in place of its own.
 
         Args:
-            captions: (P,) places of the captions.
-            clips: (P,) place of the clip that each looks for.
+            captions: (P,) indices of the captions.
+            clips: (P,) index of the clip that counts as each one's own.
         """
         versions = {name: replace(one, rows=one.rows[captions]) for name, one in self.versions.items()}
         return replace(self, versions=versions, own=clips, caption_ids=tuple(self.caption_ids[one] for one in captions))
 
     def standings(self, placings: Mapping[str, tuple[bool, bool]], band_bytes: int) -> dict[tuple[str, str], Standings]:
-        """Place the own clips, by the name of the edit and of its placing, (`AS_IS`, `AS_IS`) first.
+        """Compute where own clips stand, by the names of edit and placing, (`AS_IS`, `AS_IS`) first.
 
         Args:
             placings: by name, whether the own clip's score is the edited one, and whether the others' are.
@@ -212,7 +212,7 @@ class Perturbed:
         return {key: Standings.joined(some) for key, some in parts.items()}
 
     def bands(self, band_bytes: int, width: int = 1) -> Iterator[slice]:
-        """Return slices of the Q captions, few enough that their scores, or `width` numbers each, fit in memory."""
+        """Iterate over slices of the Q captions whose scores, or `width` times as many, fit in `band_bytes`."""
         widest = max(width, *(len(one.scores.video_ids) for one in self.versions.values()))
         return slices(len(self.own), min(band_bytes, CACHED_BYTES) // (SCORE_BYTES * widest))
 

@@ -1,4 +1,4 @@
-"""Tables and figures of audits that hold scores against those after an edit."""
+"""Tables and charts of audits that compare scores with those after an edit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenreel.report.result.record import AuditFigure, AuditTable, Cell, interva
 
 
 def movement_table(measured: PerturbedMeasures, title: str) -> AuditTable:
-    """Tabulate how far clips move and fall under each edit, in the placing of the effect."""
+    """Tabulate how far captions' own clips move and fall under each edit, in the placing of the effect."""
     controlled, placing = measured.controlled, measured.main[1]
     figures = ("moves by, SD", *(["beyond the control"] if controlled else []), "falls by, SD")
     changes = [measured.changes[edit, placing] for edit in measured.perturbed.edits]
@@ -26,7 +26,7 @@ def movement_table(measured: PerturbedMeasures, title: str) -> AuditTable:
 
 
 def standing_table(measured: PerturbedMeasures) -> AuditTable:
-    """Tabulate percentile and recall without an edit and under each edit."""
+    """Tabulate the percentile and recall of captions' own clips, without an edit and under each edit."""
     rows: list[tuple[Cell, ...]] = [
         ("none", "nothing", *means(measured.standings[AS_IS, AS_IS]), *interval_cells(None))
     ]
@@ -41,7 +41,7 @@ def standing_table(measured: PerturbedMeasures) -> AuditTable:
 
 
 def perturbed_figures(measured: PerturbedMeasures) -> tuple[AuditFigure, ...]:
-    """Draw how far clips move under each edit, and what that costs."""
+    """Return charts of how far own clips move under each edit, and of how much recall is lost."""
     placing, first = measured.main[1], str(RECALLS[0])
     moves = {"moves by": {edit: measured.changes[edit, placing].moved for edit in measured.perturbed.edits}}
     losses: dict[str, dict[str, Interval]] = {}

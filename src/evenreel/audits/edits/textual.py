@@ -42,10 +42,10 @@ NO_CONTROL = (
 
 @dataclass(frozen=True)
 class CaptionSpread:
-    """Variation of the distance of a clip among its captions, before and after an edit.
+    """Spread of a clip's distance over its own captions, before and after an edit.
 
     Attributes:
-        taken: share of the mean square that the edit takes away, in percent; NaN where no clip has two captions.
+        taken: share of the mean square that the edit removes, in percent; NaN where no clip has two captions.
         before, after: root of the mean square, in standard deviations.
     """
 
@@ -61,11 +61,11 @@ def audit_textual(
     *,
     edited: Mapping[str, ScoreBlocks] = NO_EDITS,
 ) -> AuditResult:
-    """Test whether clips move when the style of captions is edited, beyond a control; and what style finds.
+    """Test whether clips move in rankings when captions are restyled, beyond a control, and what style alone retrieves.
 
     Args:
-        scores: of captions as they are and clips.
-        corpus: says which clip a caption describes.
+        scores: scores of captions as they are, with clips.
+        corpus: corpus that names each caption's own clip.
         settings: samples, seed, confidence, and how much is read at once.
         edited: scores of the edited captions, of the same ids, with the same clips, by the name of the
             edit; names that begin with `OF_CONTENT` are of edits that leave the style alone.
@@ -106,7 +106,7 @@ def audit_textual(
 
 
 def style_alone(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, tuple[Interval, Interval]]:
-    """Compute percentile and R@1 of the own clip by the name of each edit that leaves only the style."""
+    """Compute percentile and R@1 of captions' own clips under each edit that leaves only the style, by its name."""
     names = [edit for edit in measured.perturbed.edits if edit.startswith(OF_CONTENT)]
     if not names:
         return {}
@@ -117,7 +117,7 @@ def style_alone(measured: PerturbedMeasures, settings: AuditSettings) -> dict[st
 
 
 def caption_spreads(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, CaptionSpread]:
-    """Compute how much of the spread among a clip's captions each edit of style removes; empty without two."""
+    """Compute how much of the spread over a clip's captions each edit of style removes, by its name."""
     own, before = measured.perturbed.own, _standings(measured, AS_IS).distance
     names = [edit for edit in measured.perturbed.edits if not edit.startswith(OF_CONTENT)]
     if np.bincount(own).max() < 2:

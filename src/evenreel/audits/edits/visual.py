@@ -33,11 +33,11 @@ def audit_visual(
     *,
     edited: Mapping[str, ScoreBlocks] = NO_EDITS,
 ) -> AuditResult:
-    """Test whether clips move in their captions' rankings when something in them is edited, beyond a control.
+    """Test whether clips move in their captions' rankings when something in the picture is edited, beyond a control.
 
     Args:
-        scores: of captions and clips as they are.
-        corpus: says which clip a caption describes.
+        scores: scores of captions and clips as they are.
+        corpus: corpus that names each caption's own clip.
         settings: samples, seed, confidence, and how much is read at once.
         edited: scores of the same captions with edited clips of the same ids, by the name of the edit.
 

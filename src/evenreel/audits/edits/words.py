@@ -1,4 +1,4 @@
-"""Sentences of audits of edits, and how everything in them is computed."""
+"""Sentences of audits of edits, and on how everything in them is computed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_BESIDE = 3
 
 
 def perturbed_sentence(measured: PerturbedMeasures, confidence: float, when: str) -> str:
-    """Return a sentence on the effect of an edit; where there is too little data, that comes first.
+    """Return a sentence on the effect of an edit, which begins with a warning where there is too little data.
 
     Args:
         measured: measures of one system.
         confidence: confidence of its intervals.
-        when: under what the clip of a caption moves, `when it alone is edited` for example.
+        when: words on the condition, such as `when it alone is edited`.
     """
     if isnan(measured.effect.value):
         return "The own clip of no caption has a score among others that differ, so nothing can be measured."
@@ -37,7 +37,13 @@ UNCHANGED = "Leave those in which nothing was changed out of its scores: they co
 
 
 def perturbed_notices(measured: PerturbedMeasures, no_control: str, unmoved: str = UNCHANGED) -> Iterator[str]:
-    """Yield notices on the data; `no_control` says what to do where there is no control."""
+    """Yield notices on the data of an audit of edits.
+
+    Args:
+        measured: measures of one system.
+        no_control: words on what to do where there is no control.
+        unmoved: words on captions whose clip did not move.
+    """
     yield from measured.perturbed.notices
     if not measured.controlled:
         yield f"There are no scores of a control, so nothing says how far clips move in any edit. {no_control}"
@@ -57,7 +63,7 @@ def perturbed_notices(measured: PerturbedMeasures, no_control: str, unmoved: str
 def edited_notices(
     scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings, edited: Mapping[str, ScoreBlocks]
 ) -> Iterator[str]:
-    """Yield notices on the scores, and what those after each edit use beside captions and clips."""
+    """Yield notices on the scores, and on what the scores after each edit use beside captions and clips."""
     yield from score_notices(scores, corpus, settings.cluster)
     for edit, one in edited.items():
         if one.about.uses:

@@ -1,1 +1,1 @@
-"""Do a few clips stand first for many captions, more than chance would have it?"""
+"""Audit of hubs: are a few clips first for many captions, more than by chance?"""

@@ -1,8 +1,8 @@
-"""Audit of hubs: do a few clips crowd the rankings of any system or library?
+"""Audit of hubs: do a few clips dominate the rankings of a system or library?
 
 In a space of many dimensions some points are near to very many others (Radovanović et al. 2010). A clip that is such a
-hub is shown to queries that have nothing to do with it, and others never are. TITAN looks for the words that bring
-hubs.
+hub is shown for queries that it does not answer, and other clips never are. As in TITAN, the words that bring hubs are
+reported.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from evenreel.types import Corpus, ScoreBlocks
 
 
 def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
-    """Test whether a few clips are among the first of many queries, beyond what random rankings have.
+    """Test whether a few clips are among the first for many queries, more than in random rankings.
 
     The effect is the skewness of how often each clip is among the first 10 (of fewer in a small gallery).
 
     Args:
-        scores: of captions and clips; their `texts`, by caption id, are words that the corpus does not have, and their
-            `names`, by clip id, what clips are called.
-        corpus: says which clip a caption describes, and its words; it may have no caption.
-        settings: confidence, how much is read at once, and the seed of the queries whose words are looked at.
+        scores: scores of captions and clips; their notes may have `texts` of queries that the corpus lacks, by caption
+            id, and `names` of clips, by clip id.
+        corpus: corpus with the captions' words and own clips; it may have no caption.
+        settings: confidence, how much is read at once, and the seed of the sample of queries whose words are examined.
 
     Raises:
         CorpusError: there is one clip only.

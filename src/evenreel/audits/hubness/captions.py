@@ -1,8 +1,8 @@
 """Words that bring hubs: those whose queries have more hubs among their first clips than other queries have.
 
-TITAN (section 3.2.2) says that a matcher which attends too much to some words gives one video to all queries that have
-them, and masks these words. Here they are found in any ranking: the effect of a word is a difference of means, and its
-test that of a correlation under permutations of the clusters of captions (Pitman 1937).
+TITAN (section 3.2.2) says that a matcher which attends too much to some words returns one video for all queries that
+have them, and masks these words. Here they are found in any ranking: the effect of a word is a difference of means, and
+its test that of a correlation under permutations of the clusters of captions (Pitman 1937).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_UNKNOWN = 0.5
 
 @dataclass(frozen=True)
 class WordHubness:
-    """A word whose queries have more hubs than others.
+    """A word whose queries have more hubs among their first clips than other queries.
 
     Attributes:
         word: lemma of the word.
@@ -57,15 +57,15 @@ class WordHubness:
 
 @dataclass(frozen=True)
 class QueryWords:
-    """Words of queries that stand out among the queries of hubs.
+    """Words that bring hubs: those whose queries have significantly more hubs among their first clips.
 
     Attributes:
-        found: words whose queries have significantly more hubs, by the number of places that they add.
-        looked_at: number of words looked at.
+        found: the words, by the number of hubs' places that they add.
+        looked_at: number of words that were tested.
         queries: number of queries that were tagged.
         of: number of queries with words.
         tagger: name of the tagger; empty where there was nothing to tag.
-        english: False where most words are unknown.
+        english: whether the queries are in English; False where most words are unknown.
     """
 
     found: tuple[WordHubness, ...] = ()
@@ -85,7 +85,7 @@ class _Bag:
 
 
 def texts_of(scores: ScoreBlocks, corpus: Corpus) -> Mapping[str, str]:
-    """Return the texts of queries by id, as the notes of scores have them (a library's queries) or the corpus."""
+    """Return the texts of queries by id, from the notes of scores (as for a library's queries) or from the corpus."""
     known = dict(corpus.captions.select("caption_id", "text").iter_rows())
     return known | dict(scores.about.texts)
 
@@ -98,7 +98,7 @@ def query_words(
     Args:
         texts: Q texts of queries, None where not known.
         hub_places: (Q,) number of hubs among the first clips.
-        clusters: (Q,) numbers, equal for captions that are no independent evidence.
+        clusters: (Q,) cluster of each query, such as the clip of a caption; those of one are no independent evidence.
         seed: seed of the sample where there are more than `MOST_TAGGED`.
     """
     rows = np.array([row for row, text in enumerate(texts) if text], dtype=np.int64)
@@ -118,7 +118,13 @@ def query_words(
 def hub_words(
     tagged: Sequence[Tagged], hub_places: Column, clusters: NDArray[np.int64]
 ) -> tuple[tuple[WordHubness, ...], int]:
-    """Find the words that stand out, and count those looked at; see `query_words`."""
+    """Find the words whose queries have more hubs among their first clips; also return how many words were tested.
+
+    Args:
+        tagged: tokens of Q queries.
+        hub_places: (Q,) number of hubs among the first clips.
+        clusters: (Q,) cluster of each query; those of one are no independent evidence.
+    """
     bag = _bag(tagged)
     member, count = numbered(clusters)
     sizes = np.bincount(member, minlength=count)

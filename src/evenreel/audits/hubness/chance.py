@@ -1,8 +1,8 @@
-"""Figures of random rankings in which captions of one clip go together.
+"""Figures of unevenness in random rankings, in which captions of one clip still agree.
 
-Twenty captions of a clip find much the same, so a clip that one of them shows by chance is shown by the others as well:
-random rankings are then more uneven than as many independent ones. So the clips shown by captions that are drawn
-together are replaced by other clips as a set, each set for itself.
+Twenty captions of a clip find much the same, so a clip that one of them ranks high by chance is ranked high by the
+others as well: random rankings are then more uneven than as many independent ones. So the clips found by captions of
+one cluster are replaced by other clips as a set, each set separately.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEAR = 3.0
 
 @dataclass(frozen=True)
 class Chance:
-    """Mean and variance of a figure of counts in random rankings.
+    """Mean and variance of a figure, such as the skewness of counts, over random rankings.
 
     Attributes:
         mean: mean over the rankings; NaN where the figure is not defined.
@@ -36,10 +36,10 @@ class Chance:
     variance: float
 
     def corrected(self, value: float, variance: float) -> float:
-        """Correct the variance of a figure: near chance that of random rankings, further away the jackknife's.
+        """Return the variance of a measured figure: near chance that of random rankings, further away the jackknife's.
 
-        Near chance the jackknife takes the noise of single queries for part of the figure's, and finds too much.
-        Further than `_NEAR` standard deviations away that counts less and less.
+        Near chance the jackknife overestimates the variance, as it includes the noise of single queries. Beyond `_NEAR`
+        standard deviations from chance this matters less and less.
         """
         apart = abs(value - self.mean) / self.variance**0.5 if self.variance else np.inf
         share = min(1.0, (_NEAR / apart) ** 2) if apart else 1.0
@@ -48,13 +48,13 @@ class Chance:
 
 @dataclass(frozen=True, eq=False)
 class EntryCounts:
-    """Numbers of entries among first clips, for each of G sets of captions and each of V clips.
+    """How often each of G sets of captions has each of V clips among its first clips.
 
     Attributes:
-        starts: (G + 1,) where the entries of each set begin, and where the last ones end.
-        entries: how often a set shows a clip, ascending in each set; which clip it is plays no part.
-        clips: the number V.
-        spread: entries that every clip has besides, from rankings whose first places many clips share.
+        starts: (G + 1,) index at which the entries of each set begin, and at last where they end.
+        entries: number of times that a set has a clip, ascending in each set; which clip it is does not matter.
+        clips: number V of clips.
+        spread: entries that every clip has in addition, from rankings whose first places many clips share.
     """
 
     starts: NDArray[np.intp]
@@ -63,13 +63,13 @@ class EntryCounts:
     spread: float = 0.0
 
     def chance(self, figures: Mapping[str, Figure], seed: int) -> dict[str, Chance]:
-        """Compute figures of (V,) counts in random rankings, by their names."""
+        """Compute the mean and variance of figures of counts (V,) over random rankings, by the figures' names."""
         drawn = [[figure(counts) for figure in figures.values()] for counts in self._random(seed)]
         return {name: _chance(np.array(column)) for name, column in zip(figures, zip(*drawn, strict=True), strict=True)}
 
     @property
     def never(self) -> float:
-        """Compute the percentage of the clips that no set shows, in random rankings."""
+        """Percentage of the clips that are among the first of no set of captions, in random rankings."""
         return float(100 * np.prod(1 - np.diff(self.starts) / self.clips))
 
     def _random(self, seed: int) -> Iterator[Column]:

@@ -1,4 +1,4 @@
-"""Figures of an audit of hubs: how often clips are shown, and who holds the places."""
+"""Charts of an audit of hubs: how often clips are among the first, and which share of places the most frequent hold."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def occurrence_bars(counts: Column, queries: int, depth: int) -> go.Figure:
     """Draw the share of clips by how many queries have them among the first k, beside that of random rankings.
 
     Args:
-        counts: (V,) occurrences N_k of each clip.
-        queries: the number Q of queries.
-        depth: the k of N_k.
+        counts: (V,) number N_k of queries that have each clip among the first k.
+        queries: number Q of queries.
+        depth: number k of first clips.
     """
     import plotly.graph_objects as go
 
@@ -48,9 +48,9 @@ def occurrence_bars(counts: Column, queries: int, depth: int) -> go.Figure:
 
 
 def occurrence_shares(counts: Column, queries: int) -> tuple[list[str], Column, Column]:
-    """Return names of bins of counts, and the percentages of the clips in each: as counted, and at random.
+    """Return names of bins of counts, and the percentage of clips in each bin: as counted, and by chance.
 
-    A part of a count, which equal scores give, counts as a whole one.
+    Fractions of counts, which equal scores give, are rounded up.
 
     >>> labels, shares, chance = occurrence_shares(np.array([0.0, 0.5, 1.0, 4.0]), 4)
     >>> labels, shares.tolist(), chance.round(1).tolist()
@@ -68,11 +68,11 @@ def occurrence_shares(counts: Column, queries: int) -> tuple[list[str], Column, 
 
 
 def place_curves(counts: Mapping[int, Column], queries: int) -> go.Figure:
-    """Draw the share of all places that the most shown clips hold, for each depth, and at random for the last one.
+    """Draw which share of the first k places the most frequent clips hold, for each k, and by chance for the last one.
 
     Args:
-        counts: (V,) occurrences N_k of each clip, by k.
-        queries: the number Q of queries.
+        counts: (V,) number N_k of queries that have each clip among the first k, by k.
+        queries: number Q of queries.
     """
     import plotly.graph_objects as go
 

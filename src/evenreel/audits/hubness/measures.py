@@ -1,4 +1,4 @@
-"""How often each clip is among the first k of a ranking, and how unevenly that is shared out.
+"""Counts of how often each clip is among the first k of a ranking, and measures of their unevenness.
 
 Radovanović, Nanopoulos and Ivanović 2010 ('Hubs in space', JMLR 11): N_k is the number of queries that have a clip
 among their k nearest, and its skewness tells how far a few hubs are the neighbours of most. Scores are read twice in
@@ -53,13 +53,13 @@ class Occurrence:
     """Counts of how often each of V clips is among the first k of Q rankings.
 
     Attributes:
-        depth: the k.
-        queries: the number Q.
-        counts: (V,) N_k; with equal scores an expected count.
-        own: (V,) part of the counts in rankings of queries that the clip answers.
-        skewness, gini: of the counts; NaN where all are equal or nothing is shown.
-        chance_skewness, chance_gini: means over random rankings in which captions of one clip go together.
-        chance_never: percentage of the clips that such random rankings show to no query.
+        depth: number k of first clips.
+        queries: number Q of rankings.
+        counts: (V,) number N_k of rankings with the clip among the first k; an expected number where scores are equal.
+        own: (V,) the part of these whose queries the clip answers.
+        skewness, gini: skewness and Gini coefficient of the counts; NaN where all are equal or 0.
+        chance_skewness, chance_gini: their means over random rankings in which captions of one clip agree.
+        chance_never: percentage of the clips that are among the first k of no such random ranking.
     """
 
     depth: int
@@ -74,17 +74,17 @@ class Occurrence:
 
     @property
     def chance(self) -> float:
-        """Probability that a clip is shown to a query, if all clips are shown alike."""
+        """Probability that a clip is among the first k of a ranking, if all clips are equally likely."""
         return float(self.counts.sum() / (self.queries * len(self.counts)))
 
     @property
     def expected(self) -> float:
-        """Mean count N_k, that of every clip if all are shown alike."""
+        """Mean count N_k, that of every clip if all clips are equally likely."""
         return float(self.counts.mean())
 
     @property
     def never(self) -> float:
-        """Share of the clips that are shown to no query, in percent."""
+        """Share of the clips, in percent, that are among the first k of no ranking."""
         return float(100 * (self.counts <= LEAST).mean())
 
 
@@ -94,9 +94,9 @@ class HubnessMeasures:
 
     Attributes:
         clip_ids: V ids of clips.
-        names: (V,) names of clips in a report: of a library's clips their files, of others their ids.
-        clusters: (Q,) numbers, equal for captions of one clip, which are no independent evidence.
-        occurrences: one for each of `DEPTHS` below the gallery's size.
+        names: (V,) names of clips in a report: files for a library's clips, else ids.
+        clusters: (Q,) cluster of each query: captions of one clip are no independent evidence.
+        occurrences: counts at each of `DEPTHS` below the gallery's size.
         asked: (V,) number of queries that each clip answers; None where no answers are known.
         hubs: (H,) clips whose N_k is more than two standard deviations above the mean, the most shown first.
         hub_places: (Q,) number of hubs among the first k of each query.
@@ -112,12 +112,12 @@ class HubnessMeasures:
 
     @property
     def main(self) -> Occurrence:
-        """The occurrences at depth `MAIN`, or at the largest depth below it that the gallery has."""
+        """Counts at the depth `MAIN`, or at the largest depth below it that the gallery has."""
         return self.occurrences[-1]
 
     @property
     def effect(self) -> Effect:
-        """The skewness at the main depth, beside that of rankings at random."""
+        """Skewness of the counts at the main depth, as the effect; its neutral value is that of random rankings."""
         main = self.main
         enough = min(len(self.clip_ids), int(self.clusters.max()) + 1) >= ENOUGH
         found, neutral = main.skewness, round(main.chance_skewness, 3)
@@ -126,11 +126,11 @@ class HubnessMeasures:
 
 
 def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> HubnessMeasures:
-    """Measure how often clips are shown, and which are hubs.
+    """Measure how often clips are among the first of rankings, and which of them are hubs.
 
     Args:
-        scores: of Q captions and V clips; their `names`, by clip id, are what these are called (a library's).
-        corpus: says which clip a caption describes; captions that it does not know are of none.
+        scores: scores of Q captions and V clips; their notes may have `names` of clips, by clip id.
+        corpus: corpus that names each caption's own clip; other captions have none.
         settings: confidence, and how much is read at once.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Tables of an audit of hubs: how unevenly clips are shown, which are shown the most, and the words that bring them."""
+"""Tables of an audit of hubs: unevenness of counts, the most frequent clips, and the words that bring hubs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNEVEN_COLUMNS = (
 
 
 def hubness_tables(measured: HubnessMeasures, words: QueryWords) -> Iterator[AuditTable]:
-    """Yield the tables in reading order; that of words only where some stand out."""
+    """Yield the tables of an audit of hubs in reading order; that of words only where there are such words."""
     yield _uneven_table(measured)
     yield _most_table(measured)
     if words.found:

@@ -1,4 +1,4 @@
-"""Sentences of an audit of hubs, and how everything in them is computed."""
+"""Sentences of an audit of hubs, and on how everything in them is computed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FEW_WORDS = 3
 
 
 def hubness_sentence(measured: HubnessMeasures, words: QueryWords, confidence: float) -> str:
-    """Return sentences on the effect, on the clips shown the most and never, and on what to do."""
+    """Return sentences on the effect, on clips that are most often and never among the first, and on what to do."""
     effect, main = measured.effect, measured.main
     if isnan(effect.value):
         return f"Every clip is among the first {main.depth} as often as any other, or none is ever: there is no hub."
@@ -71,7 +71,7 @@ def _advice(measured: HubnessMeasures) -> str:
 
 
 def hubness_notices(measured: HubnessMeasures, words: QueryWords) -> Iterator[str]:
-    """Yield notices on the data."""
+    """Yield notices on the data of an audit of hubs."""
     main = measured.main
     if main.counts.sum() < main.queries * main.depth - 1e-6 * main.queries:
         shown = main.counts.sum() / main.queries
@@ -87,7 +87,7 @@ def hubness_notices(measured: HubnessMeasures, words: QueryWords) -> Iterator[st
 
 
 def hubness_method(measured: HubnessMeasures, words: QueryWords) -> Iterator[str]:
-    """Yield paragraphs on how it was calculated, with the sources."""
+    """Yield paragraphs on how the audit of hubs was computed, with the sources."""
     yield paragraph("hubness", "Counts")
     yield paragraph("hubness", "By chance", draws=DRAWS)
     yield paragraph("hubness", "Intervals")

@@ -1,1 +1,1 @@
-"""Does a ranking favour clips for their length? Preferences, ratios of lengths, and the lengths of training."""
+"""Audit of length bias: does a ranking favour clips for their length, as lengths in training suggest?"""

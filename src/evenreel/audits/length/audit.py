@@ -1,6 +1,6 @@
-"""Audit of lengths: does a ranking of any system or library depend on how long clips are?
+"""Audit of length bias: does a ranking of any system or library depend on how long clips are?
 
-The paper on frame-length bias: clips whose class was short in training and is long in test are missed for their length.
+According to the paper on frame-length bias, clips whose class was short in training and is long in test are missed.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def audit_length(
     train: Corpus | None = None,
     tail: TailClasses | None = None,
 ) -> AuditResult:
-    """Test whether the first clips of rankings have the lengths of their classes in training, or are long or short.
+    """Test whether the first clips of rankings have the lengths of their classes in training, or just longer ones.
 
-    With `train` and classes of verbs the effect is the length bias of `evenreel.audits.length.measures`; without, how
-    many times as long the first clips are as others, which needs no more than lengths and any queries.
+    With `train` and verb classes the effect is the length bias of `evenreel.audits.length.measures`; without, it is the
+    ratio of the length of the first clips to that of others, which needs only lengths and any queries.
 
     Args:
         scores: scores of captions and clips.
-        corpus: with these captions and clips, and the lengths of its clips.
+        corpus: corpus of these captions and clips, with the clips' lengths.
         settings: samples, seed, confidence, and how much is read at once.
-        train: corpus the system was trained on; None where it is not known.
+        train: corpus that the system was trained on; None where it is not known.
         tail: classes with few training clips; None to find them by their frequency.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Lengths of the clips of each class in training and in test, which a frame-length bias comes from."""
+"""Mean lengths of the clips of each class in training and in test, whose difference causes length bias."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from evenreel.corpus.actions import ActionLengths
 
 @dataclass(frozen=True, eq=False)
 class ClassLengths:
-    """Mean lengths of the classes that both splits have, in the unit that was given.
+    """Mean lengths of the K classes that training and test have in common, in the unit of the lengths given.
 
     Attributes:
         classes: (K,) class numbers, ascending.
-        train_mean, test_mean: (K,) the average frame length of each class (AFLC in the paper on frame-length bias).
+        train_mean, test_mean: (K,) mean length of each class (AFLC in the paper on frame-length bias).
         train_count, test_count: (K,) numbers of clips.
     """
 
@@ -29,20 +29,25 @@ class ClassLengths:
 
     @property
     def discrepancy(self) -> Column:
-        """(K,) mean length in test less that in training; positive where test clips of a class are longer."""
+        """Mean length (K,) of each class in test less that in training; positive where test clips are longer."""
         return self.test_mean - self.train_mean
 
     def count_above(self, threshold: float, *, or_equal: bool = False) -> int:
-        """Count the classes whose discrepancy is larger than a length, either way."""
+        """Count the classes whose mean lengths in training and test differ by more than a threshold.
+
+        Args:
+            threshold: length, in the unit of the lengths.
+            or_equal: whether a difference equal to the threshold counts too.
+        """
         size = np.abs(self.discrepancy)
         return int((size >= threshold if or_equal else size > threshold).sum())
 
 
 def class_lengths(train: ActionLengths, test: ActionLengths) -> ClassLengths:
-    """Compare the classes that both splits have; clips of unknown length (NaN) do not count.
+    """Compute the mean lengths of the classes that training and test have in common; lengths of NaN do not count.
 
     Args:
-        train: actions of the training clips; each of several in a clip has its share of the length.
+        train: actions of the training clips; each of several actions of a clip has its share of the length.
         test: actions of the test clips.
 
     >>> found = class_lengths(
@@ -59,18 +64,18 @@ def class_lengths(train: ActionLengths, test: ActionLengths) -> ClassLengths:
 
 
 def drawn_discrepancies(train: ActionLengths, test: ActionLengths, *, draws: int, seed: int) -> Column:
-    """Draw discrepancies of shared classes as if the test clips of each were any of its clips.
+    """Draw the differences of mean lengths expected by chance, if training and test clips of a class were exchangeable.
 
-    Discrepancies of `class_lengths` beyond these are not due to small numbers of clips.
+    Differences beyond these are not due to small numbers of clips.
 
     Args:
         train: actions of the training clips.
         test: actions of the test clips.
-        draws: D, number of random divisions of each class into as many training and test clips.
+        draws: number D of random divisions of each class into as many training and test clips.
         seed: seed of the draws.
 
     Returns:
-        (D, K) test less train, in the order of `ClassLengths.classes`.
+        (D, K) mean length in test less that in training, in the order of `ClassLengths.classes`.
     """
     common = class_lengths(train, test)
     classes, lengths = (np.concatenate(both) for both in zip(train, test, strict=True))

@@ -28,8 +28,8 @@ class TrainTestClasses:
     """Classes of N training clips and of V ranked ones.
 
     Attributes:
-        actions: actions of the training clips, then of the ranked ones; their `clips` are rows of both.
-        trained: (A,) True for actions of training clips.
+        actions: actions of the N training clips, then of the V ranked ones; `clips` of actions count through both.
+        trained: (A,) True for actions of training clips, of all A actions.
         names: names of the classes, as captions call them.
         common: mean lengths of the classes that both have.
     """
@@ -40,17 +40,17 @@ class TrainTestClasses:
     common: ClassLengths
 
     def counts(self, *, trained: bool) -> NDArray[np.int64]:
-        """Count the actions of each class, (C,), of training clips or of the ranked ones."""
+        """Count the actions of each of C classes (C,), of training clips or of ranked ones."""
         return np.bincount(self.actions.classes[self.trained == trained], minlength=len(self.actions.pairs))
 
     @cached_property
     def train_mean(self) -> Column:
-        """(C,) mean length of each class in training, NaN for a class that is not common."""
+        """Mean length (C,) of each class in training; NaN for a class that is not in both splits."""
         return self._spread(self.common.train_mean)
 
     @cached_property
     def test_mean(self) -> Column:
-        """(C,) mean length of the ranked clips of each class; NaN where it has none."""
+        """Mean length (C,) of the ranked clips of each class; NaN for a class without any."""
         return self._spread(self.common.test_mean)
 
     def _spread(self, values: Column) -> Column:
@@ -64,8 +64,9 @@ class LengthData:
     """Lengths of the clips of a gallery, and of the training clips.
 
     Attributes:
-        corpus: the V clips of the scores, in their order, with the captions; a caption without classes has its clip's.
-        lengths: (V,) length of each clip, or of one action where it has several; NaN where not known or not above 0.
+        corpus: the V clips of the scores, in their order, with captions; a caption without classes gets its clip's.
+        lengths: (V,) length of each clip, or of a single action of it where it has several; NaN where not known or not
+            above 0.
         whole: (V,) length of each whole clip.
         train_lengths: (N,) lengths of the training clips; empty where none are given.
         unit: unit of all lengths.
@@ -73,9 +74,9 @@ class LengthData:
         classes: classes of training and ranked clips; None where clips have none, or the training clips are not known.
         class_logs: (V,) mean logarithm of the lengths of the ranked clips of each one's class, over the classes of a
             clip that has several; None where the clips have none.
-        kinds: (V,) numbers, equal for clips whose lengths may be permuted: those of the same classes, or all without
-            classes. Clips that share their classes with no other are of one kind.
-        cluster: (V,) numbers, equal for clips that are drawn together, such as those of one video.
+        kinds: (V,) number of the kind of each clip, within which lengths may be permuted: clips of the same classes, or
+            all without classes. Clips that share their classes with no other are of one kind.
+        cluster: (V,) cluster of each clip, such as its video; clips of one are resampled together.
         caption_clips: (Q,) row of each caption's clip, -1 where it is not known.
         rounding: largest error of the mean length of a class due to re-timed frames; 0 where frames are as annotated.
         shared: number of clips of the scores that are training clips too.
@@ -97,13 +98,13 @@ class LengthData:
 
     @classmethod
     def of(cls, scores: ScoreBlocks, corpus: Corpus, train: Corpus | None, cluster: str = AUTO) -> LengthData:
-        """Collect the lengths of the scored clips, and of training where it is given.
+        """Collect the lengths of scored clips, and of the training clips where they are given.
 
         Args:
             scores: scores of captions and clips.
             corpus: corpus of the scores.
             train: corpus of the training clips; None where it is not known.
-            cluster: what is drawn together, see `evenreel.evaluation.clusters`.
+            cluster: clips that are resampled together, see `evenreel.evaluation.clusters`.
 
         Raises:
             CorpusError: a clip of the scores is not in the corpus, or no length is known.
@@ -133,12 +134,12 @@ class LengthData:
 
     @property
     def others(self) -> str:
-        """Name, in words, of the clips that the first clips are compared with."""
+        """Words for the clips that the first clips are compared with."""
         return "the gallery's clips" if self.class_logs is None else "clips of their own classes"
 
     @cached_property
     def relevance(self) -> Relevance | None:
-        """Degrees of relevance from classes where there are some, else 1 or 0; None where no caption is known."""
+        """Relevance (Q, V): degrees from classes where there are any, else 1 or 0; None where no caption is known."""
         captions, clips = self.corpus.captions, self.corpus.clips
         if not (self.caption_clips >= 0).any():
             return None
@@ -148,7 +149,7 @@ class LengthData:
 
     @cached_property
     def beyond_class(self) -> ClipProperty:
-        """Logarithms of known lengths, less the mean of the clip's class where clips have classes, to be permuted."""
+        """Logarithm of each clip's length, less the mean of its class where clips have classes, to be permuted."""
         known = np.flatnonzero(~np.isnan(self.lengths))
         logs = np.log(self.lengths[known])
         values = logs if self.class_logs is None else logs - self.class_logs[known]
@@ -156,7 +157,7 @@ class LengthData:
         return ClipProperty(values, self.kinds[known], self.cluster[known], order)
 
     def of_captions(self, by_class: Column) -> Column:
-        """Average a figure of classes (C,) over the classes of each caption's clip, (Q,); NaN where unknown."""
+        """Compute the mean of a figure of classes (C,) over each caption's classes: (Q,); NaN where unknown."""
         if self.classes is None:
             return np.full(len(self.caption_clips), np.nan)
         actions, ranked = self.classes.actions, ~self.classes.trained
@@ -171,7 +172,7 @@ class LengthData:
 
     @cached_property
     def caption_class(self) -> NDArray[np.int64]:
-        """First class of each caption's clip, (Q,); -1 where it has none."""
+        """First class (Q,) of each caption's own clip; -1 where it has none."""
         found = np.full(len(self.lengths) + 1, -1)
         if self.classes is not None:
             own = np.flatnonzero(~self.classes.trained)[::-1]  # the first action of a clip is written last
@@ -180,18 +181,18 @@ class LengthData:
 
     @property
     def clip_groups(self) -> NDArray[np.int64]:
-        """Number (Q,) by clip or video, equal for captions that are drawn together.
+        """Group (Q,) of each caption, by its clip or video, to be resampled together.
 
-        Captions of no known clip are alone.
+        Captions of no known clip are groups by themselves.
         """
         alone = -1 - np.arange(len(self.caption_clips))
         return np.where(self.caption_clips >= 0, self.cluster[self.caption_clips], alone)
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """Number (Q,) by class, or else by clip, equal for captions that are drawn together.
+        """Group (Q,) of each caption, by class or else by clip, to be resampled together.
 
-        Those of no known clip are alone.
+        Captions of no known clip are groups by themselves.
         """
         alone = -1 - np.arange(len(self.caption_clips))
         classes, clips = self.caption_class, self.caption_clips

@@ -1,4 +1,4 @@
-"""Data for the figures of an audit of lengths: spreads of lengths, and the first items of a few queries."""
+"""Data for the charts of an audit of length bias: distributions of lengths, and the first items of a few queries."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _STRIPS = 5
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Lengths above 0 and their weights, (n,) each."""
+    """Lengths above 0 (n,), and a weight for each (n,)."""
 
     lengths: Column
     weights: Column
 
     @classmethod
     def of(cls, lengths: Column, weights: Column | None = None) -> Weighted:
-        """Select the lengths that are known and have a positive weight."""
+        """Select the lengths that are known and whose weights are above 0; without weights, all weigh the same."""
         counted = np.ones(len(lengths)) if weights is None else weights
         kept = (lengths > 0) & (counted > 0)
         return cls(lengths[kept], counted[kept])
 
     def quantiles(self, shares: Sequence[float]) -> Column:
-        """Return the smallest lengths up to which there is at least each share of the weight."""
+        """Return weighted quantiles: for each share, the smallest length up to which there is at least that weight."""
         order = np.argsort(self.lengths)
         held = np.cumsum(self.weights[order])
         places = np.searchsorted(held, np.array(shares) * held[-1] * (1 - 1e-12))
@@ -46,12 +46,12 @@ class Weighted:
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """The first items of one query.
+    """First items of one query with their relevance, for a strip of a chart.
 
     Attributes:
         query: words of the query.
-        items: words of each item, the best first.
-        degrees: (k,) relevance of each, from 0 to 1.
+        items: words of each of the k items, the best first.
+        degrees: (k,) relevance of each item, from 0 to 1.
     """
 
     query: str
@@ -72,7 +72,13 @@ def all_lengths(measured: LengthMeasures) -> Groups:
 
 
 def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int | None = None) -> dict[str, Groups]:
-    """Collect lengths of all clips and of a class, by default the most affected, with what its captions are shown."""
+    """Collect the lengths for histograms: of all clips, and of one class with the clips that its captions find.
+
+    Args:
+        measured: measures of one system.
+        scores: scores that they are of.
+        class_: class to show; None for the most affected one.
+    """
     parts = {"all clips": all_lengths(measured)}
     affected, held = most_affected(measured) if class_ is None else [class_], measured.data.classes
     if affected and held is not None:
@@ -83,7 +89,7 @@ def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int
 def strip_parts(
     measured: LengthMeasures, scores: CheckedScores, captions: Sequence[int] | None = None
 ) -> dict[str, list[Strip]]:
-    """Return the first items of captions, by default `strip_captions`, and of their clips; empty without relevance."""
+    """Return strips of the first items for some captions, and for their clips as queries; empty without relevance."""
     relevance = measured.data.relevance
     captions = strip_captions(measured) if captions is None else list(captions)
     if relevance is None or not captions:
@@ -118,9 +124,9 @@ def _nonempty(groups: Groups) -> Groups:
 
 
 def strip_captions(measured: LengthMeasures) -> list[int]:
-    """Choose a caption of each of the most affected classes, a suspected one where there is one.
+    """Choose captions to show as strips: one of each of the most affected classes, a suspected failure if there is one.
 
-    Else the first captions.
+    Where classes are not known, the first captions are chosen.
     """
     data = measured.data
     suspected = set(measured.failures.suspected.tolist()) if measured.failures else set()

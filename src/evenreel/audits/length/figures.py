@@ -1,6 +1,6 @@
-"""Figures of an audit of lengths: histograms, sorted differences of classes, box plots, and strips of relevance.
+"""Charts of an audit of length bias: histograms, sorted differences of classes, box plots, and strips of relevance.
 
-They are those of the paper on frame-length bias (figures 2, 5 to 10), with every word taken for text.
+They are those of the paper on frame-length bias (figures 2, 5 to 10); all words in them are escaped.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _STRIP_WIDTH, _LETTERS = 20, 34
 
 
 def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) -> go.Figure:
-    """Draw the share of clips by length, on a logarithmic axis, a step line for each group.
+    """Draw histograms of clips by length, on a logarithmic axis, as a step line for each group.
 
     Args:
-        parts: by title of the panel, the groups by name; one name has one colour in all panels.
+        parts: lengths by the title of the panel, then by the name of the group; a name has one colour in all panels.
         unit: unit of the lengths.
     """
     import plotly.graph_objects as go
@@ -58,11 +58,11 @@ def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) ->
 
 
 def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
-    """Draw classes sorted by how much longer they are in test: with the sign, and without it.
+    """Draw classes as bars sorted by how much longer they are in test than in training, with and without the sign.
 
     Args:
-        gap: (K,) lengths in test less those in training.
-        names: of the classes, under the pointer.
+        gap: (K,) mean length in test less that in training.
+        names: names of the classes, shown on hover.
         unit: unit of the lengths.
     """
     import plotly.graph_objects as go
@@ -81,7 +81,7 @@ def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
 
 
 def length_boxes(groups: Mapping[str, Weighted], unit: str) -> go.Figure:
-    """Draw quartiles of groups of lengths: without outliers, and with them on a logarithmic axis."""
+    """Draw box plots of groups of lengths: without outliers, and with outliers on a logarithmic axis."""
     import plotly.graph_objects as go
 
     figure = go.Figure(layout=panels(("without outliers", "with outliers"), "", [f"length, {unit}"] * 2, columns=2))
@@ -112,7 +112,7 @@ def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
     """Draw how relevant the first items of some queries are: the darker, the more relevant.
 
     Args:
-        parts: by title of the panel, its queries from top to bottom.
+        parts: strips of queries, from top to bottom, by the title of the panel.
     """
     import plotly.graph_objects as go
 

@@ -1,9 +1,9 @@
-"""Lengths of the first clips of every ranking, and the lengths to expect if length played no part.
+"""Lengths of the first clips of every ranking, and the lengths expected if length had no influence.
 
 A ranking that goes by content alone returns clips of the lengths that its content has, also where it takes a class for
-a related one. So each of the first clips is held against the gallery's clips of its own class: chosen among those
-without a look at their length it would be as long as they are on average, and what is above or below that is the
-excess. Where classes are not known, clips that answer are left out, and the others are one class.
+a related one. So each of the first clips is compared with the gallery's clips of its own class: chosen among those
+whatever their length it would be as long as they are on average, and the difference from that is the excess. Where
+classes are not known, clips that answer are left out, and the others are one class.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class FirstClipLengths:
     Attributes:
         means: (K, Q) mean length of the first k clips, for each of `DEPTHS` below the gallery's size; NaN where nothing
             is shown or no length is known.
-        excess: (K, Q) mean logarithm of their lengths less `expected`.
-        expected: (K, Q) the mean logarithm to expect if length played no part.
-        rank: (Q,) rank of the first clip that answers; NaN where none does or none is known.
+        excess: (K, Q) mean logarithm of their lengths, less `expected`.
+        expected: (K, Q) mean logarithm of their lengths expected if length had no influence.
+        rank: (Q,) rank of the first relevant clip; NaN where there is none or none is known.
         recall: (Q,) R@10 of each query, in percent.
-        shown: (V,) how often each clip is among the first `MAIN`, as an expected count.
+        shown: (V,) how often each clip is among the first `MAIN`; an expected number where scores are equal.
         pull: (V,) weight of the logarithm of each clip's length in the mean excess over captions at the main depth.
             Where classes are known, it is that of the logarithm beyond the mean of its class.
-        own: (Q, 1 + P) excess of each caption at the main depth, as measured, then with permuted lengths.
-        depths: the K of `DEPTHS` that the gallery has.
+        own: (Q, 1 + P) excess of each caption at the main depth: as measured, then with P permutations of lengths.
+        depths: the K depths of `DEPTHS` that are below the gallery's size.
     """
 
     means: Column
@@ -60,22 +60,22 @@ class FirstClipLengths:
 
     @property
     def main(self) -> int:
-        """Place of `MAIN` in `depths`, or of the largest one below it."""
+        """Index of the depth `MAIN` in `depths`, or of the largest depth below it."""
         return max(place for place, depth in enumerate(self.depths) if depth <= MAIN)
 
     def at(self, depth: int) -> Column:
-        """(Q,) mean lengths at a depth, or at the largest one below it."""
+        """Return the mean lengths (Q,) of the first clips at a depth, or at the largest depth below it."""
         return np.asarray(self.means[max(place for place, one in enumerate(self.depths) if one <= depth)])
 
 
 def measure_first(scores: CheckedScores, data: LengthData, band_bytes: int, seed: int = 0) -> FirstClipLengths:
-    """Measure the lengths of the first clips, reading the scores once, some captions at a time.
+    """Measure the lengths of the first clips of rankings; scores are read once, some captions at a time.
 
     Args:
         scores: scores of captions and clips.
         data: lengths of the clips.
         band_bytes: about how many bytes of scores are read at once.
-        seed: of the permuted lengths that each caption is measured with.
+        seed: seed of the permutations of lengths that each caption is measured with.
 
     Raises:
         ScoresError: a score is NaN.

@@ -1,7 +1,7 @@
-"""Measures of length bias: how rankings follow the lengths of training clips, and the failures this may explain.
+"""Measures of length bias: how rankings follow the lengths of training clips, and the failures that it may explain.
 
-The measures are those of the paper on frame-length bias (sections A and B), but for the length bias, which is what it
-argues from a few classes: that first clips have the lengths that their class had in training.
+The measures are those of the paper on frame-length bias (sections A and B), except the length bias itself, which the
+paper argues from a few classes: first clips have the lengths that their class had in training.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ RATIO = "length of the first {depth} clips / length of {others}"
 
 @dataclass(frozen=True, eq=False)
 class Failures:
-    """Numbers of captions that fail, and of those left after each rule of section B.
+    """Numbers of captions that fail, and of failures left after each rule that singles out length bias (section B).
 
     Attributes:
-        captions: Q', number of captions of a class that training has and whose answer has a rank.
-        failed: number of these that fail.
-        left: after each rule: neither a tail verb nor a tail noun; lengths of the class far enough apart; the first
-            clips nearer to the length in training than to the one in test.
-        suspected: rows of the captions that are left after all, ascending.
-        tail: the rare classes.
+        captions: number of captions whose class training has and whose answer has a rank.
+        failed: number of these whose answer is not ranked high enough.
+        left: number of failures left after each rule: neither a tail verb nor a tail noun; mean lengths of the class in
+            training and test far enough apart; first clips nearer to the length in training than to that in test.
+        suspected: rows of the captions that are left after all rules, ascending.
+        tail: rare verbs and nouns.
     """
 
     captions: int
@@ -56,17 +56,17 @@ class Failures:
 
 @dataclass(frozen=True, eq=False)
 class LengthMeasures:
-    """Measures of lengths in the rankings of one system.
+    """Measures of length bias in the rankings of one system.
 
     Attributes:
         data: lengths of the clips.
         first: lengths of the first clips of Q captions.
-        effect: the length bias where training classes are known, else how long the first clips are.
+        effect: length bias where training classes are known, else the ratio.
         ratio: length of the first clips over that of `LengthData.others`; the effect where no length bias can be
             measured.
         length_biases: by depth, rank correlations of the mean length of the first clips with the length in training:
             plain, given the length in test, and of the excess as in the effect; empty where training is not known.
-        failures: None where training is not known.
+        failures: failures that length bias may explain; None where training is not known.
     """
 
     data: LengthData
@@ -83,12 +83,12 @@ class LengthMeasures:
 
     @cached_property
     def train_mean(self) -> Column:
-        """Mean length in training of each caption's class, (Q,), NaN where not known."""
+        """Mean length (Q,) of each caption's class in training; NaN where not known."""
         return self.data.of_captions(self._by_class("train_mean"))
 
     @cached_property
     def test_mean(self) -> Column:
-        """Mean length, among the ranked clips, of each caption's class, (Q,); NaN where not known."""
+        """Mean length (Q,) of each caption's class among the ranked clips; NaN where not known."""
         return self.data.of_captions(self._by_class("test_mean"))
 
     def _by_class(self, name: str) -> Column:
@@ -109,8 +109,8 @@ def measure_length(
         scores: scores of captions and clips.
         corpus: corpus of the scores.
         settings: samples, seed, confidence, and how much is read at once.
-        train: corpus the system was trained on; None where it is not known.
-        tail: what counts as a rare class; None to find these by their frequency.
+        train: corpus that the system was trained on; None where it is not known.
+        tail: rare classes; None to find them by their frequency.
 
     Raises:
         CorpusError: a clip of the scores is not in the corpus, or no length is known.
@@ -185,14 +185,14 @@ def _failures(measured: LengthMeasures, tail: TailClasses) -> Failures:
 
 @dataclass(frozen=True)
 class Tertile:
-    """Captions of one third by the length of their class in training.
+    """Third of the captions by the length of their class in training.
 
     Attributes:
         name: `shortest`, `middle` or `longest`.
         captions: number of captions.
         train, test: mean lengths of their classes in training and test.
-        shown: geometric mean of the lengths of the first clips.
-        ratio: `shown` over the length to expect if length played no part.
+        shown: geometric mean of the lengths of their first clips.
+        ratio: `shown` over the length expected if length had no influence.
     """
 
     name: str
@@ -204,7 +204,7 @@ class Tertile:
 
 
 def tertiles(measured: LengthMeasures) -> list[Tertile]:
-    """Divide captions by the length of their class in training; those of one class stay together."""
+    """Divide captions into thirds by the length of their class in training; those of one class stay together."""
     first, train = measured.first, measured.train_mean
     excess, expected = first.excess[first.main], first.expected[first.main]
     kept = np.flatnonzero(~np.isnan(train) & ~np.isnan(excess))

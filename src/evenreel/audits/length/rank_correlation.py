@@ -1,4 +1,4 @@
-"""Rank correlation of two columns given others, with samples of groups.
+"""Partial rank correlation of two columns given others, with an interval by resampling groups.
 
 Spearman 1904 (correlation of ranks), Kendall 1942 (partial rank correlation), Efron 1979 (bootstrap; the ranks are made
 anew in every sample).
@@ -24,14 +24,14 @@ _ROUNDING = 1e-9
 def rank_correlation(
     columns: Sequence[Column], groups: NDArray[np.int64], settings: AuditSettings, name: str
 ) -> Effect:
-    """Compute the rank correlation of the first two columns (n,) given the others, with its interval and p value.
+    """Compute the partial rank correlation of the first two columns (n,) given the others, with interval and p value.
 
-    The interval is of percentiles; p is twice the smaller share of samples on either side of 0, the measured one
-    included.
+    The interval is of percentiles of samples; p is twice the smaller share of samples on either side of 0, the measured
+    value included.
 
     Args:
         columns: at least two, without NaN; those from the third on are held constant.
-        groups: (n,) numbers, equal for rows that are drawn together.
+        groups: (n,) group of each row; rows of one are resampled together.
         settings: `resamples` (0 for no interval), `seed` and `confidence`.
         name: name of the effect.
 

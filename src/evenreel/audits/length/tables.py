@@ -1,4 +1,4 @@
-"""Tables of an audit of lengths: classes, strata, what trimming leaves out, first clips, failures."""
+"""Tables of an audit of length bias: classes, strata, clips that trimming leaves out, first clips, failures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PAPER = "paper"
 
 
 def length_tables(measured: LengthMeasures) -> Iterator[AuditTable]:
-    """Yield the tables in reading order; those that need classes or training only where these are known."""
+    """Yield the tables of an audit of length bias in reading order, those for which classes or training are known."""
     data, classes = measured.data, measured.data.classes
     if classes is not None:
         yield class_table(data, classes)
@@ -56,7 +56,7 @@ def length_tables(measured: LengthMeasures) -> Iterator[AuditTable]:
 
 
 def most_affected(measured: LengthMeasures) -> list[int]:
-    """Return the classes of captions, those with most suspected failures first, then those whose length differs."""
+    """Return the captions' classes, first those with most suspected failures, then by how their lengths differ."""
     classes, failures = measured.data.classes, measured.failures
     if classes is None or failures is None:
         return []
@@ -68,12 +68,12 @@ def most_affected(measured: LengthMeasures) -> list[int]:
 
 
 def is_epic(data: LengthData) -> bool:
-    """Return whether the clips are as many as those of EPIC-KITCHENS-100 retrieval, with lengths in frames."""
+    """Return whether numbers of clips, in frames, suggest that the data are EPIC-KITCHENS-100 retrieval."""
     return (len(data.train_lengths), len(data.lengths)) == EPIC_SIZES and data.unit == "frames"
 
 
 def class_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
-    """Tabulate the numbers of clips and classes in training, in test, and in both."""
+    """Tabulate the numbers of clips and of classes in training, in test, and in both."""
     train, test = held.counts(trained=True), held.counts(trained=False)
     rows: list[Row] = [
         ("clips in training", len(data.train_lengths)),
@@ -91,7 +91,7 @@ def class_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
 
 
 def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
-    """Tabulate mean lengths in training and in test, and how many classes differ by how much."""
+    """Tabulate mean lengths of classes in training and in test, and how many classes differ by how much."""
     gap, unit, large = common.discrepancy, unit_of(data), LARGE_S * data.second
     ranked = spearmanr(common.train_mean, common.test_mean).statistic if len(gap) > 2 and np.ptp(gap) else float("nan")
     rows: list[Row] = [
@@ -119,7 +119,7 @@ def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
 
 
 def chance_table(data: LengthData, held: TrainTestClasses, seed: int = 0) -> AuditTable:
-    """Tabulate how far classes differ in length, beside what as few clips of each class give by chance."""
+    """Tabulate how far lengths of classes differ between training and test, and how far they would by chance."""
     actions, gap = held.actions, held.common.discrepancy
     splits = [ActionLengths(actions.classes[part], actions.lengths[part]) for part in (held.trained, ~held.trained)]
     drawn = drawn_discrepancies(splits[0], splits[1], draws=DRAWS, seed=seed)

@@ -1,4 +1,4 @@
-"""Rare verbs and nouns: what is missed for its rarity is not missed for its length."""
+"""Rare (tail) verbs and nouns, whose failures are explained by rarity and not by length."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _COLUMNS = {"verbs": ("verb", "verb_class"), "nouns": ("noun", "noun_class")}
 
 @dataclass(frozen=True)
 class TailClasses:
-    """Verbs and nouns of the long tail.
+    """Verb and noun classes of the long tail, which have few training clips.
 
     Attributes:
         verbs, nouns: numbers of the tail classes.
-        rule: how they were found, in words.
+        rule: words on how they were found.
     """
 
     verbs: frozenset[int]
@@ -33,15 +33,15 @@ class TailClasses:
     rule: str
 
     def hold(self, verbs: Sequence[int], nouns: Sequence[int]) -> bool:
-        """Return whether one of some verbs or nouns is a tail class."""
+        """Return whether any of some verbs or nouns is a tail class."""
         return not self.verbs.isdisjoint(verbs) or not self.nouns.isdisjoint(nouns)
 
 
 def read_tail_classes(paths: Sequence[Path]) -> TailClasses:
-    """Read tail classes from csv files with a column `verb` or `verb_class`, `noun` or `noun_class`, or both.
+    """Read tail classes from csv files with a column `verb` or `verb_class`, `noun` or `noun_class`, or with both.
 
-    The official lists of EPIC-KITCHENS-100 are `EPIC_100_tail_verbs.csv` and `EPIC_100_tail_nouns.csv`. A kind that no
-    file has has no tail.
+    The official lists of EPIC-KITCHENS-100 are `EPIC_100_tail_verbs.csv` and `EPIC_100_tail_nouns.csv`. Where no file
+    has a column for a kind, no class of it is in the tail.
 
     Raises:
         UsageError: a file cannot be read, has none of these columns, or something in them is no whole number.
@@ -62,7 +62,7 @@ def read_tail_classes(paths: Sequence[Path]) -> TailClasses:
 
 
 def tail_by_frequency(pairs: Sequence[tuple[int, int]], classes: NDArray[np.int64]) -> TailClasses:
-    """Find the smallest verbs and the smallest nouns that together hold at most a fifth of the training clips.
+    """Find tail classes: the rarest verbs (or nouns) that together have at most a fifth of the training clips.
 
     On EPIC-KITCHENS-100 these are as many as its official lists have: 86 verbs and 228 nouns.
 

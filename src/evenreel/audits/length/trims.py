@@ -1,4 +1,4 @@
-"""Numbers of clips in a division or trimming of a training set against frame-length bias."""
+"""Numbers of clips that dividing or trimming a training set against length bias would give."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FPS = 60
 
 @dataclass(frozen=True)
 class Division:
-    """Clips of the first and of the second stratum under a rule; None where the lengths do not allow it."""
+    """Sizes of two strata of training clips under a rule of division; None where the lengths do not allow it."""
 
     rule: str
     sizes: tuple[int, int] | None
@@ -32,7 +32,7 @@ class Division:
 
 @dataclass(frozen=True)
 class TrimmedClips:
-    """Numbers of clips and of classes that RmvAll removes under a preset."""
+    """Numbers of clips and classes that trimming (RmvAll) would leave out under a preset, with its settings."""
 
     preset: str
     clips: int
@@ -42,7 +42,7 @@ class TrimmedClips:
 
 
 def divisions(data: LengthData) -> list[Division]:
-    """Count the clips of two strata by each rule: equal halves, the paper's share, two mean lengths as thresholds."""
+    """Compute the sizes of two strata by each rule: equal halves, the paper's share, mean lengths as thresholds."""
     lengths = data.train_lengths[~np.isnan(data.train_lengths)]
     trained, tested = float(lengths.mean()), float(np.nanmean(data.whole))
     rules: dict[str, Callable[[], list[Indices]]] = {
@@ -63,7 +63,7 @@ def divisions(data: LengthData) -> list[Division]:
 
 
 def trims(data: LengthData) -> list[TrimmedClips]:
-    """Count what RmvAll removes by either preset, with margins in this corpus's unit; empty without classes."""
+    """Compute what trimming (RmvAll) would leave out by either preset, in this corpus's unit; empty without classes."""
     if data.classes is None:
         return []
     held = data.classes

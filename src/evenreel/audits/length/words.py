@@ -1,4 +1,4 @@
-"""Sentences of an audit of lengths, and how everything in them is computed."""
+"""Sentences of an audit of length bias, and on how everything in them is computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenreel.report.result.words import by_certainty, figure_words
 
 
 def length_sentence(measured: LengthMeasures, confidence: float) -> str:
-    """Return a sentence on the effect; where there is too little data, that comes first."""
+    """Return a sentence on the effect of the audit, which begins with a warning where there is too little data."""
     return (
         _length_bias_sentence(measured, confidence)
         if measured.has_length_bias
@@ -26,7 +26,7 @@ def length_sentence(measured: LengthMeasures, confidence: float) -> str:
 
 
 def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
-    """Yield notices on the data.
+    """Yield notices on the data of an audit of length bias.
 
     Args:
         measured: measures of one system.
@@ -52,7 +52,7 @@ def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
 
 
 def length_method(measured: LengthMeasures) -> Iterator[str]:
-    """Yield paragraphs on how it was calculated, with the sources."""
+    """Yield paragraphs on how the audit of length bias was computed, with the sources."""
     yield paragraph("length", "Excess", main=MAIN)
     if measured.has_length_bias:
         yield paragraph("length", "Length bias", main=MAIN)
@@ -64,7 +64,7 @@ def length_method(measured: LengthMeasures) -> Iterator[str]:
 
 
 def unit_of(data: LengthData) -> str:
-    """Return the unit that stands behind a length."""
+    """Return the unit to write after a length, frames or seconds."""
     return "frames" if data.unit == "frames" else "s"
 
 

@@ -1,1 +1,1 @@
-"""Overview of a benchmark: forms of real clips and their mirrors, and the similarity of both."""
+"""Overview of a corpus of real clips and their mirrors: their forms, and their similarity."""

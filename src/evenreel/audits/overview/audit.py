@@ -1,4 +1,4 @@
-"""Overview of a corpus of real clips and mirrors: their number, outward form, and similarity.
+"""Overview of a corpus of real clips and the generated clips that mirror them: number, form, and similarity.
 
 Generative Ghost, section 2.3, Table 1 and Figure 2: clips, frame rate, duration and picture size of each group, and the
 cosine of the mean vectors of a real clip's and its mirror's frames.
@@ -40,11 +40,12 @@ class GroupOverview:
     """Counts and forms of the clips of one group in one split.
 
     Attributes:
-        group: the generator and its setting; `camera` for real clips.
+        group: generator and its setting; `camera` for real clips.
         split: split of the corpus.
-        clips: number of clips, with those whose video cannot be read.
-        fps, duration_s: range over clips with known headers; None without any.
-        sizes, codecs: clips by width x height and by codec, the most frequent first.
+        clips: number of clips, including those whose video cannot be read.
+        fps, duration_s: range of frame rates and of durations in seconds, over clips with known headers; None without
+            any.
+        sizes, codecs: number of clips by width x height and by codec, the most frequent first.
         similarity: mean cosine to the real counterparts; None for real clips and where it was not measured.
         pairs: number of pairs that `similarity` is over.
     """
@@ -65,13 +66,13 @@ class Overview:
     """Clips of a corpus by group and split, their forms, and the similarity of mirrors.
 
     Attributes:
-        groups: real clips first, then each generated group, by split in the order of the clips.
+        groups: counts and forms of real clips first, then of each generated group, by split in the order of the clips.
         similarity: mean cosine of each group to the real counterparts, over all splits.
         consistency: how much larger the mean similarity of a group is in one split than in another, by group, then by
             the two splits; the paper's .7332 - .7304.
-        pairs: `clip_id, generated_id, group, split, similarity`, the last NaN where it was not measured.
+        pairs: table of `clip_id, generated_id, group, split, similarity`, the last NaN where it was not measured.
         confidence: confidence of the intervals.
-        notices: what the reader must know.
+        notices: sentences on the data that the reader must know.
     """
 
     groups: tuple[GroupOverview, ...]
@@ -82,7 +83,7 @@ class Overview:
     notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to plain data, the form that `--json` prints; without the single pairs."""
+        """Return the overview, without the single pairs, as a dictionary that JSON can hold, as `--json` prints it."""
         return {
             "groups": [asdict(one) for one in self.groups],
             "similarity": {group: asdict(one) for group, one in self.similarity.items()},
@@ -102,7 +103,7 @@ def similarities(videos: VideoFeatures, pairs: pl.DataFrame) -> NDArray[np.float
         pairs: P rows with `clip_id` and `generated_id`.
 
     Returns:
-        (P,) from -1 to 1, NaN for a pair of which a clip has no features.
+        (P,) cosines; NaN for a pair of which a clip has no features.
 
     Raises:
         FeaturesError: a vector is not a number.
@@ -135,11 +136,12 @@ def overview(
     """Compute the overview of a corpus: counts, forms and similarities of each group in each split.
 
     Args:
-        corpus: a corpus, with counterparts or without.
+        corpus: real clips, and any generated clips.
         facts: header values of its clips.
-        cosines: similarity of each pair of `evenreel.corpus.counterparts.counterparts(corpus)`, see `similarities`.
-        settings: of the intervals: samples of pairs, seed, confidence.
-        notices: notices on facts and cosines, which come first.
+        cosines: similarity of each pair of `evenreel.corpus.counterparts.counterparts(corpus)`; None where not
+            measured.
+        settings: settings of the intervals: number of samples of pairs, seed, confidence.
+        notices: notices on facts and cosines, which the overview's own follow.
     """
     settings = settings or AuditSettings()
     pairs = _with_split(corpus, counterparts(corpus), cosines)
@@ -159,14 +161,14 @@ def overview(
 
 
 def overview_tables(found: Overview) -> tuple[AuditTable, ...]:
-    """Make the tables of forms, and, where measured, of similarities and their differences between splits."""
+    """Return the tables of an overview: forms, and, where measured, similarities and how they differ between splits."""
     return tuple(
         table for table in (overview_table(found), similarity_table(found), consistency_table(found)) if table.rows
     )
 
 
 def overview_table(found: Overview) -> AuditTable:
-    """Tabulate number and form of the clips of each group and split: the median or most frequent, and others."""
+    """Tabulate number and form of the clips of each group and split: medians or most frequent values, and ranges."""
     rows = tuple(
         (
             one.group, one.split, spread_words(one.fps), spread_words(one.duration_s), names_words(one.sizes),
@@ -215,7 +217,7 @@ def consistency_table(found: Overview) -> AuditTable:
 
 
 def spread_words(spread: ValueRange | None) -> str:
-    """Format the median, and the range where values differ.
+    """Format a range of values in words: the median, and least and greatest where they differ.
 
     >>> spread_words(ValueRange(24.0, 25.0, 30.0, 9)), spread_words(ValueRange(8.0, 8.0, 8.0, 2)), spread_words(None)
     ('25 (24 to 30)', '8', '–')
@@ -227,7 +229,7 @@ def spread_words(spread: ValueRange | None) -> str:
 
 
 def names_words(counts: Mapping[str, int]) -> str:
-    """Format the most frequent names with their shares, and how many others there are.
+    """Format counts by name in words: the most frequent names with their shares, and how many others there are.
 
     >>> names_words({"h264": 3, "vp9": 1}), names_words({"h264": 3}), names_words({})
     ('h264 75 %, vp9 25 %', 'h264', '–')

@@ -1,4 +1,4 @@
-"""The overview of a corpus as a page: a sentence, the histogram of similarities, tables, how it was calculated."""
+"""The overview of a corpus as a page: a sentence, the histogram of similarities, tables, and how it was computed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def overview_method() -> tuple[str, str]:
 
 
 def overview_page(found: Overview) -> Page:
-    """Make a page of an overview for a browser."""
+    """Make the page of an overview of a corpus."""
     sections = [Section("What to know first", [Text(one, "notice") for one in found.notices])] if found.notices else []
     parts: list[Text | Table | Chart] = []
     if (chart := _histogram(found)) is not None:
@@ -37,7 +37,7 @@ def overview_page(found: Overview) -> Page:
 
 
 def overview_sentence(found: Overview) -> str:
-    """Word how many clips there are of each kind, and which group is nearest to the real clips."""
+    """Return a sentence on the number of clips of each kind, and on the group most similar to the real clips."""
     real = sum(one.clips for one in found.groups if one.group == CAMERA)
     made: dict[str, int] = {}
     for one in found.groups:

@@ -1,1 +1,1 @@
-"""Does a ranking favour generated clips? Compared in pairs where clips have a mirror, else over the gallery."""
+"""Audit of source bias: does a ranking favour generated clips? Measured in pairs with mirrors, or over the gallery."""

@@ -1,4 +1,4 @@
-"""Pairs of a real clip and its mirror that are alike in outward properties, compared with all pairs.
+"""Pairs of a real clip and its mirror that are alike in codec, rate, size or duration, compared with all pairs.
 
 Generated clips of one generator have a rate, size and length of their own (Generative Ghost, Table 1), so that a
 ranking may go by these instead of by the source. Where a pair is alike in a property, that cannot explain it.
@@ -31,13 +31,13 @@ from evenreel.types import Corpus, ScoreBlocks
 
 @dataclass(frozen=True)
 class Association:
-    """Rank correlation of the score gap of pairs with a difference in a property.
+    """Rank correlation, over pairs, of the score gap with the difference in an outward property.
 
     Attributes:
-        pairs: number of pairs of which both are known.
-        rho: rank correlation (Spearman) of the real clip's score less its mirror's with how much larger the property of
-            the mirror is; None where either does not vary.
-        p_value: two-sided p value that it is 0.
+        pairs: number of pairs of which gap and difference are known.
+        rho: Spearman's correlation of the real clip's score less its mirror's with how much larger the mirror's
+            property is; None where either does not vary.
+        p_value: two-sided p value of a correlation of 0.
         p_holm: p value adjusted for all associations of the audit (Holm 1979).
     """
 
@@ -49,16 +49,17 @@ class Association:
 
 @dataclass(frozen=True)
 class AlikePairs:
-    """Ranking of the pairs that are alike in a property.
+    """How the pairs of a real clip and its mirror that are alike in an outward property are ranked.
 
     Attributes:
         known: number of pairs of which the property is known.
         alike: number of pairs that are alike in it.
-        drawn: number of these that are drawn independently: those of one video count once.
-        win_rate: captions of these whose real clip stands above its mirror, ties half, in percent; None without any.
-        p_value: two-sided, of the sign test over these pairs; None without any.
-        real, generated: typical values of each side, in words.
-        association: association over the pairs of which it is known; None for several properties together.
+        drawn: number of these that are independent: pairs of one video count once.
+        win_rate: share of their captions that rank the real clip above its mirror, ties half, in percent; None without
+            any.
+        p_value: two-sided p value of the sign test over these pairs; None without any.
+        real, generated: typical values of real clips and of mirrors, in words.
+        association: correlation of score gap and difference in the property; None for several properties together.
     """
 
     known: int
@@ -79,8 +80,8 @@ class ConfoundMeasures:
         group: name of the generator and its setting.
         pairs: number of pairs that have a caption.
         win_rate: win rate over all pairs.
-        properties: by name, those that are known of any pair.
-        together: pairs that are alike in all of these; None where nothing is known.
+        properties: ranking of alike pairs by the name of the property, for properties known of any pair.
+        together: ranking of pairs that are alike in all of these; None where nothing is known.
         notices: sentences on what was left out.
     """
 
@@ -95,13 +96,13 @@ class ConfoundMeasures:
 def measure_confounds(
     scores: ScoreBlocks, corpus: Corpus, group: str, settings: AuditSettings | None = None
 ) -> ConfoundMeasures:
-    """Compare the pairs of one group that are alike in outward properties with all of its pairs.
+    """Compare the pairs of one group that are alike in codec, rate, size or duration with all pairs of the group.
 
     Args:
         scores: scores of captions and clips.
-        corpus: with the pairs, and, in columns of its clips, their `codec, fps, width, height, duration_s`
+        corpus: corpus of the pairs, with the columns `codec, fps, width, height, duration_s` of clips
             (`evenreel.features.facts.with_facts`).
-        group: a generator and its setting.
+        group: group of mirrors: generator and setting.
         settings: samples, seed, confidence, and how much is read at once.
 
     Raises:

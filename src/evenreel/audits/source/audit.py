@@ -1,4 +1,4 @@
-"""Audit of sources (Generative Ghost): does a ranking favour real or generated clips?"""
+"""Audit of source bias (Generative Ghost): does a ranking favour real or generated clips?"""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def audit_source(
     *,
     location: LocationMode = "expected",
 ) -> AuditResult:
-    """Test whether the scores favour real or generated clips of the same meaning.
+    """Test whether scores favour real or generated clips of the same meaning.
 
     Where generated clips mirror real ones that have captions, the effect is the Normalized delta MixR of the group with
-    the most pairs. Elsewhere it is how often a real clip stands above a generated one where neither answers, which
-    needs no more than one clip of each kind and any queries.
+    the most pairs. Elsewhere it is how often a real clip is ranked above a generated one where neither answers the
+    query, which needs only a clip of each kind and any queries.
 
     Args:
         scores: scores of captions and clips.
-        corpus: with the source of clips (`source`) and their pairs (`pair_id`).
+        corpus: corpus with the columns `source` and `pair_id` of clips.
         settings: samples, seed, confidence, and how much is read at once.
-        location: place of a clip beside its mirror, see `measure_source`.
+        location: order of a clip and its mirror in Location deltas: `expected`, the mean of both orders, or `random`.
 
     Raises:
         CorpusError: the scores hold no real or no generated clip.

@@ -38,18 +38,18 @@ EVERY_PAIR, ALL_OF_THEM = "all pairs", "all of these"
 
 
 def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
-    """Test whether a preference for a source survives among pairs alike in codec, rate, picture size and duration.
+    """Test whether a preference for a source remains among pairs alike in codec, frame rate, size and duration.
 
     The effect is the win rate of real clips over their mirrors among pairs of the largest group that are alike in all
     properties that are known.
 
     Args:
         scores: scores of captions and clips.
-        corpus: with counterparts, and the properties of its clips in columns.
+        corpus: corpus of the pairs, with the columns `codec, fps, width, height, duration_s` of clips.
         settings: samples, seed, confidence, and how much is read at once.
 
     Raises:
-        CorpusError: there are no pairs, or the corpus says nothing of any property.
+        CorpusError: there are no pairs, or no property is known.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
     settings = checked_settings(scores, corpus, settings)
@@ -114,7 +114,7 @@ def _effect(main: ConfoundMeasures) -> Effect:
 
 
 def confounds_sentence(main: ConfoundMeasures, confidence: float) -> str:
-    """Return a sentence on the result of the audit."""
+    """Return a sentence on the result of the audit of confounds."""
     names = _listed(list(main.properties))
     rate = figure_words(main.win_rate, confidence, "%")
     raw = f"Over all pairs the real clip stands above its mirror for {rate} of the captions"

@@ -1,4 +1,4 @@
-"""Figures of the audit of sources: gaps of ranks, and shares of first places."""
+"""Charts of an audit of source bias: gaps of ranks, and shares of first places."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_0
 
 
 def rank_gaps(gaps: NDArray[np.float64]) -> go.Figure:
-    """Draw which of a pair comes first in the mixed gallery, and by how many places, in bins that widen.
+    """Draw a histogram of which clip of a pair is ranked first in the mixed gallery, and by how many places.
 
     Args:
         gaps: (Q,) rank of the real clip less that of its mirror.
@@ -52,9 +52,9 @@ def rank_gaps(gaps: NDArray[np.float64]) -> go.Figure:
 
 
 def gap_shares(gaps: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-    """Return names of bins, and percentages of gaps in which the mirror, or the real clip, is ahead by so many places.
+    """Return names of bins of places, and the percentages of pairs in which mirror or real clip is ahead by so many.
 
-    A part of a place, which equal scores give, counts as a whole one.
+    Fractions of places, which equal scores give, are rounded up.
 
     >>> gap_shares(np.array([0.5, 2.0, -4.0, 0.0]))
     (['1', '2', '3–5'], array([25., 25.,  0.]), array([ 0.,  0., 25.]))
@@ -69,7 +69,7 @@ def gap_shares(gaps: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64
 
 
 def exposure_bars(exposure: Exposure) -> go.Figure:
-    """Draw the share of generated clips among the first k beside their share of the gallery."""
+    """Draw the share of generated clips among the first k clips, beside their share of the gallery."""
     import plotly.graph_objects as go
 
     depths = [f"first {depth}" for depth in exposure.shown]

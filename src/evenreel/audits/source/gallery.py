@@ -1,4 +1,4 @@
-"""A gallery with real and generated clips, for audits that need no pairs."""
+"""A gallery of real and generated clips, for audits that need no pairs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ EVERY_GROUP = "all generated"
 
 @dataclass(frozen=True, eq=False)
 class SourceGallery:
-    """Scores, clips and captions of a gallery of real and generated clips, for one pass over it.
+    """Scores, clips and captions of a gallery of V real and generated clips.
 
     Attributes:
         scores: scores of Q captions.
         columns: (V,) columns of the corpus's clips in the scores.
         real: (V,) True for real clips.
-        generated: by group, `EVERY_GROUP` first, (V,) True for its clips.
+        generated: (V,) True for clips of a group, by the group's name, `EVERY_GROUP` first.
         clip_scene: (V,) number of the scene that each clip shows, from 0.
-        caption_scene: (Q,) number of the scene that answers each caption; one of its own where it is not in the corpus.
-        clip_drawn, caption_drawn: (V,) and (Q,) numbers, equal for those of one scene, or of one video where these are
-            drawn together.
-        order: (V,) places of the clips in the order of their ids.
+        caption_scene: (Q,) number of the scene that answers each caption; one that no clip shows where it is not in the
+            corpus.
+        clip_drawn, caption_drawn: (V,) and (Q,) clusters to be resampled together: those of one scene, or of one video.
+        order: (V,) indices of the clips in the order of their ids.
         notices: sentences on what was left out.
     """
 
@@ -48,12 +48,12 @@ class SourceGallery:
 
     @classmethod
     def of(cls, scores: ScoreBlocks, corpus: Corpus, cluster: str = AUTO) -> SourceGallery:
-        """Select the clips and captions of a corpus that the scores have.
+        """Select the real and generated clips, and the captions, of a corpus that the scores have.
 
         Args:
             scores: scores of captions and clips.
-            corpus: with the source of clips and their pairs.
-            cluster: what is drawn together, see `evenreel.evaluation.clusters`.
+            corpus: corpus with the source of clips and their pairs.
+            cluster: clips that are resampled together, see `evenreel.evaluation.clusters`.
 
         Raises:
             CorpusError: the scores hold no real or no generated clip of the corpus.
@@ -92,5 +92,5 @@ class SourceGallery:
         )  # fmt: skip
 
     def relevant(self, rows: slice) -> Flags:
-        """Return which clips answer each of some captions, (b, V)."""
+        """Mark which clips answer which of some captions, (b, V)."""
         return np.asarray(self.caption_scene[rows, None] == self.clip_scene)

@@ -28,9 +28,9 @@ class PairProperty:
     Attributes:
         name: name of the property in words.
         columns: columns of `outward_table`: numbers whose product is its size, or one column of names.
-        tolerance: clips are alike where each number of one is at most this share larger than the other's; None for
-            names, which are alike where they are equal.
-        unit: text behind a number.
+        tolerance: greatest share by which the larger number exceeds the other in clips that are alike; None for names,
+            which are alike where they are equal.
+        unit: unit to write after a number.
     """
 
     name: str
@@ -40,7 +40,7 @@ class PairProperty:
 
     @property
     def alike(self) -> str:
-        """Description, in words, of what counts as alike."""
+        """Words on when two clips count as alike in the property."""
         return "the same" if self.tolerance is None else f"within {self.tolerance:.0%}"
 
 
@@ -54,14 +54,14 @@ PROPERTIES = (
 
 @dataclass(frozen=True, eq=False)
 class PropertyComparison:
-    """Comparison of n pairs in one property.
+    """Comparison of the two clips of n pairs in one outward property.
 
     Attributes:
-        known: (n,) whether it is known of both clips.
-        alike: (n,) whether it is known and alike.
+        known: (n,) whether the property is known of both clips.
+        alike: (n,) whether it is known and the clips are alike in it.
         difference: (n,) difference of the generated clip from the real one: the logarithm of the ratio of their sizes,
             or for names 1 where they differ; NaN where it is not known.
-        real, generated: typical values of each side, in words.
+        real, generated: typical values of real clips and of mirrors, in words.
         names: number of different names; 0 for numbers.
     """
 
@@ -97,10 +97,10 @@ def outward_table(corpus: Corpus) -> pl.DataFrame:
 def compare(
     table: pl.DataFrame, one: PairProperty, real: Sequence[str], generated: Sequence[str]
 ) -> PropertyComparison:
-    """Compare n pairs of clips in a property.
+    """Compare the two clips of n pairs in an outward property.
 
     Args:
-        table: the table of `outward_table`.
+        table: table of properties by clip, from `outward_table`.
         one: the property.
         real: n ids of real clips.
         generated: n ids of their mirrors.

@@ -1,8 +1,8 @@
-"""Source bias measured in pairs: real clips and the generated ones that mirror them, in the same ranking.
+"""Measures of source bias in pairs: real clips and the generated ones that mirror them, in the same ranking.
 
 Generative Ghost, section 2.4: figures in separate and mixed galleries; Relative, Location and Normalized
-deltas. Beside them what the paper does not have: how often the real clip stands above its mirror, with a sign test, and
-intervals that hold where a few clips crowd the rankings (`evenreel.audits.statistics.swaps`).
+deltas. Not in the paper are the win rate of the real clip over its mirror, with a sign test, and intervals that are
+valid where there are hubs (`evenreel.audits.statistics.swaps`).
 """
 
 from __future__ import annotations
@@ -54,29 +54,32 @@ class SourceMeasures:
     """Measures of how one group of generated clips and the real clips that they mirror are ranked.
 
     Shares are in percent. Intervals of deltas and of the AUC are over captions and clips, those of figures and win
-    rates over captions; all captions of a pair count together, and all pairs of a video where these are drawn together.
+    rates over captions; all captions of a pair are resampled together, and all pairs of a video where the settings say
+    so.
 
     Attributes:
         group: name of the generator and its setting.
-        pairs: n, number of pairs in the galleries.
+        pairs: number n of pairs in the galleries.
         asked_for: number of pairs that have a caption; the others only fill the galleries.
-        captions: Q, number of their captions.
-        drawn: number of pairs with a caption that are drawn independently: those of one video count once.
-        figures: by row (`real`, `generated`, `mixed real`, `mixed generated`), then by metric.
-        deltas: by kind (`relative`, `location`, `normalized`), then by metric and `MixR`; above 0 favours real clips.
+        captions: number Q of their captions.
+        drawn: number of independent pairs with a caption: those of one video count once.
+        figures: figures by row (`real`, `generated`, `mixed real`, `mixed generated`), then by metric.
+        deltas: deltas in percent by kind (`relative`, `location`, `normalized`), then by metric and `MixR`; above 0
+            favours real clips.
         swapped: (1 + B,) Normalized delta MixR as measured, and with the clips of some pairs exchanged.
-        p_value: two-sided p value, by these samples, that it is 0; None without samples.
-        win_rate: captions whose real clip stands above its mirror, ties half; 50 is neutral.
-        sign_p: two-sided p value of the sign test that as many pairs are won by the real clip as by its mirror.
-        clips_won, clips_lost: pairs in which most captions put the real clip, or the mirror, above the other; those
-            that are drawn together count as one.
-        auc: chance that the score of a caption and its real clip is above that of another with its mirror; 50 is
-            neutral.
+        p_value: two-sided p value of a delta of 0, by these samples; None without samples.
+        win_rate: share of captions that rank the real clip above its mirror, ties half; 50 is neutral.
+        sign_p: two-sided p value of the sign test, by which real clips and mirrors win as many pairs.
+        clips_won, clips_lost: number of pairs in which most captions rank the real clip, or the mirror, above the
+            other; those resampled together count as one.
+        auc: chance, in percent, that the score of a caption and its real clip is above that of another with its mirror;
+            50 is neutral.
         even_win_rate: the win rate over captions for which both clips have the same rank in the galleries of their own
             kind, so that relevance cannot explain it; None where there are none.
         even_captions: number of the captions that `even_win_rate` is over.
-        video_figures: of clips that look for the captions of their pair, by row (`real`, `generated`), then metric.
-        video_deltas: the Relative deltas of these.
+        video_figures: figures of clips as queries for the captions of their pair, by row (`real`, `generated`), then
+            metric.
+        video_deltas: Relative deltas of these, by metric.
         rank_gaps: (Q,) rank of the real clip less that of its mirror in the mixed gallery.
         location: whether the Location deltas are the mean of both orders or of orders drawn at random.
         notices: sentences on what was left out.
@@ -113,18 +116,18 @@ def measure_source(
     *,
     location: LocationMode = "expected",
 ) -> SourceMeasures:
-    """Measure one group of generated clips against the real clips that they mirror.
+    """Measure how one group of generated clips and the real clips that they mirror are ranked.
 
-    Queries are the captions of real clips that have a mirror of the group; each looks among the n real clips, the n
-    mirrors and all 2n for its clip and for the mirror. Equal scores count with their mean over all orders.
+    Queries are the captions of real clips that have a mirror of the group; each ranks the n real clips, the n mirrors,
+    and all 2n, in which its clip and the mirror are relevant. Equal scores count with their mean over all orders.
 
     Args:
-        scores: scores of captions and clips, also of others than those of the pairs.
-        corpus: with the pairs of real clips and mirrors.
-        group: a generator and its setting, see `evenreel.corpus.counterparts`.
+        scores: scores of captions and clips, which may include others than those of the pairs.
+        corpus: corpus with the pairs of real clips and mirrors.
+        group: group of mirrors: generator and setting.
         settings: samples, seed, confidence, and how much is read at once.
         location: `expected`, the mean of both orders of a clip and its mirror, which reproduces the paper's tables; or
-            `random`, an order drawn for each caption with the seed, as the paper puts it.
+            `random`, an order drawn for each caption with the seed, as the paper's text says.
 
     Raises:
         CorpusError: no pair of the group can be measured.
@@ -178,10 +181,10 @@ def measure_source(
 
 
 def swapped_auc(first: Block, second: Block, cluster: NDArray[np.int64], flips: Flips) -> Figures:
-    """Compute the chance (1 + B,), in percent, that one of (Q,) first scores is above one of (Q,) second ones.
+    """Compute the AUC in percent (1 + B,): the chance that one of the first scores (Q,) is above one of the second.
 
-    Ties count half. Every score keeps its place among all 2Q, so a pair that is exchanged adds the other one's: Mann
-    and Whitney's sum of ranks is linear in the exchanges.
+    It is returned as measured, and for B samples in which clusters are exchanged. Ties count half. Every score keeps
+    its rank among all 2Q, and Mann and Whitney's sum of ranks is linear in the exchanges.
     """
     both = np.concatenate([first, second])
     _, place, times = np.unique(both, return_inverse=True, return_counts=True)

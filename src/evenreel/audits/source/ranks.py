@@ -1,4 +1,4 @@
-"""Ranks of a real clip and its mirror, each in a gallery of its own kind and both in the mixed one.
+"""Ranks of real clips and their mirrors, each in a gallery of its own kind, and both in the mixed gallery.
 
 Both directions are read in bands, each score once a direction: nothing of the size Q x V is made.
 """
@@ -23,11 +23,11 @@ ROWS = ("real", "generated", "mixed real", "mixed generated")
 
 @dataclass(frozen=True, eq=False)
 class CaptionRanks:
-    """Ranks of the clips that Q captions look for in the galleries.
+    """Ranks, in each gallery, of the real clip and of the mirror that answer each of Q captions.
 
     Attributes:
-        hits: first hits by row of `ROWS`, one a caption, of the one clip that is looked for; in the mixed gallery its
-            counterpart is one of the others.
+        hits: first hits by row of `ROWS`, one a caption, of the one clip that counts as relevant; in the mixed gallery
+            its counterpart does not.
         real, generated: (Q,) scores of the real clip and of its mirror.
     """
 
@@ -37,12 +37,12 @@ class CaptionRanks:
 
     @property
     def wins(self) -> NDArray[np.float64]:
-        """Wins of the real clip, (Q,): 1 where it is above its mirror, 1/2 where their scores are equal, else 0."""
+        """Wins of the real clip over its mirror (Q,): 1 where it scores higher, 1/2 where scores are equal, else 0."""
         return np.asarray((self.real > self.generated) + 0.5 * (self.real == self.generated), dtype=np.float64)
 
 
 def rank_captions(paired: PairedScores, band_bytes: int) -> CaptionRanks:
-    """Rank the real clip and its mirror for each caption, in every gallery.
+    """Compute the ranks of the real clip and its mirror for each caption, in every gallery.
 
     Raises:
         ScoresError: a score is NaN; the sentence names caption and clip.
@@ -63,7 +63,7 @@ def rank_captions(paired: PairedScores, band_bytes: int) -> CaptionRanks:
 
 
 def rank_videos(paired: PairedScores, captions: CaptionRanks, band_bytes: int) -> dict[str, Hits]:
-    """Rank, for each clip as a query, the best-placed caption of its pair among all Q captions.
+    """Compute, for each clip as a query, the rank of the best-ranked caption of its pair among all Q captions.
 
     Returns:
         First hits of `real` clips and of `generated` ones, one a pair that has a caption, in the order of the pairs.

@@ -1,4 +1,4 @@
-"""Tables of an audit of sources, in the form of the paper's where it has one (Generative Ghost, tables 2 and 3)."""
+"""Tables of an audit of source bias, in the form of the paper's where it has one (Generative Ghost, tables 2 and 3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = {
 
 
 def paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
-    """Yield a table of the paper's form for each group, then how the clips of a pair stand, then video to text."""
+    """Yield tables of measures in pairs: one in the paper's form for each group, then win rates, then video to text."""
     if not measured:
         return
     yield from map(_group_table, measured)
@@ -47,7 +47,7 @@ def paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
 
 
 def preference_table(preferences: Mapping[str, Preference]) -> AuditTable:
-    """Tabulate real against generated clips where neither answers the caption."""
+    """Tabulate how often real clips are ranked above generated ones where neither answers the caption."""
     return AuditTable(
         "Real against generated clips, neither known to answer the caption",
         ("group", "real", "generated", "captions", *interval_columns("real above, %")),
@@ -60,7 +60,7 @@ def preference_table(preferences: Mapping[str, Preference]) -> AuditTable:
 
 
 def exposure_table(exposure: Exposure) -> AuditTable:
-    """Tabulate the share of each source among the first places."""
+    """Tabulate the share of generated clips among the first places."""
     return AuditTable(
         "Generated clips among the first",
         ("first clips", *interval_columns("generated, %"), "in the gallery, %", "ratio"),

@@ -1,10 +1,10 @@
-"""Source bias without pairs: is a real clip that answers nothing ranked above a generated one that does not either?
+"""Measures of source bias without pairs: how irrelevant real clips are ranked beside irrelevant generated ones.
 
-For each caption, every real clip that is not relevant meets every generated clip that is not: the share of meetings
-that the real one wins, ties half, is a two-sample U-statistic (Mann and Whitney 1947), and its mean over captions one
-of three samples. It is a sum over the real clips of their mean ranks, so it is tested, and its interval made, by
-permuting which clips are real while every clip keeps its ranks (`evenreel.audits.statistics.permuted`): only sums over
-captions are kept, and scores are read in bands, once.
+For each caption, every real clip that is not relevant is compared with every generated clip that is not: the share of
+comparisons that the real one wins, ties half, is a two-sample U-statistic (Mann and Whitney 1947), and its mean over
+captions one of three samples. It is a sum over the real clips of their mean ranks, so it is tested, and its interval
+made, by permuting which clips are real while every clip keeps its ranks (`evenreel.audits.statistics.permuted`): only
+sums over captions are kept, and scores are read in bands, once.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ NEUTRAL = 50.0
 
 @dataclass(frozen=True)
 class Preference:
-    """Preference between real and generated clips that do not answer the caption.
+    """How often real clips are ranked above generated ones where neither answers the caption.
 
     Attributes:
         real, generated: number of clips of each kind.
         captions: number of captions for which both kinds have a clip that is not relevant.
-        drawn: number of clips of the rarer kind that are drawn independently: those of one video count once.
+        drawn: number of independent clips of the rarer kind: those of one video count once.
         share: share of comparisons that the real clip wins, in percent; 50 is neutral. NaN where there is no such
             caption.
-        p_value: two-sided p value that it is 50; None where there is no interval.
+        p_value: two-sided p value of a share of 50; None where there is no interval.
     """
 
     real: int
@@ -53,12 +53,12 @@ class Preference:
 
 @dataclass(frozen=True)
 class Exposure:
-    """Share of generated clips among those shown first.
+    """Share of generated clips among the first clips of rankings.
 
     Attributes:
-        gallery: share of the gallery that is generated, in percent.
-        shown: by depth k, the share of the first k that is generated, in percent, mean over captions; equal scores
-            count with their mean over all orders, and what scores minus infinity is not shown.
+        gallery: percentage of the gallery's clips that are generated.
+        shown: percentage of the first k clips that are generated, mean over captions, by k; equal scores count with
+            their mean over all orders, and clips that score minus infinity are left out.
         captions: number of captions.
     """
 
@@ -69,10 +69,11 @@ class Exposure:
 
 @dataclass(frozen=True, eq=False)
 class Unpaired:
-    """Measures of sources that one pass over the scores gives, without pairs.
+    """Measures of source bias that need no pairs.
 
     Attributes:
-        preferences: of all generated clips under `EVERY_GROUP`, then of each group alone where there are several.
+        preferences: preference against all generated clips under `EVERY_GROUP`, then against each group where there are
+            several.
         exposure: exposure of all generated clips.
         notices: sentences on what was left out.
     """
@@ -83,14 +84,14 @@ class Unpaired:
 
 
 def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> Unpaired:
-    """Measure source bias in any gallery with real and generated clips, for captions that the corpus knows or not.
+    """Measure source bias in a gallery with real and generated clips, for captions inside or outside the corpus.
 
-    Clips that answer a caption are not compared for it: its own clip, the mirrors of that, and the real clip of a
-    mirror. A caption that is not in the corpus has none.
+    Clips that answer a caption are left out of its comparisons: its own clip, the mirrors of that, and the real clip of
+    a mirror. A caption outside the corpus has none.
 
     Args:
-        scores: of captions and clips; clips that the corpus does not have are left out with a notice.
-        corpus: with the source of clips.
+        scores: scores of captions and clips; clips that the corpus does not have are left out with a notice.
+        corpus: corpus with the source of clips.
         settings: confidence, and how much is read at once.
 
     Raises:

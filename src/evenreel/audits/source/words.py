@@ -1,4 +1,4 @@
-"""Sentences of an audit of sources, and how everything in them is computed."""
+"""Sentences of an audit of source bias, and on how everything in them is computed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from evenreel.report.result.words import by_certainty, figure_words
 
 
 def paired_effect(measured: SourceMeasures) -> Effect:
-    """Return the Normalized delta MixR of a group, as an effect."""
+    """Return the Normalized delta MixR of a group of generated clips as an effect."""
     delta = measured.deltas["normalized"][MIX_R]
     name, enough = f"Normalized Δ MixR ({measured.group})", measured.drawn >= ENOUGH
     return Effect(name, delta.value, delta.low, delta.high, p_value=measured.p_value, enough=enough, over=BOTH)
 
 
 def unpaired_effect(preference: Preference) -> Effect:
-    """Return the rate at which a real clip beats a generated one where neither answers, as an effect."""
+    """Return the rate at which real clips are ranked above generated ones, where neither answers, as an effect."""
     share, enough = preference.share, min(preference.real, preference.generated, preference.drawn) >= ENOUGH
     name = "real clip above a generated one, neither known to answer, %"
     return Effect(name, share.value, share.low, share.high, NEUTRAL, preference.p_value, enough, BOTH)
 
 
 def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
-    """Return a sentence on the effect in pairs and the win rate; where there are too few pairs, that comes first."""
+    """Return a sentence on the effect in pairs and the win rate; it begins with a warning where pairs are too few."""
     effect = paired_effect(measured)
     said = figure_words(measured.deltas["normalized"][MIX_R], confidence)
     rate = figure_words(measured.win_rate, confidence, "%")
@@ -41,9 +41,9 @@ def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
 
 
 def unpaired_sentence(preference: Preference, exposure: Exposure, confidence: float) -> str:
-    """Return a sentence on the effect without pairs and on first places.
+    """Return a sentence on the effect without pairs, and on the share of generated clips among the first.
 
-    Where there are too few clips, that comes first.
+    It begins with a warning where clips are too few.
     """
     effect = unpaired_effect(preference)
     lead = "" if effect.enough else _few(preference.real, preference.generated, preference.drawn)

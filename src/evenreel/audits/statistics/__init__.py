@@ -1,1 +1,1 @@
-"""Tests and intervals that several audits share: Student's t, permutations, exchanges, intervals from samples."""
+"""Tests and intervals that several audits share: means, permutations, exchanges, intervals by inversion."""

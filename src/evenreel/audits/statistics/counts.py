@@ -1,4 +1,4 @@
-"""Figures of counts: shares, the difference of two shares with its interval, and what the largest counts hold."""
+"""Figures of counts: shares, the difference of two shares with its interval, and Lorenz curves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CURVE_POINTS = 200
 
 
 def share(part: Counts, whole: Counts) -> Column:
-    """Compute part / whole; NaN where the whole is 0."""
+    """Compute shares, part / whole, of counts; NaN where the whole is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(whole > 0, part / whole, np.nan), np.float64)
 
@@ -27,7 +27,7 @@ def share(part: Counts, whole: Counts) -> Column:
 def difference_ends(
     hits: Counts, of: Counts, other_hits: Counts, others: Counts, confidence: float
 ) -> tuple[Column, Column]:
-    """Compute the interval of hits / of - other_hits / others from Wilson's intervals of both shares (Newcombe 1998).
+    """Compute the interval of a difference of shares, hits / of - other_hits / others (Newcombe 1998, method 10).
 
     >>> low, high = difference_ends(np.array([56]), np.array([70]), np.array([48]), np.array([80]), 0.95)
     >>> low.round(4).tolist(), high.round(4).tolist()  # his example (a), method 10
@@ -53,12 +53,12 @@ def _wilson(of_them: Column, of: Counts, confidence: float) -> tuple[Column, Col
 
 
 def first_share(counts: NDArray[Any]) -> float:
-    """Compute the share of all mentions that the `FIRST` most frequent phrases hold, in percent."""
+    """Compute the percentage of all counts that the `FIRST` largest ones make up."""
     return float(100 * np.sort(counts)[::-1][:FIRST].sum() / counts.sum()) if counts.sum() else float("nan")
 
 
 def lorenz(counts: Counts) -> tuple[Column, Column]:
-    """Compute the Lorenz curve: percentages of things, the largest counts first, and of what they hold (Lorenz 1905).
+    """Compute a Lorenz curve of counts, the largest first: percentages of items, and of the total they hold (1905).
 
     Returns:
         At most some points of the curve, from (0, 0) to (100, 100).

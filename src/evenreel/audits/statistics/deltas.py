@@ -1,4 +1,4 @@
-"""Deltas: the difference of a figure of real clips and of generated clips, and the part that their order explains.
+"""Deltas between a figure of real clips and of generated clips, and the part that their order explains.
 
 Generative Ghost, section 2.4. A positive delta favours real clips, a negative one generated ones. Figures are floats or
 arrays of them, such as one a sample.
@@ -32,9 +32,9 @@ def relative_delta(metric: Metric, real: float, generated: float) -> float: ...
 @overload
 def relative_delta(metric: Metric, real: Figures, generated: Figures) -> Figures: ...
 def relative_delta(metric: Metric, real: float | Figures, generated: float | Figures) -> float | Figures:
-    """Compute the difference as a share of the mean, in percent: -200 to 200, above 0 where real clips do better.
+    """Compute the Relative delta of a metric between real and generated clips, -200 to 200 %; above 0, real is better.
 
-    200 (real - generated) / (real + generated) for shares, with the opposite sign for ranks; 0 where both are 0.
+    It is 200 (real - generated) / (real + generated) for shares, with the opposite sign for ranks; 0 where both are 0.
 
     >>> from evenreel.evaluation import parse_metric
     >>> round(float(relative_delta(parse_metric("R@1"), 10.1, 22.6)), 2)
@@ -52,7 +52,7 @@ def location_figure(metric: Metric, figures: Mapping[str, float]) -> float: ...
 @overload
 def location_figure(metric: Metric, figures: Mapping[str, Figures]) -> Figures: ...
 def location_figure(metric: Metric, figures: Mapping[str, float] | Mapping[str, Figures]) -> float | Figures:
-    """Compute a metric in a mixed gallery where each clip stands next to its mirror, either first as often.
+    """Compute a metric in an ideal mixed gallery in which each clip is next to its mirror, either first as often.
 
     A clip of rank r in a gallery of its own kind then has the rank 2r or 2r - 1: R@k becomes the mean of R@floor(k/2)
     and R@floor((k+1)/2), a rank m becomes 2m - 1/2. The tables of the paper are reproduced by this mean of both orders.
@@ -60,7 +60,7 @@ def location_figure(metric: Metric, figures: Mapping[str, float] | Mapping[str, 
 
     Args:
         metric: R@k, MedR or MeanR.
-        figures: of the gallery of one kind, by their words; of R@5 for example R@2 and R@3.
+        figures: figures in the gallery of one kind, by the metric's name; for R@5 those of R@2 and R@3.
 
     Raises:
         UsageError: the metric has no such form, or a figure that it needs is missing.

@@ -1,4 +1,4 @@
-"""Intervals and tests of a figure from samples of rankings without a preference."""
+"""Intervals and tests of a figure from samples of rankings without a preference, by inversion."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _ROUNDING = 1e-9
 def inverted_interval(
     drawn: Figures, settings: AuditSettings, neutral: float = 0.0, ends: tuple[float, float] = (-np.inf, np.inf)
 ) -> Interval:
-    """Compute the interval of a measured figure: the true values that samples without a preference are compatible with.
+    """Compute the interval of a measured figure by inverting a test: the true values compatible with neutral samples.
 
     Args:
-        drawn: (1 + B,) the figure as measured, then of B samples in which it is `neutral` on average.
+        drawn: (1 + B,) the figure as measured, then in B samples without a preference, in which it is `neutral` on
+            average.
         settings: settings with the confidence.
-        neutral: the value without a preference.
-        ends: between which values the figure lies whatever is measured.
+        neutral: value without a preference.
+        ends: least and greatest value that the figure can have.
 
     >>> inverted_interval(np.array([5.0, *range(-50, 51)]), AuditSettings(confidence=0.5), ends=(-15, 40))
     Interval(value=5.0, low=-15.0, high=30.0)
@@ -36,15 +37,15 @@ def inverted_interval(
 
 
 def inverted_share(drawn: Figures, settings: AuditSettings, neutral: float) -> Interval:
-    """Compute the interval of a measured share of first places from samples without a preference.
+    """Compute the interval of a measured share of first places, from samples without a preference.
 
-    Without a preference, the share varies as that of so many independent places would, of which each is taken with the
-    chance `neutral`. Of as many, the interval is Wilson's 1927, so that one clip which takes all places is one place.
+    The samples' variance gives the number of independent places, each taken with the probability `neutral`. The
+    interval is Wilson's (1927) for that number, so that a single clip which takes all places counts as one place.
 
     Args:
-        drawn: (1 + B,) the share in percent as measured, then of B samples in which it is `neutral` on average.
+        drawn: (1 + B,) the share in percent as measured, then in B samples without a preference.
         settings: settings with the confidence.
-        neutral: the share without a preference, in percent.
+        neutral: share without a preference, in percent.
 
     Of 400 places each is taken by chance in 20 of 100, so a share of them has a standard error of 2:
 
@@ -61,10 +62,14 @@ def inverted_share(drawn: Figures, settings: AuditSettings, neutral: float) -> I
 
 
 def exchange_test(drawn: Figures, neutral: float = 0.0) -> float | None:
-    """Compute the two-sided p value of figures (1 + B,), the measured one first; None without samples.
+    """Compute the two-sided p value of a measured figure from samples without a preference; None without samples.
 
-    It is twice the share at or beyond the measured one. The sides are taken one by one, as the ends of an interval
-    are, so that the two agree where samples are skewed.
+    It is twice the share of samples at or beyond the measured figure on its side, so that test and interval agree where
+    samples are skewed.
+
+    Args:
+        drawn: (1 + B,) the figure as measured, then in B samples.
+        neutral: value without a preference.
 
     >>> exchange_test(np.array([3.0, -3.0, 1.0, 0.5]))
     0.5

@@ -1,4 +1,4 @@
-"""Means over captions with their intervals, and sign tests of pairs.
+"""Means over captions with confidence intervals, and sign tests of pairs.
 
 The intervals are those of `evenreel.evaluation.intervals`, over groups of captions that are drawn together. Source of
 the test: Dixon and Mood 1946 (sign test).
@@ -22,26 +22,22 @@ from evenreel.evaluation.stats import numbered
 
 
 def share_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
-    """Compute the mean of known (not NaN) percentages (Q,) with its interval, within 0 to 100.
+    """Compute the mean of percentages (Q,), leaving out NaN, with its interval within 0 to 100.
 
-    At least one is known.
+    At least one percentage must be known.
     """
     return _interval(interval_of_share, values, groups, settings)
 
 
 def mean_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
-    """Compute the mean of known (not NaN) values (Q,) with Student's interval; NaN where none is known."""
+    """Compute the mean of values (Q,), leaving out NaN, with Student's interval; NaN where none is known."""
     return _interval(interval_of_mean, values, groups, settings)
 
 
 def hits_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:
-    """Compute the mean of known differences of hits (Q,), in percentage points, with its interval.
+    """Compute the mean of differences of hits (Q,), in percentage points, leaving out NaN, with its interval.
 
-    NaN where none is known.
-
-    NaN where none is known.
-
-    The interval is `evenreel.evaluation.intervals.hits_interval`.
+    The mean is NaN where no difference is known. The interval is `evenreel.evaluation.intervals.hits_interval`.
     """
     return _interval(interval_of_hits, values, groups, settings)
 
@@ -56,7 +52,7 @@ def _interval(
 
 
 def ratio_intervals(above: Column, below: Column, groups: Indices, settings: AuditSettings) -> list[Interval]:
-    """Compute ratios of the sums of columns (C, Q) with intervals; NaN where the sum below is 0.
+    """Compute C ratios, each of the sum of a column (Q,) to that of another, with intervals; NaN for a divisor of 0.
 
     Their variance is that of the linear form (above - ratio x below) / sum below, summed over groups.
     """
@@ -75,13 +71,13 @@ def _ratio_interval(above: Column, below: Column, groups: Indices, settings: Aud
 
 
 def groups_won(wins: Column, groups: Indices) -> tuple[int, int]:
-    """Count the groups in which most of the (Q,) wins, 0 to 1, are above 1/2, and below; the others are tied."""
+    """Count the groups of captions whose mean win (0 to 1) is above 1/2, and those below; the others are ties."""
     lead = np.bincount(groups, np.sign(wins - 0.5))
     return int((lead > 0).sum()), int((lead < 0).sum())
 
 
 def sign_test(won: int, lost: int) -> float:
-    """Compute the two-sided exact p value that winning and losing are as likely; 1 where there was neither.
+    """Compute the exact two-sided p value of the sign test, from numbers won and lost; 1 where both are 0.
 
     >>> sign_test(5, 0)
     0.0625

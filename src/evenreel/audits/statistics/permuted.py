@@ -1,9 +1,9 @@
-"""Figures of shown clips with a property permuted over clips, while each clip is shown as often as it is.
+"""Permutation of a clip property, such as length, to test whether first places follow it, with hubs held fixed.
 
-Which share of the first places long clips, or generated ones, take is a sum over clips of how often each is shown times
-its property. A few clips that crowd the rankings have some length and some source by accident, and every query repeats
-that accident: samples of queries call it a preference. Permuting the property over clips, with how often each is shown
-held fixed (Pitman 1937), is another accident of the same kind, whatever the hubs.
+The share of first places that long clips, or generated ones, take is a sum over clips of how often each is shown times
+its property. A few hubs have some length and some source by accident, and every query repeats that accident: samples of
+queries would call it a preference. Permuting the property over clips, with how often each is shown held fixed (Pitman
+1937), is another accident of the same kind, whatever the hubs.
 
 Queries may also differ in what they favour, one long clips and another short ones. Permuted properties have none of
 that, so the variance of the queries' figures beyond that with permuted properties is added, and intervals from such
@@ -32,19 +32,18 @@ _CHUNK_BYTES = 32 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class ClipProperty:
-    """A property of V clips, with the strata and clusters in which it may be permuted.
+    """A property of V clips, such as length, with the strata and clusters within which it may be permuted.
 
-    Values change places within strata. Where clusters have several clips, what a value has beyond the mean of its
-    stratum is permuted by cluster: the means of these change places among clusters, and what the clips of a cluster
-    have beyond that mean changes its sign, for all of them at once, since clips of one video may be liked alike
-    (Cameron, Gelbach and Miller 2008).
+    Values are permuted within strata. Where clusters have several clips, the deviations from the mean of the stratum
+    are permuted by cluster: their cluster means are permuted among clusters, and deviations from those means change
+    sign, for a whole cluster at once, since clips of one video may be ranked alike (Cameron, Gelbach and Miller 2008).
 
     Attributes:
         values: (V,) value of each clip.
-        strata: (V,) numbers, equal for clips that may change places.
-        cluster: (V,) numbers, equal for clips that are drawn together, such as those of one video.
-        order: (V,) places of the clips in an order of their own, so that the same clips are permuted in the same way
-            wherever they stand in the scores.
+        strata: (V,) stratum of each clip, within which values are permuted.
+        cluster: (V,) cluster of each clip, such as its video.
+        order: (V,) indices of the clips in a fixed order, so that the same clips are permuted in the same way whatever
+            their order in the scores.
     """
 
     values: Column
@@ -53,18 +52,18 @@ class ClipProperty:
     order: Indices
 
     def permuted(self, samples: int, seed: int) -> Iterator[Column]:
-        """Yield (b, V) permuted values, some samples at a time."""
+        """Yield permuted values (b, V), some samples at a time."""
         generator = np.random.default_rng(seed)
         step = max(1, _CHUNK_BYTES // (8 * max(len(self.values), 1)))
         for start in range(0, samples, step):
             yield self._draw(min(step, samples - start), generator)
 
     def probes(self, seed: int) -> Column:
-        """Draw (P, V) permuted values that every query is measured with."""
+        """Draw permuted values (P, V) with which the figure of every query is computed."""
         return np.concatenate([*self.permuted(PROBES, seed)])
 
     def sums(self, weights: Column, settings: AuditSettings) -> Column:
-        """Sum (V,) weights times values over clips: (1 + B,) as measured, then of B permutations.
+        """Compute the sum over clips of weights (V,) times values (1 + B,): as measured, then for B permutations.
 
         With one cluster B is 0.
         """
@@ -93,15 +92,15 @@ class ClipProperty:
 
 
 def queries_part(own: Column, probes: Column, groups: Indices) -> float:
-    """Estimate the variance of the mean over queries that is due to different preferences of queries.
+    """Estimate the part of the variance of a mean over queries that is due to differences between queries.
 
     Args:
         own: (Q,) figure of each query, NaN where it has none.
         probes: (Q, P) figure of each query with permuted properties.
-        groups: (Q,) numbers, equal for queries that are drawn together.
+        groups: (Q,) group of each query; queries of one are resampled together.
 
     Returns:
-        Variance over groups less that with permuted properties; at least 0.
+        Variance over groups, less that with permuted properties; at least 0.
     """
     known = ~np.isnan(own)
     if len(np.unique(groups[known])) < 2:
@@ -111,7 +110,12 @@ def queries_part(own: Column, probes: Column, groups: Indices) -> float:
 
 
 def widened(drawn: Column, neutral: float, part: float) -> Column:
-    """Move samples of (1 + B,) figures away from neutral, so that their variance grows by a further part.
+    """Scale the samples of a figure away from its neutral value, so that their variance grows by `part`.
+
+    Args:
+        drawn: (1 + B,) the figure as measured, which stays, then in B samples.
+        neutral: value without a preference.
+        part: variance to add.
 
     >>> widened(np.array([7.0, -1.0, 1.0, -1.0, 1.0]), 0.0, 3.0).tolist()
     [7.0, -2.0, 2.0, -2.0, 2.0]

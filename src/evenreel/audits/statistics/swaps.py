@@ -1,11 +1,11 @@
-"""Figures of pairs with the two clips of some pairs exchanged: how far they vary by accident.
+"""Figures of pairs in samples with the two clips of some pairs exchanged, which show how far they vary by chance.
 
-Without a preference for a source it means nothing which clip of a pair is called the real one, so exchanging the two,
-for all captions at once, makes another sample of the same world (Fisher 1935). That keeps whatever makes single clips
-crowd the rankings: a generated clip that happens to be a hub is a real one in half of the samples. Samples of captions
-do not, for the hub is in every one of them; where there are hubs they report a preference in galleries that have none.
+Without a preference for a source it does not matter which clip of a pair is called the real one, so exchanging the two,
+for all captions at once, makes another sample of the same kind (Fisher 1935). That accounts for hubs: a generated clip
+that happens to be a hub is a real one in half of the samples. Samples of captions all contain the hub; where there are
+hubs they report a preference in galleries that have none.
 
-The samples are symmetric around the neutral value, so an interval that is turned around from them
+The samples are symmetric around the neutral value, so an interval that is made by inversion
 (`evenreel.audits.statistics.inversion`) leaves that out as often as the test by the same samples rejects.
 """
 
@@ -36,9 +36,9 @@ _DEPTHS = {str(one): one.cutoff for one in LOCATION_METRICS if isinstance(one.cu
 
 
 def drawn_flips(clusters: int, settings: AuditSettings) -> Flips:
-    """Draw which clusters of pairs are exchanged, (1 + B, G): none in the first row, each by a coin in the others.
+    """Draw which of G clusters of pairs are exchanged in each sample, (1 + B, G): none in the first row.
 
-    With one cluster B is 0.
+    In the other rows each is with probability 1/2. With one cluster B is 0.
     """
     samples = settings.resamples if clusters > 1 else 0
     flips = np.random.default_rng(settings.seed).random((1 + samples, clusters)) < 0.5
@@ -47,13 +47,13 @@ def drawn_flips(clusters: int, settings: AuditSettings) -> Flips:
 
 
 def swapped_figures(first: PerQuery, second: PerQuery, cluster: NDArray[np.int64], flips: Flips) -> tuple[Drawn, Drawn]:
-    """Compute `LOCATION_METRICS` of both sides, with clips exchanged, of columns that do not depend on the exchange.
+    """Compute figures of real clips and mirrors in each sample of exchanged pairs, from columns that stay the same.
 
     Args:
-        first: (Q,) columns of one side, see `evenreel.evaluation.first_hit.hit_columns`.
-        second: (Q,) columns of the other side.
-        cluster: (Q,) column of `flips` that exchanges each.
-        flips: (1 + B, G) clusters that change places.
+        first: (Q,) columns of real clips, see `evenreel.evaluation.first_hit.hit_columns`.
+        second: (Q,) columns of mirrors.
+        cluster: (Q,) cluster of each caption, a column of `flips`.
+        flips: (1 + B, G) whether a sample exchanges the clips of a cluster.
     """
     every = flips.shape[1]
     both = Columns(
@@ -70,17 +70,17 @@ def swapped_figures(first: PerQuery, second: PerQuery, cluster: NDArray[np.int64
 def swapped_alone(
     paired: PairedScores, flips: Flips, band_bytes: int, ahead: NDArray[np.int64] | None = None
 ) -> tuple[Drawn, Drawn]:
-    """Compute `LOCATION_METRICS` in galleries of one kind of clip, with other clips exchanged in each sample.
+    """Compute figures in galleries of one kind of clip (real, or mirrors) in each sample of exchanged pairs.
 
     Args:
         paired: scores of Q captions and n pairs.
-        flips: (1 + B, G) which clusters of pairs change places.
+        flips: (1 + B, G) whether a sample exchanges the clips of a cluster of pairs.
         band_bytes: about how many bytes of scores are read at once.
         ahead: (Q,) whether each caption's real clip (1) or its mirror (0) is put first in the mixed gallery; the
             figures are then those of the clips' places there, 2r - 1 for the one put first and 2r for the other.
 
     Returns:
-        Of the real clips and of their mirrors.
+        Figures of the real clips, and of their mirrors.
 
     Raises:
         ScoresError: a score is NaN.
@@ -145,7 +145,7 @@ def _ahead(ahead: NDArray[np.int64] | None, held: slice) -> Iterator[NDArray[np.
 
 
 def counted(first: Block, second: Block, own: Block, swapped: Block) -> list[tuple[Block, Block]]:
-    """Count the clips above, and equal to, one score of each caption, with some clips exchanged.
+    """Count the clips that score above, and equal to, one score of each caption, in samples of exchanged clips.
 
     Args:
         first: (b, n) scores of clips.
@@ -154,7 +154,7 @@ def counted(first: Block, second: Block, own: Block, swapped: Block) -> list[tup
         swapped: (n, B), 1 where a sample exchanges a clip.
 
     Returns:
-        (b, B) above and (b, B) equal, of the clips that then stand in the first place, and of those in the second.
+        Counts above (b, B) and equal (b, B), of the clips that are then in place of the first ones, and of the second.
     """
     column = own[:, None]
     counts: list[list[Block]] = [[], []]
