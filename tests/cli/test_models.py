@@ -14,7 +14,9 @@ from evenreel.encoders.known_models import known_models
 from evenreel.encoders.speed import EncoderSpeed
 from evenreel.errors import UsageError
 from evenreel.library.index.ingest import resolve
+from tests.encoders.hub import COMMIT
 from tests.encoders.onnx_files import alone
+from tests.encoders.test_sources import in_cache
 from tests.tiny_checkpoints import tiny_clip
 
 RESEARCH_ONLY = next(model.id for model in known_models().models if model.non_commercial)
@@ -87,6 +89,23 @@ def test_a_folder_is_measured_and_what_cannot_be_is_said(at_once: None, tmp_path
     assert "measured here: 12.5 frames/s, 300 captions/s" in words
     assert "is not complete" in words
     assert "It is not on this machine; `evenreel index --model org/none` fetches it." in words
+
+
+def test_a_checkpoint_in_the_cache_is_not_said_to_be_missing_where_torch_is(
+    at_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_cache(tmp_path / "hub", tiny_clip(tmp_path / "tiny"), "org/tiny", COMMIT)
+    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
+    assert "measured here: 12.5 frames/s" in models("--measure", "org/tiny").stdout
+    monkeypatch.setattr("evenreel.encoders.sources.installed", lambda package: False)
+    done = models("--measure", "org/tiny", "org/none")
+    assert done.exit_code == 3
+    words = " ".join(done.stdout.split())
+    assert "org/tiny (on this machine, needs torch)" in words
+    assert "org/tiny is on this machine, but needs torch: pip install 'evenreel[torch]'." in words
+    assert "It is not on this machine; `evenreel index --model org/none` fetches it." in words
+    (row,) = json.loads(models("org/tiny", "--json").stdout)["models"]
+    assert (row["here"], row["lacks_torch"]) == (False, True)
 
 
 def test_a_model_in_onnx_form_on_another_device_is_said_and_the_next_is_measured(at_once: None, tmp_path: Path) -> None:

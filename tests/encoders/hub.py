@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+LARGE = (".safetensors", ".bin", ".onnx")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -34,10 +35,11 @@ class Hub(ThreadingHTTPServer):
 
     def files(self) -> list[dict[str, Any]]:
         entries = []
-        for path in sorted(self.folder.iterdir()):
-            content = self.content(path.name)
-            entry: dict[str, Any] = {"type": "file", "path": path.name, "size": len(content), "oid": "0" * 40}
-            if path.suffix in (".safetensors", ".bin"):
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+            name = path.relative_to(self.folder).as_posix()
+            content = self.content(name)
+            entry: dict[str, Any] = {"type": "file", "path": name, "size": len(content), "oid": "0" * 40}
+            if path.suffix in LARGE:
                 digest = hashlib.sha256(content).hexdigest()
                 entry["lfs"] = {"oid": digest, "size": len(content), "pointerSize": 130}
             entries.append(entry)
@@ -64,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path.startswith("/api/models/org/tiny/tree/"):
             self._json(self.server.files())
         elif path.startswith(f"/org/tiny/resolve/{COMMIT}/"):
-            self._file(path.rsplit("/", 1)[1])
+            self._file(path.removeprefix(f"/org/tiny/resolve/{COMMIT}/"))
         else:
             self._answer(b"", {"X-Error-Code": "RepoNotFound"}, 404)
 
@@ -73,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _file(self, name: str) -> None:
         content = self.server.content(name)
-        large = name.endswith((".safetensors", ".bin"))
+        large = name.endswith(LARGE)
         tag = hashlib.sha256(content).hexdigest() if large else hashlib.sha1(content).hexdigest()
         if name == self.server.spoil:
             content = content[:-1] + bytes([content[-1] ^ 1])

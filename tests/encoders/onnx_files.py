@@ -23,6 +23,19 @@ def alone(folder: Path) -> Path:
     return folder
 
 
+def public_export(folder: Path) -> Path:
+    """The same in the form of public exports: weights of words inside their graph, those of pictures beside theirs."""
+    import onnx
+
+    alone(folder)
+    text, pictures = (folder / "onnx" / name for name in ("text_model.onnx", "vision_model.onnx"))
+    graphs = [onnx.load(str(path)) for path in (text, pictures)]
+    (folder / "onnx" / "model.safetensors").unlink()
+    onnx.save(graphs[0], str(text))
+    onnx.save(graphs[1], str(pictures), save_as_external_data=True, location=f"{pictures.name}_data")
+    return folder
+
+
 def field(number: int, content: bytes) -> bytes:
     """A part of a message of protocol buffers: its number, its length, its bytes."""
     return _varint(number << 3 | 2) + _varint(len(content)) + content

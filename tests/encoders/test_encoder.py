@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import gc
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +283,36 @@ def test_a_gpu_that_fails_is_replaced_by_the_cpu_and_no_frame_is_lost(
     assert encoder.device == "cpu"
     assert "the device cuda fails" in caplog.text
     np.testing.assert_allclose(encoder.encode_text(CAPTIONS).sentence, expected_text, atol=2e-6)
+
+
+TOO_LARGE = """
+import resource, sys
+import numpy as np
+import psutil
+from evenreel.encoders import load_encoder
+
+folder, device, spare = sys.argv[1], sys.argv[2], int(sys.argv[3]) << 20
+encoder = load_encoder(folder, device=device, batch_size=8192)
+pixels = np.random.default_rng(0).integers(0, 256, (4096, 1, 3, 16, 16), dtype=np.uint8)
+some = encoder.encode_windows(pixels[:32])
+encoder.encode_text(["a red ball"])
+used = psutil.Process().memory_info().vms
+resource.setrlimit(resource.RLIMIT_AS, (used + spare, -1))
+found = encoder.encode_windows(pixels)
+np.testing.assert_allclose(found[:32], some, atol=2e-6)
+print(len(found), encoder.batch_size < 8192)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is one of Linux")
+@pytest.mark.parametrize("device", ["auto", "cpu:0"])  # the built-in model: on ONNX Runtime, and on torch
+def test_batches_halve_where_memory_really_runs_out(device: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TOO_LARGE, "builtin", device, "400"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["4096", "True"]
+    assert "memory ran out, going on with 4096 at a time" in done.stderr
 
 
 def test_too_little_memory_for_one_frame_is_one_sentence(

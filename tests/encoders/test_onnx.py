@@ -83,6 +83,44 @@ def test_captions_have_the_vectors_of_torch(onnx: OnnxEncoder, torch_way: TowerE
     assert onnx.truncated(texts) == torch_way.truncated(texts)
 
 
+NO_MEMORY = "bfc_arena.cc:360 AllocateRawInternal Failed to allocate memory for requested buffer of size 655360000"
+
+
+def with_memory_for(encoder: OnnxEncoder, rows: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """ONNX Runtime as where memory suffices for so many rows; returns how many it was given each time."""
+    real, sizes = encoder._pictures._session.run, list[int]()
+
+    class Session:
+        def run(self, outputs: list[str], given: dict[str, FloatArray]) -> list[FloatArray]:
+            sizes.append(len(given["pixel_values"]))
+            if sizes[-1] > rows:
+                raise RuntimeError(NO_MEMORY)
+            made: list[FloatArray] = real(outputs, given)
+            return made
+
+    monkeypatch.setattr(encoder._pictures, "_session", Session())
+    return sizes
+
+
+def test_batches_halve_when_memory_runs_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    encoder = load_encoder("builtin")
+    assert isinstance(encoder, OnnxEncoder)
+    expected = encoder.encode_windows(frames((70, 80), 9))
+    sizes = with_memory_for(encoder, 2, monkeypatch)
+    np.testing.assert_allclose(encoder.encode_windows(frames((70, 80), 9)), expected, atol=1e-6)
+    assert sizes == [9, 9, 8, 4, 2, 2, 2, 2, 1]  # the batch goes 32, 16, 8, 4, 2, as that of torch does
+    assert encoder.batch_size == 2
+    assert "memory ran out, going on with 2 at a time" in caplog.text
+
+
+def test_too_little_memory_for_one_frame_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder("builtin")
+    assert isinstance(encoder, OnnxEncoder)
+    with_memory_for(encoder, 0, monkeypatch)
+    with pytest.raises(EncoderError, match="does not suffice to encode a single frame"):
+        encoder.encode_windows(frames((70, 80)))
+
+
 def test_batches_change_nothing_that_matters(onnx: OnnxEncoder) -> None:
     small = load_encoder("builtin", batch_size=2)
     np.testing.assert_allclose(small.encode_text(CAPTIONS).words, onnx.encode_text(CAPTIONS).words, atol=1e-5)

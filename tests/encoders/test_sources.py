@@ -20,7 +20,7 @@ from evenreel.encoders import load_encoder, sources
 from evenreel.encoders.sources import folder_here, locate
 from evenreel.errors import EncoderError, UsageError
 from tests.encoders.hub import COMMIT, Hub
-from tests.encoders.onnx_files import alone
+from tests.encoders.onnx_files import alone, public_export
 from tests.encoders.test_open_clip import described, weighted
 
 
@@ -226,6 +226,34 @@ def test_a_model_of_open_clip_is_downloaded_with_its_own_weights_and_found_again
     asked = len(hub.requests)
     assert locate("org/tiny") == found
     assert len(hub.requests) == asked
+
+
+@pytest.mark.parametrize("with_torch", [True, False])
+def test_a_model_that_the_hub_has_as_graphs_alone_is_downloaded_and_found_again(
+    serve: Callable[..., Hub], cache: Path, clip_copy: Path, monkeypatch: pytest.MonkeyPatch, with_torch: bool
+) -> None:
+    shutil.rmtree(clip_copy)
+    public_export(clip_copy)
+    for other in ("onnx/text_model_quantized.onnx", "onnx/model.onnx", "pytorch_model.bin", "modeling_evil.py"):
+        (clip_copy / other).write_bytes(b"not wanted")
+    monkeypatch.setattr(sources, "installed", lambda package: with_torch)
+    hub = serve()
+    encoder = load_encoder("org/tiny")
+    assert type(encoder).__name__ == "OnnxEncoder"
+    assert encoder.encoder_id == f"org/tiny@{COMMIT}"
+    snapshot = cache / "models--org--tiny" / "snapshots" / COMMIT
+    found = {path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()}
+    graphs = {"onnx/text_model.onnx", "onnx/vision_model.onnx", "onnx/vision_model.onnx_data"}
+    assert {path for path in found if path.startswith("onnx/")} == graphs
+    assert {"config.json", "preprocessor_config.json", "tokenizer.json"} <= found
+    assert not [
+        request for request in hub.requests if request.endswith((".bin", ".py", "quantized.onnx", "/model.onnx"))
+    ]
+    asked = len(hub.requests)
+    again = load_encoder("org/tiny")
+    assert len(hub.requests) == asked
+    expected = load_encoder(str(clip_copy)).encode_text(["a red star"]).sentence
+    assert (again.encode_text(["a red star"]).sentence == expected).all()
 
 
 def test_a_download_that_was_cut_short_is_completed(

@@ -24,10 +24,11 @@ COLUMNS = 80
 
 @dataclass
 class ModelRow:
-    """A model, whether it is on this machine, and what was measured of it here."""
+    """A model, whether it is on this machine, only without the torch that it needs, and what was measured of it."""
 
     model: KnownModel
     here: bool
+    lacks_torch: bool = False
     speed: EncoderSpeed | None = None
     trouble: str | None = None
 
@@ -54,12 +55,14 @@ def models(
         _export(*export, as_json)
         return
     from evenreel.encoders.known_models import KnownModel, known_models
-    from evenreel.encoders.sources import folder_here
+    from evenreel.encoders.sources import folder_here, lacks_torch
 
     table = known_models()
     found = [(name, table.find(name) or KnownModel(name)) for name in names or ()]
     wanted = [replace(model, id=name) if "@" in name else model for name, model in found] or table.models
     rows = [ModelRow(model, folder_here(model.id) is not None) for model in wanted]
+    for row in rows:
+        row.lacks_torch = not row.here and lacks_torch(row.model.id)
     if measure:
         _measure(rows, device, precision, named=bool(names))
     if as_json:
@@ -96,6 +99,8 @@ def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) 
                 except (EncoderError, UsageError) as error:
                     row.trouble = str(error)
                 progress.advance(1)
+            elif row.lacks_torch:
+                row.trouble = f"{row.model.id} is on this machine, but needs torch: pip install 'evenreel[torch]'."
             elif named:
                 row.trouble = f"It is not on this machine; `evenreel index --model {row.model.id}` fetches it."
 
@@ -105,7 +110,8 @@ def _as_data(rows: list[ModelRow], table: ModelTable) -> dict[str, Any]:
         "names": dict(table.names),
         "sources": dict(table.sources),
         "models": [
-            asdict(row.model) | {name: getattr(row, name) for name in ("here", "speed", "trouble")} for row in rows
+            asdict(row.model) | {name: getattr(row, name) for name in ("here", "lacks_torch", "speed", "trouble")}
+            for row in rows
         ],
     }
 
@@ -114,7 +120,8 @@ def _show(rows: list[ModelRow], table: ModelTable) -> None:
     out = console()
     cited = list(dict.fromkeys(figure.source for row in rows for figure in row.model.figures))
     for row in rows:
-        marks = ", ".join(filter(None, (row.model.name, "on this machine" if row.here else "")))
+        here = "on this machine" if row.here else "on this machine, needs torch" if row.lacks_torch else ""
+        marks = ", ".join(filter(None, (row.model.name, here)))
         out.print(f"[bold]{safe(row.model.id)}[/]{f' ({safe(marks)})' if marks else ''}")
         _print_wrapped("; ".join(_facts(row.model)), "  ", "  ")
         _print_wrapped(", ".join(_figures(row.model, cited)), "  published: ", "    ")

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
 
+from evenreel.encoders.batches import HalvingBatches
 from evenreel.encoders.patches import patch_features, patch_grid
 from evenreel.encoders.resizing import prepare
 from evenreel.encoders.rows import check_pixels, clean_captions, unit_rows
 from evenreel.encoders.tower_loading import TextFirstTowers, load_towers
 from evenreel.encoders.towers import Towers
-from evenreel.errors import EncoderError, UsageError
+from evenreel.errors import UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
 log = logging.getLogger("evenreel")
 
+Made = TypeVar("Made")
+
 # A GPU that is gone raises AcceleratorError, which torch has since 2.8.
 _DEVICE_TROUBLE = (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
+_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
+"""What torch says where the memory of the CPU does not suffice."""
 
 
 class TowerEncoder:
@@ -35,7 +40,7 @@ class TowerEncoder:
         self._towers = towers
         self._encoder_id = encoder_id
         self._weights_hash = weights_hash
-        self._batch_size = batch_size
+        self._batches = HalvingBatches(batch_size)
 
     @property
     def encoder_id(self) -> str:
@@ -65,7 +70,7 @@ class TowerEncoder:
     @property
     def batch_size(self) -> int:
         """Number of frames or captions per batch at present."""
-        return self._batch_size
+        return self._batches.size
 
     @property
     def window(self) -> WindowRule:
@@ -156,29 +161,30 @@ class TowerEncoder:
         words, sentence = self._towers.text_features(tokens["input_ids"][rows], mask)
         return words.float().cpu().numpy(), _unit_rows(sentence, "caption")
 
-    def _in_batches(self, count: int, work: Callable[[slice], Any], size: int = 1) -> list[Any]:
-        """Do the work on slices of 0 ... count, whose items are of some size, on smaller ones when memory runs out."""
-        results = []
-        start = 0
-        while start < count:
-            stop = min(start + max(1, self._batch_size // size), count)
+    def _in_batches(self, count: int, work: Callable[[slice], Made], size: int = 1) -> list[Made]:
+        """Do the work on slices of 0 ... count, whose items are of some size, see `HalvingBatches`.
+
+        Where one item is too large for the GPU, or the GPU is lost, it goes on with the CPU.
+        """
+
+        def retreating(rows: slice) -> Made:
             try:
                 with torch.inference_mode():
-                    results.append(work(slice(start, stop)))
+                    return work(rows)
             except _DEVICE_TROUBLE as error:
+                if self.device == "cpu" or (isinstance(error, torch.OutOfMemoryError) and self._batches.size > 1):
+                    raise MemoryError(str(error)) from error
                 self._retreat(error)
-                continue
-            start = stop
-        return results
+            except RuntimeError as error:
+                if _NO_MEMORY not in str(error):
+                    raise
+                raise MemoryError(str(error)) from error
+            return retreating(rows)
+
+        return self._batches.run(count, retreating, size)
 
     def _retreat(self, error: Exception) -> None:
-        """Halve the batch; at one item, or when the GPU is lost, go on with the CPU."""
-        if isinstance(error, torch.OutOfMemoryError) and self._batch_size > 1:
-            self._batch_size //= 2
-            log.warning("memory ran out, going on with %d at a time", self._batch_size)
-            return
-        if self._towers.device.type == "cpu":
-            raise EncoderError("Memory does not suffice to encode a single frame or caption.") from error
+        """Go on with the CPU."""
         log.warning("the device %s fails (%s), going on with the CPU", self.device, type(error).__name__)
         # Read anew: out of a lost GPU nothing can be copied.
         precision = "float32" if self._towers.precision == "float16" else self._towers.precision

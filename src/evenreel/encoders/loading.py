@@ -45,7 +45,7 @@ def load_encoder(
         device: `auto` (a CUDA GPU where there is one, for a checkpoint), `cpu`, `cuda`, `cuda:1`, ...
         precision: `float32`, `bfloat16`, or `float16` (GPU only): the numbers the towers calculate with.
         revision: commit, branch or tag of a hub id.
-        batch_size: frames or captions at a time; on torch it halves by itself where memory does not suffice.
+        batch_size: frames or captions at a time; it halves by itself where memory does not suffice.
         text_first: where the model is a CLIP whose text tower can be read without transformers, read that alone, and
             the rest when the first frame is to be encoded. Features are the same, bit for bit.
 

@@ -87,21 +87,39 @@ def folder_here(name: str) -> Path | None:
     Raises:
         EncoderError: this is neither `builtin`, nor a folder, nor a hub id.
     """
-    from huggingface_hub.errors import HFValidationError
-
     name = _loadable(model_id(name), quiet=True)
     if name == BUILTIN:
         return BUILTIN_FOLDER
     if folder := named_folder(name):
         return folder
+    found = _cached(name)
+    return found if found and not _missing(found) else None
+
+
+def lacks_torch(name: str) -> bool:
+    """Return whether a model of the hub is on this machine as a checkpoint, which only torch is missing for.
+
+    Raises:
+        EncoderError: this is neither `builtin`, nor a folder, nor a hub id.
+    """
+    name = model_id(name)
+    if installed("torch") or name == BUILTIN or named_folder(name):
+        return False
+    found = _cached(name)
+    return found is not None and bool(_missing(found)) and not missing_parts(found)
+
+
+def _cached(name: str) -> Path | None:
+    """The folder of a hub id in the cache, whole or not; None where it has none."""
+    from huggingface_hub.errors import HFValidationError
+
     hub = HUB_ID.fullmatch(name)
     if hub is None or ".." in name:
         raise _nothing(name)
     try:
-        found = cached_folder(hub["repository"], _revision(hub["repository"], hub["revision"]))
+        return cached_folder(hub["repository"], _revision(hub["repository"], hub["revision"]))
     except HFValidationError as error:
         raise _nothing(name) from error
-    return found if found and not _missing(found) else None
 
 
 def _loadable(name: str, *, quiet: bool = False) -> str:

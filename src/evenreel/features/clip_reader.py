@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -100,9 +100,14 @@ class OtherWindowsError(Exception):
 
 @dataclass
 class _WorkerOutput:
-    """Messages of the worker so far; `views` are what each model makes of the frames, None where it is not wanted."""
+    """Messages of the worker so far.
+
+    `views` are what each model makes of the frames, None where it is not wanted; `places` are those of their periods
+    among the streams of frames that the worker sends, of which the first is that of pictures.
+    """
 
     views: Sequence[ClipVectors | None]
+    places: Sequence[int | None]
     stills: Stills | None = None
     info: VideoInfo | None = None
     times_s: list[float] = field(default_factory=list)
@@ -243,14 +248,17 @@ class ClipReader:
             ClipVectors(model) if model is not None and stages is not None and stages.vision else None
             for model, stages in zip(self._models, wanted, strict=True)
         ]
-        reading, part, first = _WorkerOutput(views, stills), source.part, wanted[0]
+        periods = sorted({view.period_s for view in views if view is not None and view.period_s})
+        streams = [0.0, *periods]
+        places = [None if view is None else streams.index(view.period_s) for view in views]
+        reading, part, first = _WorkerOutput(views, places, stills), source.part, wanted[0]
         task = {
             "path": source.path,
             "part": [part.start_s, part.end_s],
             "frames": any(view and not view.period_s for view in views),
             "text": first is not None and first.text,
         }
-        if periods := _periods(views):
+        if periods:
             task["periods"] = periods
         if stills is not None:
             task["still"] = {"side_px": SIDE_PX, "quality": QUALITY}
@@ -276,9 +284,8 @@ class ClipReader:
         else:
             if 0 in message["for"]:
                 self._count(reading, message["time_s"])
-            periods = [0.0, *_periods(reading.views)]
-            for view in reading.views:
-                if view is not None and periods.index(view.period_s) in message["for"]:
+            for view, place in zip(reading.views, reading.places, strict=True):
+                if view is not None and place in message["for"]:
                     view.add(message["time_s"], message["shot"], pixels)
             if all(errors := [view.error for view in reading.views if view is not None]):
                 raise errors[0]  # type: ignore[misc]
@@ -332,11 +339,6 @@ class ClipReader:
             reader_id=reading.end["reader_id"] if wanted.text else None,
             cuts_s=None if cuts_s is None else np.array(cuts_s, np.float64),
         )
-
-
-def _periods(views: Iterable[ClipVectors | None]) -> list[float]:
-    """The different periods of the windows that are wanted, in seconds."""
-    return sorted({view.period_s for view in views if view is not None and view.period_s})
 
 
 def spans(times_s: np.ndarray[Any, np.dtype[np.float64]], duration_s: float | None) -> np.ndarray[Any, Any]:

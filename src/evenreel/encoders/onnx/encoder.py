@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import usable_cores
+from evenreel.encoders.batches import HalvingBatches
 from evenreel.encoders.onnx.captions import CaptionTokens, TokenArray
 from evenreel.encoders.onnx.folder import OnnxFolder
 from evenreel.encoders.resizing import prepare_array
@@ -29,6 +30,8 @@ PICTURE_VECTORS = ("image_embeds", "pooler_output")
 WORDS = "word_embeds"
 """Output of evenreel's own exports: vectors of words in the space of pictures."""
 
+_NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
+"""What ONNX Runtime says where memory does not suffice."""
 _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32}
 
 
@@ -39,7 +42,7 @@ class OnnxEncoder:
         model: the checked folder.
         encoder_id: name that it can be loaded by.
         weights_hash: digest that its vectors are known by.
-        batch_size: frames or captions at a time.
+        batch_size: frames or captions at a time; halves by itself where memory does not suffice.
         towers: loader of the same weights on torch; None where the folder holds no checkpoint.
     """
 
@@ -55,12 +58,17 @@ class OnnxEncoder:
         towers: Callable[[], TowerEncoder] | None = None,
     ) -> None:
         self._model, self._load_towers = model, towers
-        self.encoder_id, self.weights_hash, self.batch_size = encoder_id, weights_hash, batch_size
+        self.encoder_id, self.weights_hash, self._batches = encoder_id, weights_hash, HalvingBatches(batch_size)
 
     @property
     def dimension(self) -> int:
         """D, the length of a feature."""
         return self._text.dimension
+
+    @property
+    def batch_size(self) -> int:
+        """Number of frames or captions per batch at present."""
+        return self._batches.size
 
     def encode_windows(self, pixels: Pixels) -> FloatArray:
         """Encode pictures (N, 1, 3, H, W) of uint8 RGB of any size to (N, D) float32, rows of unit length.
@@ -72,11 +80,13 @@ class OnnxEncoder:
         check_pixels(pixels, "(N, T, 3, H, W)")
         if pixels.shape[1] != 1:
             raise UsageError(f"The model takes single pictures, and these are windows of {pixels.shape[1]} frames.")
-        parts = [np.zeros((0, self.dimension), np.float32)]
-        for rows in self._batches(len(pixels), self._pictures):
+
+        def features(rows: slice) -> FloatArray:
             prepared = prepare_array(pixels[rows, 0], self._model.preprocessing)
-            parts.append(unit_rows(self._pictures.run({"pixel_values": prepared})[0], "frame"))
-        return np.concatenate(parts)
+            return unit_rows(self._pictures.run({"pixel_values": prepared})[0], "frame")
+
+        parts = self._batches_of(self._pictures).run(len(pixels), features)
+        return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts])
 
     def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
         """Encode each patch of frames, see `TowerEncoder.encode_patches`; graphs say nothing of them, torch does.
@@ -104,7 +114,9 @@ class OnnxEncoder:
             none = np.zeros((0, 0, dimension), np.float32)
             return TextEmbedding(none, np.zeros((0, 0), np.bool_), none.reshape(0, dimension))
         ids, mask = self._tokens(clean)
-        found = [self._text.run(_inputs(ids[rows], mask[rows])) for rows in self._batches(len(clean), self._text)]
+        found = self._batches_of(self._text).run(
+            len(clean), lambda rows: self._text.run(_inputs(ids[rows], mask[rows]))
+        )
         sentences = np.concatenate([unit_rows(sentence, "caption") for sentence, *_ in found])
         if not self._text.words:
             return TextEmbedding(np.zeros((len(clean), 0, dimension), np.float32), mask[:, :0] > 0, sentences)
@@ -117,9 +129,9 @@ class OnnxEncoder:
         clean = clean_captions(captions)
         return self._tokens.cut(clean) if clean else []
 
-    def _batches(self, count: int, graph: Graph) -> list[slice]:
-        size = graph.batch or self.batch_size
-        return [slice(start, start + size) for start in range(0, count, size)]
+    def _batches_of(self, graph: Graph) -> HalvingBatches:
+        """The batches of all graphs, but for one that takes only batches of one size."""
+        return HalvingBatches(graph.batch) if graph.batch else self._batches
 
     @cached_property
     def _text(self) -> Graph:
@@ -196,6 +208,7 @@ class Graph:
 
         Raises:
             EncoderError: ONNX Runtime cannot do it.
+            MemoryError: memory does not suffice, and fewer rows may do.
         """
         rows = len(next(iter(inputs.values())))
         given = {
@@ -205,6 +218,8 @@ class Graph:
         try:
             made = self._session.run(self._outputs, given)
         except Exception as error:  # its errors have no common class
+            if any(words in str(error) for words in _NO_MEMORY):
+                raise MemoryError(str(error)) from error
             raise _broken(self._path, "cannot be run on these inputs", error) from error
         return [np.asarray(array, np.float32)[:rows] for array in made]
 
