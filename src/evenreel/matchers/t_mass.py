@@ -26,7 +26,7 @@ from evenreel.matchers.matcher import Limits
 from evenreel.matchers.x_pool import TextConditionedPooling
 from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, SHARE, check_settings, one_of, whole
 from evenreel.similarity.conditioned import AttendedVideos, pooled_vectors
-from evenreel.similarity.states import chunks_of
+from evenreel.similarity.states import chunks_of, joined_chunks
 
 CHUNK_NUMBERS = 2**21
 """Numbers in one table of pairs times D: 8 MiB."""
@@ -133,9 +133,7 @@ class TMass(nn.Module):
         """Compute the cosine (Q, V) of each video with the best of the caption's random vectors, in chunks of pairs."""
         numbers = max(text.sentence.shape[-1], self.settings.trials, video.mask.shape[1])
         side = max(1, math.isqrt(CHUNK_NUMBERS // numbers))
-        videos = list(chunks_of(video, side))
-        rows = (torch.cat([self._score(some, others) for others in videos], dim=1) for some in chunks_of(text, side))
-        return torch.cat(list(rows))
+        return joined_chunks(self._score, chunks_of(text, side), chunks_of(video, side))
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute two InfoNCE terms: of a random vector of each caption, and of the cloud's point nearest to the video.

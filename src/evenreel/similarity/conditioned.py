@@ -8,12 +8,13 @@ frames, to attend and to compare, and three forms of size F.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from evenreel.similarity.states import chunks_of, row_count
+from evenreel.similarity.states import chunks_of, joined_chunks, row_count
 
 CHUNK_NUMBERS = 2**19
 """Attention weights of a chunk: a handful of tables of 4 MiB stay in a processor's cache."""
@@ -86,9 +87,8 @@ def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> 
     """
     frames = videos.keys.shape[1]
     some_texts = list(chunks_of(texts, CHUNK_NUMBERS // frames))
-    some_videos = list(chunks_of(videos, CHUNK_NUMBERS // (frames * row_count(some_texts[0]))))
-    rows = [torch.cat([_cosines(text, video, epsilon) for video in some_videos]) for text in some_texts]
-    return torch.cat(rows, dim=1).T
+    some_videos = chunks_of(videos, CHUNK_NUMBERS // (frames * row_count(some_texts[0])))
+    return joined_chunks(partial(_cosines, epsilon=epsilon), some_videos, some_texts).T
 
 
 def pooled_vectors(query: Tensor, videos: AttendedVideos, common: Tensor, epsilon: float) -> Tensor:
@@ -105,7 +105,7 @@ def pooled_vectors(query: Tensor, videos: AttendedVideos, common: Tensor, epsilo
     return torch.einsum("vnq,vnd->qvd", weights, rows) + common[1]
 
 
-def _cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
+def _cosines(videos: PooledVideos, texts: AskingTexts, epsilon: float) -> Tensor:
     """(v, q) of one chunk."""
     weights = _weights(texts.query, AttendedVideos(*videos[:-1]), epsilon)
     along = (weights[:, 1:] * (videos.values @ texts.target.T)).sum(1)

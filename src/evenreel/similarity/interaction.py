@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from evenreel.similarity.states import joined_chunks
+
 
 class TokenVectors(NamedTuple):
     """Unit vectors and weights of the words of N captions, or of the frames of N videos.
@@ -89,9 +91,8 @@ def in_chunks(score: Callable[[Any, Any], Tensor], texts: TableSide, videos: Tab
         videos: states of the videos.
     """
     text_order, video_order = (lengths(side.mask).argsort(stable=True) for side in (texts, videos))
-    columns = list(_chunks(videos, video_order))
-    rows = [torch.cat([score(chunk, other) for other in columns], dim=1) for chunk in _chunks(texts, text_order)]
-    return torch.cat(rows)[text_order.argsort()][:, video_order.argsort()]
+    scores = joined_chunks(score, _chunks(texts, text_order), _chunks(videos, video_order))
+    return scores[text_order.argsort()][:, video_order.argsort()]
 
 
 def lengths(mask: Tensor) -> Tensor:

@@ -16,6 +16,8 @@ from torch.nn import functional as F
 from evenreel.arrays import slices
 
 State = TypeVar("State", bound="tuple[Any, ...]")
+RowState = TypeVar("RowState", bound="tuple[Any, ...]")
+ColumnState = TypeVar("ColumnState", bound="tuple[Any, ...]")
 
 
 class Scorer(Protocol):
@@ -70,6 +72,26 @@ def take_rows(state: State, rows: slice) -> State:
 def chunks_of(state: State, rows: int) -> Iterator[State]:
     """Yield views of a state, `rows` captions or videos at a time, at least one."""
     return (take_rows(state, chunk) for chunk in slices(row_count(state), rows))
+
+
+def joined_chunks(
+    table: Callable[[RowState, ColumnState], Tensor], rows: Iterable[RowState], columns: Iterable[ColumnState]
+) -> Tensor:
+    """Compute a table (..., R, C) chunk by chunk, and join the chunks.
+
+    Args:
+        table: function that computes the table (..., r, c) of a chunk of r rows and one of c columns.
+        rows: chunks of the states of R captions, or videos.
+        columns: chunks of the states of the C others.
+
+    >>> rows, columns = (torch.arange(3.0),), (torch.arange(2.0),)
+    >>> joined_chunks(lambda row, column: row[0][:, None] - column[0], chunks_of(rows, 2), chunks_of(columns, 1))
+    tensor([[ 0., -1.],
+            [ 1.,  0.],
+            [ 2.,  1.]])
+    """
+    others = list(columns)
+    return torch.cat([torch.cat([table(row, column) for column in others], dim=-1) for row in rows], dim=-2)
 
 
 def row_bytes(state: tuple[Any, ...]) -> int:

@@ -34,7 +34,7 @@ from evenreel.matchers.tcd.clues import Clue, ClueWeights, CoAttention, CrossAtt
 from evenreel.matchers.tcd.settings import TcdSettings, reads_on_screen
 from evenreel.similarity.clues import RowTerms, RowWeights, conditioned, mean_row
 from evenreel.similarity.pooling import masked_mean, masked_softmax
-from evenreel.similarity.states import chunks_of, row_count
+from evenreel.similarity.states import chunks_of, joined_chunks, row_count
 
 CHUNK_NUMBERS = 2**20
 """Numbers of one table of pairs: 4 MiB, about ten of which are there at a time."""
@@ -247,9 +247,7 @@ class Tcd(nn.Module):
     def _tables(self, text: Sentences, video: TcdVideo) -> Tensor:
         """(P, Q, V) the parts of all pairs."""
         captions, videos = self._chunk(video)
-        columns = list(chunks_of(video, videos))
-        rows = [torch.cat([self._parts(some, piece) for piece in columns], 1) for some in chunks_of(text, captions)]
-        return torch.cat(rows, 2).mT
+        return joined_chunks(self._parts, chunks_of(video, videos), chunks_of(text, captions)).mT
 
     def _chunk(self, video: TcdVideo) -> tuple[int, int]:
         """Captions and videos of a chunk, about as many of both."""
@@ -263,7 +261,7 @@ class Tcd(nn.Module):
         side = max(1, math.isqrt(pairs))
         return max(side, pairs // max(1, min(side, row_count(video)))), side
 
-    def _parts(self, text: Sentences, video: TcdVideo) -> Tensor:
+    def _parts(self, video: TcdVideo, text: Sentences) -> Tensor:
         """(P, v, q) of one chunk."""
         sentence = text.vectors
         frames = self._weights(sentence, video.frames, video.frame_mask, None)
