@@ -19,7 +19,8 @@ import pytest
 
 from evenreel.cli import progress
 from evenreel.cli.app import app
-from evenreel.cli.evaluate.command import DEFAULT_WORDS, METRIC_HELP
+from evenreel.cli.evaluate.command import MeasureChoice
+from evenreel.cli.from_settings import documented
 from evenreel.corpus import make_corpus, save_corpus
 from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import DEFAULT_METRICS, parse_metrics
@@ -32,6 +33,8 @@ from tests.cli.test_library_commands import evenreel, here, printed_json
 COUNT = 30
 CLIPS = [f"v{i}" for i in range(COUNT)]
 CAPTIONS = [f"c{i}" for i in range(COUNT)]
+
+DEFAULT_WORDS = [str(metric) for metric in DEFAULT_METRICS]
 
 
 def values(seed: int, signal: float) -> np.ndarray[Any, Any]:
@@ -416,12 +419,11 @@ def test_neither_torch_nor_a_decoder_is_imported(place: Path) -> None:
 
 
 def test_the_help_names_metrics_and_corrections() -> None:
-    assert [str(metric) for metric in DEFAULT_METRICS] == DEFAULT_WORDS
     done = here("evaluate", "--help")
     words = " ".join(re.sub("[│|]", " ", done.stdout).split())
     assert f"[default: {' '.join(DEFAULT_WORDS)}]" in words
     assert "[default: both]" in words
-    listed = METRIC_HELP.partition(";")[0].replace("@k", "@7").split(", ")
+    listed = documented(MeasureChoice)["metric"].partition(";")[0].replace("@k", "@7").split(", ")
     assert [str(metric) for metric in parse_metrics(listed)] == listed
     for word in (*RESCORINGS, "mAP-EPIC"):
         assert word in words

@@ -1,9 +1,9 @@
-"""`evenreel features`."""
+"""`evenreel features`: what a model sees and reads in the clips of a corpus, computed once and kept."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,23 +11,17 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import (
-    MOST,
-    AcceptLicenceOption,
-    CorpusArgument,
-    DeviceOption,
-    JsonOption,
-    PrecisionOption,
-    VideosOption,
-)
+from evenreel.cli.options import MOST, JsonOption
 from evenreel.cli.progress import bars, share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.config import DEFAULT_MODEL
 from evenreel.errors import UsageError
 from evenreel.features.settings import DEFAULT_FRAMES, Words
+from evenreel.settings_checks import OptionForm
 from evenreel.wording import count
 
 if TYPE_CHECKING:
+    from evenreel.encoders.loading import LoadedEncoder
     from evenreel.features import FeatureReport, FeatureSettings, StoredSettings
 
 MANY = 10
@@ -35,84 +29,150 @@ _FOR_STORED = frozenset(("corpus", "frames", "out", "stored", "name", "ids", "as
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
+@dataclass(frozen=True)
+class FeaturePlaces:
+    """A corpus, where its videos are, and where its features go.
+
+    Attributes:
+        corpus: folder of the corpus.
+        videos: folder in which the paths of the clips begin; None for CORPUS.
+        out: where the features go; None for CORPUS/features/MODEL-HASH.
+    """
+
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS")]
+    videos: Path | None = None
+    out: Path | None = None
+
+
+@dataclass(frozen=True)
+class TowerChoice:
+    """The model that computes features, and how it runs.
+
+    Attributes:
+        model: image and text towers: a hub id, a folder, `builtin`, or a name of `evenreel models`.
+        device: where the model runs: auto, cpu, cuda, cuda:1, mps.
+        precision: float32, bfloat16 or float16.
+        accept_licence: accept the model's licence where that forbids commercial use.
+    """
+
+    model: str = DEFAULT_MODEL
+    device: str = "auto"
+    precision: str = "float32"
+    accept_licence: bool = False
+
+    def load(self) -> LoadedEncoder:
+        """Load the model.
+
+        Raises:
+            EncoderError: it cannot be loaded.
+            UsageError: there is no such device or precision, or it cannot do it.
+        """
+        from evenreel.encoders import load_encoder
+
+        return load_encoder(self.model, device=self.device, precision=self.precision)
+
+
+@dataclass(frozen=True)
+class FrameChoice:
+    """Frames and words of a clip that become features.
+
+    Attributes:
+        frames: frames of each clip, the middles of equal parts; None for 12.
+        rule: instead of --frames: which frames, for example 'every 0.5 s' or 'clip4clip 12'.
+        words: on-screen text: read by OCR, or the corpus's own (its texts.parquet), believed.
+    """
+
+    frames: Annotated[int | None, OptionForm(least=1, most=MOST)] = None
+    rule: str | None = None
+    words: Annotated[Words, typer.Option()] = "ocr"
+
+
+@dataclass(frozen=True)
+class StoredChoice:
+    """Features that others computed.
+
+    Attributes:
+        stored: compute nothing: take arrays that others computed, such as rgb=arrays/rgb; may be given again.
+        name: with --stored: what these features are called; None for the streams.
+        ids: with --stored: names of the rows of an .npy, one a line; may be given again.
+
+    Raises:
+        UsageError: a name or ids are given without features, or one of them cannot be used.
+    """
+
+    stored: Annotated[tuple[str, ...], typer.Option(metavar="STREAM=PLACE")] = ()
+    name: str | None = None
+    ids: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.stored and (self.name is not None or self.ids):
+            raise UsageError("--name and --ids are about features of others; give these with --stored STREAM=PLACE.")
+
+    def settings(self, frames: int | None) -> StoredSettings:
+        """Make the settings of reading the features, at most so many frames of each clip; None for all.
+
+        Raises:
+            UsageError: what is given cannot be used.
+        """
+        from evenreel.features import StoredSettings
+
+        streams: dict[str, list[Path]] = {}
+        for one in self.stored:
+            stream, equals, place = one.partition("=")
+            if not (equals and place and _NAME.fullmatch(stream)):
+                raise UsageError(f"--stored takes STREAM=PLACE, for example rgb=arrays/rgb, not {one!r}.")
+            streams.setdefault(stream, []).append(Path(place))
+        if self.ids and not any(place.suffix.lower() == ".npy" for places in streams.values() for place in places):
+            raise UsageError("--ids names the rows of an .npy, and no place is one; leave it out.")
+        called = self.name or "-".join(streams)
+        if not _NAME.fullmatch(called):
+            raise UsageError(f"--name {called!r} cannot be used; a name has letters, digits, dots, - and _.")
+        return StoredSettings(called, streams, frames, self.ids)
+
+
 def features(
     context: typer.Context,
-    corpus: CorpusArgument,
-    model: Annotated[
-        str,
-        typer.Option(help="Image and text towers: a hub id, a folder, 'builtin', or a name of 'evenreel models'."),
-    ] = DEFAULT_MODEL,
-    frames: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=MOST, help=f"Frames of each clip, the middles of equal parts. \\[default: {DEFAULT_FRAMES}]"
-        ),
-    ] = None,
-    rule: Annotated[
-        str | None, typer.Option(help="Instead of --frames: which frames, for example 'every 0.5 s' or 'clip4clip 12'.")
-    ] = None,
-    words: Annotated[
-        Words, typer.Option(help="On-screen text: read by OCR, or the corpus's own (its texts.parquet), believed.")
-    ] = "ocr",
-    videos: VideosOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Where the features go. \\[default: CORPUS/features/MODEL-HASH]")
-    ] = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "float32",
-    accept_licence: AcceptLicenceOption = False,
+    places: FeaturePlaces = from_settings(FeaturePlaces),
+    towers: TowerChoice = from_settings(TowerChoice),
+    chosen: FrameChoice = from_settings(FrameChoice),
     settings: FeatureSettings = from_settings(
         "evenreel.features.settings:FeatureSettings",
         leave_out=("rule", "videos"),
         windows=Annotated[int, typer.Option(min=1, max=3_600)],
     ),
-    stored: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="STREAM=PLACE",
-            help="Compute nothing: take arrays that others computed, such as rgb=arrays/rgb; may be given again.",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="With --stored: what these features are called. \\[default: the streams]")
-    ] = None,
-    ids: Annotated[
-        list[Path] | None,
-        typer.Option(help="With --stored: names of the rows of an .npy, one a line; may be given again."),
-    ] = None,
+    others: StoredChoice = from_settings(StoredChoice),
     as_json: JsonOption = False,
 ) -> None:
     """Compute the features of a corpus once; what is there is kept, and a broken-off run goes on."""
-    if stored:
+    if others.stored:
         _check_computes_nothing(context)
-        _store(corpus, out, _stored_settings(stored, name, frames, ids or []), as_json)
+        _store(places, others.settings(chosen.frames), as_json)
         return
-    if name is not None or ids:
-        raise UsageError("--name and --ids are about features of others; give these with --stored STREAM=PLACE.")
     from evenreel.corpus import load_corpus, load_texts
-    from evenreel.encoders import load_encoder
     from evenreel.encoders.known_models import check_licence
     from evenreel.features import compute_features, feature_folder
     from evenreel.media import parse_rule
 
+    frames, rule, corpus = chosen.frames, chosen.rule, places.corpus
     if frames is not None and rule is not None:
         raise UsageError("Give either --frames or --rule; '--frames 12' is --rule '12 midpoints'.")
-    if words == "corpus" and not settings.read_text:
+    own_words = chosen.words == "corpus"
+    if own_words and not settings.read_text:
         raise UsageError("Leave --no-ocr out: --words corpus reads no text in frames, and --no-ocr asks for none.")
-    check_licence(model, accept_licence)
+    check_licence(towers.model, towers.accept_licence)
     settings = replace(
         settings,
         rule=str(parse_rule(rule or f"{frames or DEFAULT_FRAMES} midpoints")),  # before a model is loaded
-        videos=videos or corpus,
+        videos=places.videos or corpus,
     )
-    shipped = load_texts(corpus) if words == "corpus" else None
-    if words == "corpus" and shipped is None:
+    shipped = load_texts(corpus) if own_words else None
+    if own_words and shipped is None:
         raise UsageError(f"The corpus {corpus} ships no words on screen; leave --words out to read them by OCR.")
     tables = load_corpus(corpus)
     with bars() as progress:
         progress.stage("loading the model")
-        encoder = load_encoder(model, device=device, precision=precision)
-        place = out or feature_folder(corpus, encoder)
+        encoder = towers.load()
+        place = places.out or feature_folder(corpus, encoder)
         report = compute_features(tables, place, encoder, settings, progress, words=shipped)
     _show(report, as_json)
     if report.set_aside:
@@ -127,31 +187,13 @@ def _check_computes_nothing(context: typer.Context) -> None:
         raise UsageError(f"--stored takes features that are computed already; leave {' and '.join(strange)} out.")
 
 
-def _stored_settings(stored: list[str], name: str | None, frames: int | None, ids: list[Path]) -> StoredSettings:
-    """What --stored, --name, --frames and --ids ask for."""
-    from evenreel.features import StoredSettings
-
-    streams: dict[str, list[Path]] = {}
-    for one in stored:
-        stream, equals, place = one.partition("=")
-        if not (equals and place and _NAME.fullmatch(stream)):
-            raise UsageError(f"--stored takes STREAM=PLACE, for example rgb=arrays/rgb, not {one!r}.")
-        streams.setdefault(stream, []).append(Path(place))
-    if ids and not any(place.suffix.lower() == ".npy" for places in streams.values() for place in places):
-        raise UsageError("--ids names the rows of an .npy, and no place is one; leave it out.")
-    called = name or "-".join(streams)
-    if not _NAME.fullmatch(called):
-        raise UsageError(f"--name {called!r} cannot be used; a name has letters, digits, dots, - and _.")
-    return StoredSettings(called, streams, frames, tuple(ids))
-
-
-def _store(corpus: Path, out: Path | None, settings: StoredSettings, as_json: bool) -> None:
+def _store(places: FeaturePlaces, settings: StoredSettings, as_json: bool) -> None:
     from evenreel.corpus import load_corpus
     from evenreel.features import read_manifest, store_features
 
-    folder = out or corpus / "features" / settings.name
+    folder = places.out or places.corpus / "features" / settings.name
     with share_bar("reading the arrays") as progress:
-        report = store_features(load_corpus(corpus), folder, settings, progress)
+        report = store_features(load_corpus(places.corpus), folder, settings, progress)
     streams = read_manifest(folder).streams
     if as_json:
         print_json(report.to_json() | {"streams": dict(streams)})

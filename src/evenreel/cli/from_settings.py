@@ -152,7 +152,7 @@ def _declared(one: inspect.Parameter, hint: Any) -> tuple[Any, Any]:
     """Type and option of a parameter: those of an `Annotated` type, else what follows from the name and the type."""
     kind, form = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, OptionForm())
     if not isinstance(form, OptionForm):
-        return kind, form
+        return _readable(kind) if get_origin(kind) is tuple else kind, form
     name = one.name.removesuffix("_s").replace("_", "-")
     usual = f"--no-{name}" if one.default is True else f"--{name}"
     return _readable(kind), typer.Option(form.name or usual, min=form.least, max=form.most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +23,9 @@ MetadataOption = Annotated[
         "manifest.* in a folder are read by themselves."
     ),
 ]
+
+
+DROP_ALONE = "--drop takes --library, --dry-run and --json; leave the other options out."
 
 
 def index(
@@ -52,16 +55,37 @@ def index(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
+@dataclass(frozen=True)
+class ModelChange:
+    """A library's new model, or the further model that it is to lose.
+
+    Attributes:
+        model: the new model: a hub id, a folder, `builtin`, or a name of `evenreel models`.
+        drop: delete the vectors of this further model (`evenreel info` lists them).
+        dry_run: with --drop: only say what would be freed.
+        anew: drop what an unfinished run with another model made.
+
+    Raises:
+        UsageError: neither of the two is named, or an option that is for the other.
+    """
+
+    model: str | None = None
+    drop: str | None = None
+    dry_run: bool = False
+    anew: bool = False
+
+    def __post_init__(self) -> None:
+        if self.drop is not None and (self.model is not None or self.anew):
+            raise UsageError(DROP_ALONE)
+        if self.drop is None and self.model is None:
+            raise UsageError("Name the new model with --model, or with --drop a further one that is to go.")
+        if self.drop is None and self.dry_run:
+            raise UsageError("--dry-run says what --drop would free; leave it out with --model.")
+
+
 def reindex(
-    model: Annotated[
-        str | None, typer.Option(help="The new model: a hub id, a folder, 'builtin', or a name of 'evenreel models'.")
-    ] = None,
+    change: ModelChange = from_settings(ModelChange),
     library: LibraryOption = None,
-    drop: Annotated[
-        str | None, typer.Option(help="Delete the vectors of this further model ('evenreel info' lists them).")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --drop: only say what would be freed.")] = False,
-    anew: Annotated[bool, typer.Option("--anew", help="Drop what an unfinished run with another model made.")] = False,
     settings: IndexSettings = from_settings(
         IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also")
     ),
@@ -75,17 +99,13 @@ def reindex(
     from evenreel.library import reindex as reindex_library
 
     place = library or default_library()
-    if drop is not None:
-        if model is not None or anew or settings != IndexSettings():
-            raise UsageError("--drop takes --library, --dry-run and --json; leave the other options out.")
-        show_dropped(drop_model(place, drop, dry_run=dry_run), as_json)
+    if change.model is None:
+        if settings != IndexSettings():
+            raise UsageError(DROP_ALONE)
+        show_dropped(drop_model(place, change.drop or "", dry_run=change.dry_run), as_json)
         return
-    if model is None:
-        raise UsageError("Name the new model with --model, or with --drop a further one that is to go.")
-    if dry_run:
-        raise UsageError("--dry-run says what --drop would free; leave it out with --model.")
     with bars() as progress:
-        report = reindex_library(place, model, settings, anew=anew, progress=progress)
+        report = reindex_library(place, change.model, settings, anew=change.anew, progress=progress)
     show_report(report, place, as_json)
     if report.set_aside or report.closed_folders:
         raise typer.Exit(EXIT_SET_ASIDE)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.adapt.options import AdaptFiles, AdaptSource, any_given
+from evenreel.cli.adapt.options import AdaptFiles, AdaptSource, LearningChoice, any_given
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import DeviceOption, JsonOption
 from evenreel.cli.progress import share_bar
@@ -23,25 +24,14 @@ if TYPE_CHECKING:
     from evenreel.cli.adapt.results import AdaptOutcome
 
 CHECKPOINT_HELP = "A matcher: a folder, a hub id, or mean_pool, which needs no training and learns from here on."
-SETTINGS_HELP = (
-    "How it learns: a YAML file, or safe, safe-online, rotation, titan/offline, titan/online, titan/naive, titan/ttt, "
-    "titan/ttt-flow."
-)
-SET_HELP = "PLACE=VALUE instead of the settings': lr=1e-3, safety.keep=0.5; may be given again."
-UNDO_HELP = "Put CHECKPOINT back as it was before it was adapted in place."
-CONFOUNDERS_HELP = "Vectors of what the target's clips tend to show, in place of those that are looked for."
-DEFAULT = "safe"
 SOURCE, RESULT, CARE = "What it learns from", "What it writes", "How it learns"
 
 
 def adapt(
     checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help=CHECKPOINT_HELP)],
     source: AdaptSource = from_settings(AdaptSource, panel=SOURCE),
-    settings: Annotated[str, typer.Option(help=SETTINGS_HELP, rich_help_panel=CARE)] = DEFAULT,
-    changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP, rich_help_panel=CARE)] = None,
-    confounders: Annotated[Path | None, typer.Option(help=CONFOUNDERS_HELP, rich_help_panel=CARE)] = None,
+    choice: LearningChoice = from_settings(LearningChoice, panel=CARE),
     files: AdaptFiles = from_settings(AdaptFiles, panel=RESULT),
-    undo: Annotated[bool, typer.Option("--undo", help=UNDO_HELP, rich_help_panel=RESULT)] = False,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
@@ -50,9 +40,9 @@ def adapt(
     Where that does not help, the matcher is left as it was, and the report says so. Exit status 3 if clips had been set
     aside.
     """
-    if undo:
-        others = any_given(source, files) or changes or confounders or settings != DEFAULT
-        _undo(checkpoint, bool(others), as_json)
+    if files.undo:
+        others = any_given(source, replace(files, undo=False)) or choice != LearningChoice()
+        _undo(checkpoint, others, as_json)
         return
     files.check()
     source.check(files.scores)
@@ -61,16 +51,17 @@ def adapt(
     from evenreel.cli.adapt.results import write
     from evenreel.cli.adapt.show import show
 
-    how = load_settings(settings, changes or ())
+    how = load_settings(choice.settings, choice.changes)
     _check_places(checkpoint, files)
     named = matcher_named(checkpoint, source.features, device)
     read = {
         "matcher": checkpoint, "corpus": source.corpus, "features": [source.features, source.seen],
-        "library": source.library, "queries": source.queries, "settings": settings, "confounders": confounders,
+        "library": source.library, "queries": source.queries, "settings": choice.settings,
+        "confounders": choice.confounders,
     }  # fmt: skip
     made = provenance_of(read)
     given = read_corpus(named, source, how, device) if source.corpus else read_library(named, source, device)
-    outcome = _adapted(given, how, confounders, made, keep=files.scores is not None)
+    outcome = _adapted(given, how, choice.confounders, made, keep=files.scores is not None)
     show(outcome, write(outcome, files), as_json)
     if given.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from evenreel.errors import UsageError
+from evenreel.settings_checks import OptionForm
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,22 @@ class AdaptSource:
 
 
 @dataclass(frozen=True)
+class LearningChoice:
+    """How `evenreel adapt` learns.
+
+    Attributes:
+        settings: how it learns: a YAML file, or `safe`, `safe-online`, `rotation`, `titan/offline`, `titan/online`,
+            `titan/naive`, `titan/ttt`, `titan/ttt-flow`.
+        changes: PLACE=VALUE instead of the settings': lr=1e-3, safety.keep=0.5; may be given again.
+        confounders: vectors of what the target's clips tend to show, in place of those that are looked for.
+    """
+
+    settings: str = "safe"
+    changes: Annotated[tuple[str, ...], OptionForm("--set")] = ()
+    confounders: Path | None = None
+
+
+@dataclass(frozen=True)
 class AdaptFiles:
     """Where the checkpoint, the scores and the report are written; None or False where they are not.
 
@@ -66,6 +83,7 @@ class AdaptFiles:
         dry_run: write no checkpoint; say what would come of it.
         scores: also write the scores of the corpus (.npz): online as each batch was answered, offline of the result.
         report: also write the page of the report here; the checkpoint has it in adaptation/report.html.
+        undo: put CHECKPOINT back as it was before it was adapted in place.
     """
 
     out: Path | None = None
@@ -73,6 +91,7 @@ class AdaptFiles:
     dry_run: bool = False
     scores: Path | None = None
     report: Path | None = None
+    undo: bool = False
 
     def check(self) -> None:
         """Check that the checkpoint goes to one place, and that the file of scores can say what they used.

@@ -28,31 +28,50 @@ if TYPE_CHECKING:
 
 NAMES_HELP = "Audits, such as source; a wrong one lists them all."
 TRAIN = "train"
-TRAIN_HELP = "Part of the corpus that was learned from, for the audit length; train where the corpus has it."
-TAIL_HELP = "csv of verbs or nouns with few training clips, for the audit length; again for another file."
-EDITED_HELP = (
-    "For visual, textual or overlay: scores after an edit, such as background-swapped=bg.npz; again for another edit. "
-    "With several --scores, each edit once for each, in their order. For overlay, --corpus is that of the clips with "
-    "misleading words, whose column overlay_of names the clip whose words each carries."
-)
-QUERIES_HELP = "Sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over."
+
+
+@dataclass(frozen=True)
+class ScoreFiles:
+    """Scores of systems that `evenreel audit` reads, and what some audits read beside them.
+
+    Attributes:
+        scores: npy, npz, parquet or a TREC run; again for another system.
+        corpus: folder of the corpus the scores are of.
+        split: part of the corpus the scores are of, such as test.
+        train_split: part of the corpus that was learned from, for the audit length; train where the corpus has it.
+        tail_classes: csv of verbs or nouns with few training clips, for the audit length; again for another file.
+        edited: for visual, textual or overlay: scores after an edit, such as background-swapped=bg.npz; again for
+            another edit. With several --scores, each edit once for each, in their order. For overlay, --corpus is that
+            of the clips with misleading words, whose column overlay_of names the clip whose words each carries.
+    """
+
+    scores: tuple[Path, ...] = ()
+    corpus: Path | None = None
+    split: str | None = None
+    train_split: str | None = None
+    tail_classes: tuple[Path, ...] = ()
+    edited: Annotated[tuple[str, ...], typer.Option(metavar="NAME=FILE")] = ()
+
+
+@dataclass(frozen=True)
+class SearchedLibrary:
+    """A library whose search `evenreel audit` looks at, and the sentences that it is searched with.
+
+    Attributes:
+        library: audit the search of this library.
+        queries: sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over.
+        neutral_source: audit the library's search as it is with --neutral-source.
+    """
+
+    library: Annotated[Path | None, typer.Option("--library", "-l")] = None
+    queries: Path | None = None
+    neutral_source: bool = False
 
 
 def audit(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help=NAMES_HELP)] = None,
-    scores: Annotated[
-        list[Path] | None, typer.Option(help="npy, npz, parquet or a TREC run; again for another system.")
-    ] = None,
-    corpus: Annotated[Path | None, typer.Option(help="Folder of the corpus the scores are of.")] = None,
-    split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
-    train_split: Annotated[str | None, typer.Option("--train-split", help=TRAIN_HELP)] = None,
-    tail_classes: Annotated[list[Path] | None, typer.Option("--tail-classes", help=TAIL_HELP)] = None,
-    edited: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE", help=EDITED_HELP)] = None,
-    library: Annotated[Path | None, typer.Option("--library", "-l", help="Audit the search of this library.")] = None,
-    queries: Annotated[Path | None, typer.Option(help=QUERIES_HELP)] = None,
-    neutral_source: Annotated[
-        bool, typer.Option("--neutral-source", help="Audit the library's search as it is with --neutral-source.")
-    ] = False,
+    given: ScoreFiles = from_settings(ScoreFiles),
+    searched: SearchedLibrary = from_settings(SearchedLibrary),
     report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
     settings: AuditSettings = from_settings("evenreel.audits.settings:AuditSettings", leave_out=("band_bytes",)),
     as_json: JsonOption = False,
@@ -64,31 +83,32 @@ def audit(
     from evenreel.report.result.page import audit_page
 
     wanted = _known(names or ())
-    _check_training_clips(wanted, [train_split, *(tail_classes or [])], library)
-    _check_edits(wanted, edited, library)
-    tail = read_tail_classes(tail_classes) if tail_classes else None
+    _check_inputs(wanted, given, searched)
+    tail = read_tail_classes(given.tail_classes) if given.tail_classes else None
     not_made: list[str] = []
     if report:
         check_place(report)
-    if (library is None) == (scores is None):
-        raise UsageError("Give either --scores FILE with --corpus DIR, or --library DIR with --queries FILE.")
-    if library is not None:
-        if corpus or split:
-            raise UsageError("--corpus and --split go with --scores; a library has its own clips, so leave them out.")
-        asked = lines_of(_named(queries, "--library", "--queries"), "sentence")
-        results = _of_library(wanted, library, asked, settings, not_made.append, neutral=neutral_source)
+    if searched.library is not None:
+        queries = _named(searched.queries, "--library", "--queries")
+        results = _of_library(
+            wanted,
+            searched.library,
+            lines_of(queries, "sentence"),
+            settings,
+            not_made.append,
+            neutral=searched.neutral_source,
+        )
     else:
-        if queries or neutral_source:
-            raise UsageError("--queries and --neutral-source go with --library; leave them out.")
-        whole = _named(corpus, "--scores", "--corpus")
-        parts, systems = AuditedParts(whole, split, train_split, tail), system_names(scores or [])
-        files = _edited_files(edited or [], len(systems))
+        parts = AuditedParts(_named(given.corpus, "--scores", "--corpus"), given.split, given.train_split, tail)
+        systems = system_names(given.scores)
+        files = _edited_files(given.edited, len(systems))
         results = _of_scores(wanted, systems, files, parts, settings, not_made.append)
     if not results:
         raise CorpusError(*not_made)
     read = {
-        "scores": scores, "scores after an edit": [word.partition("=")[2] for word in edited or ()], "corpus": corpus,
-        "few training clips": tail_classes, "library": library, "queries": queries,
+        "scores": given.scores, "scores after an edit": [word.partition("=")[2] for word in given.edited],
+        "corpus": given.corpus, "few training clips": given.tail_classes, "library": searched.library,
+        "queries": searched.queries,
     }  # fmt: skip
     made = provenance_of(read) if as_json or report else None
     show_audits(results, report, as_json, not_made, made)
@@ -148,17 +168,26 @@ def _known(names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def _check_training_clips(names: Sequence[str], given: Sequence[object], library: Path | None) -> None:
+def _check_inputs(names: Sequence[str], given: ScoreFiles, searched: SearchedLibrary) -> None:
+    """Refuse options that the audits, or what they look at, have no use for."""
     from evenreel.audits import AUDITS
 
+    of_a_library = searched.library is not None
     readers = [name for name, one in AUDITS.items() if {"train", "tail"} & set(one.takes)]
-    if any(given) and (library is not None or not set(readers) & set(names)):
+    if (given.train_split or given.tail_classes) and (of_a_library or not set(readers) & set(names)):
         raise UsageError(
             f"--train-split and --tail-classes go with the audit {' or '.join(readers)} of --scores; leave them out."
         )
+    _check_edits(names, given.edited, of_a_library=of_a_library)
+    if of_a_library == bool(given.scores):
+        raise UsageError("Give either --scores FILE with --corpus DIR, or --library DIR with --queries FILE.")
+    if of_a_library and (given.corpus or given.split):
+        raise UsageError("--corpus and --split go with --scores; a library has its own clips, so leave them out.")
+    if not of_a_library and (searched.queries or searched.neutral_source):
+        raise UsageError("--queries and --neutral-source go with --library; leave them out.")
 
 
-def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Path | None) -> None:
+def _check_edits(names: Sequence[str], edited: Sequence[str], *, of_a_library: bool) -> None:
     from evenreel.audits import OF_EDITS
 
     asked = [name for name in names if name in OF_EDITS]
@@ -170,7 +199,7 @@ def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Pa
     if edited and not asked:
         known = f"{', '.join(OF_EDITS[:-1])} or {OF_EDITS[-1]}"
         raise UsageError(f"--edited goes with the audit {known}; leave it out.")
-    if asked and (library is not None or not edited):
+    if asked and (of_a_library or not edited):
         raise UsageError(
             f"The audit {asked[0]} holds scores against those after an edit; give --scores FILE and --edited NAME=FILE."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +10,14 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.elements.library import check_forget, check_library_alone, tell_library
-from evenreel.cli.elements.sources import TRAIN, PhraseSources, mined, phrase_encoder, read_captions
+from evenreel.cli.elements.sources import PhraseSources, mined, phrase_encoder, read_captions
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import MOST, DeviceOption, JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.provenance import provenance_of
+from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.audits.dictionary.measures import NamedCaptions
@@ -32,48 +33,119 @@ KAPPA = 20
 
 CountOption = Annotated[int, typer.Option(min=1, max=MOST)]
 MINED, LISTED, LIBRARY = "Phrases from captions", "Phrases from elsewhere", "In a library"
-CORPUS_HELP = "Folder of the corpus: its captions are mined, and its clips looked at."
-OUT_HELP = "Where the dictionary goes, with its embeddings and the phrases of each clip."
-SPLIT_HELP = (
-    f"Part of the corpus whose captions are mined; those of a test split know its answers.  \\[default: {TRAIN}]"
-)
-TOP_HELP = f"Phrases of each kind that a clip gets.  \\[default: {KAPPA}]"
-FEATURES_HELP = "Folder of the corpus's features: their encoder embeds the phrases, and every clip is looked at."
-MODEL_HELP = "Model that embeds the phrases, where no features say which one."
-LIBRARY_HELP = "Find what the clips of this library show, in place of a CORPUS."
-GROUPS_HELP = "Words that count as one, lines such as 'noun: sofa, couch'."
+
+
+@dataclass(frozen=True)
+class ElementsOptions:
+    """The corpus that a scene dictionary is about, and what is written.
+
+    Attributes:
+        corpus: folder of the corpus: its captions are mined, and its clips looked at.
+        out: where the dictionary goes, with its embeddings and the phrases of each clip.
+        features: folder of the corpus's features: their encoder embeds the phrases, and every clip is looked at.
+        rule: how the features' frames were sampled; None for the last run's.
+        model: model that embeds the phrases, where no features say which one.
+        top: phrases of each kind that a clip gets; None for 20.
+        report: also write a page with figures to this file.
+        replace: replace another dictionary that lies in --out.
+    """
+
+    corpus: Annotated[Path | None, typer.Argument(metavar="CORPUS")] = None
+    out: Path | None = None
+    features: Path | None = None
+    rule: str | None = None
+    model: str | None = None
+    top: Annotated[int | None, OptionForm(least=1, most=MOST)] = None
+    report: Path | None = None
+    replace: bool = False
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Names of the options that are given."""
+        named = {one.name: "CORPUS" if one.name == "corpus" else f"--{one.name}" for one in fields(self)}
+        return tuple(shown for name, shown in named.items() if getattr(self, name) not in (None, False))
+
+    def place(self) -> Path:
+        """Return where the dictionary goes, if what is asked for can be had.
+
+        Raises:
+            UsageError: no place is named, or an option has nothing that it could be about.
+            OutputError: the page cannot be written.
+        """
+        if self.features is None and (self.rule is not None or self.top is not None):
+            raise UsageError(
+                "--rule and --top are about clips, which are looked at where --features says; give that too."
+            )
+        if self.out is None:
+            raise UsageError("Say with --out where the dictionary goes: evenreel elements CORPUS --out DIR.")
+        if self.corpus is None and self.features is not None:
+            raise UsageError(f"The features in {self.features} are of a corpus; name its folder too.")
+        if self.corpus is None and self.report is not None:
+            raise UsageError("The page of --report is about captions and clips; name the folder of their CORPUS too.")
+        if self.report is not None:
+            check_place(self.report)
+        return self.out
+
+
+@dataclass(frozen=True)
+class MinedCaptions:
+    """Captions that phrases are mined from.
+
+    Attributes:
+        split: part of the corpus whose captions are mined; those of a test split know its answers; None for train.
+        synonyms: words that count as one, lines such as 'noun: sofa, couch'.
+        settings: how phrases are found in captions.
+    """
+
+    settings: MiningSettings
+    split: str | None = None
+    synonyms: Path | None = None
+
+    def rules(self) -> MiningSettings:
+        """Read the synonyms into the settings.
+
+        Raises:
+            CorpusError: the file of synonyms cannot be read.
+        """
+        from evenreel.language import NO_SYNONYMS, read_synonyms
+
+        groups = NO_SYNONYMS if self.synonyms is None else read_synonyms(self.synonyms)
+        return replace(self.settings, synonyms=groups)
+
+
+@dataclass(frozen=True)
+class ElementsLibrary:
+    """A library whose clips are looked at in place of a corpus's.
+
+    Attributes:
+        library: find what the clips of this library show, in place of a CORPUS.
+        forget: the library's clips are to show nothing.
+    """
+
+    library: Annotated[Path | None, typer.Option("--library", "-l")] = None
+    forget: bool = False
 
 
 def elements(
-    corpus: Annotated[Path | None, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)] = None,
-    out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
-    features: Annotated[Path | None, typer.Option(help=FEATURES_HELP)] = None,
-    rule: Annotated[
-        str | None, typer.Option(help="How the features' frames were sampled.  \\[default: the last run's]")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help=MODEL_HELP)] = None,
-    top: Annotated[int | None, typer.Option(min=1, max=MOST, help=TOP_HELP)] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
-    replaces: Annotated[bool, typer.Option("--replace", help="Replace another dictionary that lies in --out.")] = False,
+    asked: ElementsOptions = from_settings(ElementsOptions),
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
-    split: Annotated[str | None, typer.Option(help=SPLIT_HELP, rich_help_panel=MINED)] = None,
-    synonyms: Annotated[Path | None, typer.Option(help=GROUPS_HELP, rich_help_panel=MINED)] = None,
-    settings: MiningSettings = from_settings(
-        "evenreel.language.scene_elements:MiningSettings",
-        leave_out=("synonyms",),
+    captions: MinedCaptions = from_settings(
+        MinedCaptions,
         panel=MINED,
-        min_captions=CountOption,
-        max_entities=CountOption,
-        max_activities=CountOption,
+        settings=from_settings(
+            "evenreel.language.scene_elements:MiningSettings",
+            leave_out=("synonyms",),
+            panel=MINED,
+            min_captions=CountOption,
+            max_entities=CountOption,
+            max_activities=CountOption,
+        ),
     ),
     sources: PhraseSources = from_settings(
         PhraseSources, panel=LISTED, text=Annotated[Path | None, typer.Option(rich_help_panel=MINED)]
     ),
-    library: Annotated[Path | None, typer.Option("--library", "-l", help=LIBRARY_HELP, rich_help_panel=LIBRARY)] = None,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="The library's clips are to show nothing.", rich_help_panel=LIBRARY)
-    ] = False,
+    tagged: ElementsLibrary = from_settings(ElementsLibrary, panel=LIBRARY),
 ) -> None:
     """Make a scene dictionary, and find in every clip what it shows. Exit status 3 if clips had been set aside.
 
@@ -83,59 +155,38 @@ def elements(
     from evenreel.cli.elements.show import Made, show_elements
     from evenreel.corpus import load_corpus
     from evenreel.features import find_clips
-    from evenreel.language import NO_SYNONYMS, read_synonyms
-    from evenreel.language.scene_dictionary import packaged as packaged_dictionary
     from evenreel.report import write_page
     from evenreel.report.result.page import audit_page
 
-    sources.check(split)
-    if forget:
-        check_forget(library, sources.given)
-    settings = replace(settings, synonyms=NO_SYNONYMS if synonyms is None else read_synonyms(synonyms))
-    if library is not None:
-        of_a_corpus = {
-            "CORPUS": corpus, "--out": out, "--features": features, "--rule": rule, "--model": model, "--top": top,
-            "--report": report, "--replace": replaces or None, "--split": split,
-        }  # fmt: skip
-        check_library_alone(of_a_corpus)
-        wanted = None if forget else sources.read(settings) or packaged_dictionary()
-        tell_library(library, wanted, device, as_json)
+    sources.check(captions.split)
+    if tagged.forget:
+        check_forget(tagged.library, sources.given)
+    settings = captions.rules()
+    if tagged.library is not None:
+        check_library_alone([*asked.given, *([] if captions.split is None else ["--split"])])
+        tell_library(tagged.library, None if tagged.forget else sources.phrases(settings), device, as_json)
         return
-    if features is None and (rule is not None or top is not None):
-        raise UsageError("--rule and --top are about clips, which are looked at where --features says; give that too.")
-    place = _place(corpus, out, features, report)
+    place, features, report = asked.place(), asked.features, asked.report
     found = sources.read(settings)
-    whole = None if corpus is None else load_corpus(corpus)
-    encoder = phrase_encoder(features, model, device)
-    looked_at = find_clips(features, whole, rule=rule, windows=False) if features and whole else None
+    whole = None if asked.corpus is None else load_corpus(asked.corpus)
+    encoder = phrase_encoder(features, asked.model, device)
+    looked_at = find_clips(features, whole, rule=asked.rule, windows=False) if features and whole else None
     read = None if whole is None else read_captions(whole, settings)
-    found = found or mined(read, split, settings)
-    _make_room(found, place, replaces=replaces)
+    found = found or mined(read, captions.split, settings)
+    _make_room(found, place, replaces=asked.replace)
     embedded = _kept(found, encoder, place)
-    clips = _look(looked_at, embedded, top or KAPPA, place) if looked_at and embedded else None
+    clips = _look(looked_at, embedded, asked.top or KAPPA, place) if looked_at and embedded else None
     made = Made(place, found, embedded, clips, _audited(found, read, clips))
     if report is not None and made.audit is not None:
         inputs = {
-            "corpus": corpus, "features": features, "captions": sources.text,
-            "phrases": [sources.entities, sources.activities], "dictionary": sources.dictionary, "synonyms": synonyms,
+            "corpus": asked.corpus, "features": features, "captions": sources.text,
+            "phrases": [sources.entities, sources.activities], "dictionary": sources.dictionary,
+            "synonyms": captions.synonyms,
         }  # fmt: skip
         write_page(audit_page([made.audit]), report, provenance_of(inputs))
     show_elements(made, report, as_json)
     if clips is not None and clips.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _place(corpus: Path | None, out: Path | None, features: Path | None, report: Path | None) -> Path:
-    """Where the dictionary goes, if what is asked for can be had."""
-    if out is None:
-        raise UsageError("Say with --out where the dictionary goes: evenreel elements CORPUS --out DIR.")
-    if corpus is None and features is not None:
-        raise UsageError(f"The features in {features} are of a corpus; name its folder too.")
-    if corpus is None and report is not None:
-        raise UsageError("The page of --report is about captions and clips; name the folder of their CORPUS too.")
-    if report is not None:
-        check_place(report)
-    return out
 
 
 def _make_room(dictionary: SceneDictionary, place: Path, *, replaces: bool) -> None:

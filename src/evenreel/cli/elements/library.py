@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,16 +15,13 @@ if TYPE_CHECKING:
     from evenreel.library import TagReport
 
 
-def check_library_alone(of_a_corpus: Mapping[str, object]) -> None:
-    """Check that no option of the elements of a corpus is given with a library.
-
-    Args:
-        of_a_corpus: values of these options, by name; None for one that is not given.
+def check_library_alone(given: Sequence[str]) -> None:
+    """Check that no option of the elements of a corpus is given with a library; `given` are their names.
 
     Raises:
         UsageError: one is given.
     """
-    if given := [name for name, value in of_a_corpus.items() if value is not None]:
+    if given:
         raise UsageError(
             "--library finds what the clips of a library show, by the library's own model, and takes no "
             f"{' and no '.join(given)}. To look for what captions name, make a dictionary of the corpus first, and "

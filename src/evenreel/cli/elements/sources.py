@@ -64,6 +64,17 @@ class PhraseSources:
                 "them out."
             )
 
+    def phrases(self, settings: MiningSettings) -> SceneDictionary:
+        """Read the dictionary from the given source; the packaged one where none is given.
+
+        Raises:
+            UsageError: a file cannot be read, or its phrases are none.
+            FeaturesError: the folder holds no dictionary.
+        """
+        from evenreel.language.scene_dictionary import packaged
+
+        return self.read(settings) or packaged()
+
     def read(self, settings: MiningSettings) -> SceneDictionary | None:
         """Read the dictionary from the given source; None where the captions of the corpus are to be mined.
 

@@ -23,33 +23,97 @@ if TYPE_CHECKING:
     from evenreel.evaluation.settings import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
-DEFAULT_WORDS = ["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"]
-# A bracket begins markup in a help text, so each is escaped.
-METRIC_HELP = (
-    "R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC; may be given again. "
-    rf"\[default: {' '.join(DEFAULT_WORDS)}] With --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, "
-    "HL-mAP-VeryGood, HIT@1-VeryGood and the like."
-)
-MOMENTS_HELP = "Measure predicted windows in time by the corpus's true ones, beside two guesses that look at no video."
-DIRECTION_HELP = r"t2v or v2t; one alone also says whose lists a run has, where ids fit both. \[default: both]"
-RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls, hub-memory; with --bank: qb-norm, nnn."
+
+@dataclass(frozen=True)
+class ScoredSystems:
+    """Scores of one system or more, and the corpus that they are of.
+
+    Attributes:
+        scores: npy, npz, parquet or a TREC run; with --moments predicted windows in jsonl.
+        corpus: folder of the corpus the scores are of.
+        against: another system's scores, tested against SCORES; may be given again.
+        split: part of the corpus the scores are of, such as test.
+    """
+
+    scores: Annotated[Path, typer.Argument()]
+    corpus: Path
+    against: tuple[Path, ...] = ()
+    split: str | None = None
+
+    @property
+    def files(self) -> list[Path]:
+        """Files of all systems, the baseline first."""
+        return [self.scores, *self.against]
+
+
+@dataclass(frozen=True)
+class MeasureChoice:
+    """What `evenreel evaluate` measures.
+
+    Attributes:
+        direction: `t2v` or `v2t`; one alone also says whose lists a run has, where ids fit both; empty for both.
+        moments: measure predicted windows in time by the corpus's true ones, beside two guesses that look at no video.
+        metric: R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC; may be given again. With
+            --moments: Rn@IoU, mAP@IoU, mAP, mIoU, nDCG@n@IoU, Rank@n, HL-mAP-VeryGood, HIT@1-VeryGood and the like;
+            empty for R@1 R@5 R@10 MedR MeanR Rsum MRR.
+        relevance: `clip`, `text`, `classes` or `classes-iou`.
+    """
+
+    direction: tuple[str, ...] = ()
+    moments: bool = False
+    metric: Annotated[tuple[str, ...], typer.Option("--metric", "-m")] = ()
+    relevance: str = "clip"
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A correction of all scores before they are measured.
+
+    Attributes:
+        rescore: correct all scores first: `dsl`, `dsl-double`, `inverted`, `csls`, `hub-memory`; with --bank:
+            `qb-norm`, `nnn`.
+        bank: scores of other captions with the same clips, npz or npy.
+    """
+
+    rescore: str | None = None
+    bank: Path | None = None
+
+    def check(self, directions: Sequence[str], *, alone: bool) -> None:
+        """Check that there is such a correction, and a bank if and only if it uses one.
+
+        Args:
+            directions: directions that are asked for; empty for both.
+            alone: whether one system is measured, and not several.
+
+        Raises:
+            UsageError: there is none; the bank is missing, cannot be read or serves no direction; or it is not used.
+        """
+        from evenreel.evaluation.rescoring import RESCORINGS
+        from evenreel.evaluation.scores import check_file
+
+        if self.bank and not (self.rescore and alone):
+            raise UsageError(
+                "A bank belongs to one system and one correction: use --bank with --rescore, without --against."
+            )
+        if self.rescore is None:
+            return
+        if self.rescore not in RESCORINGS:
+            raise UsageError(f"{self.rescore!r} is no re-scoring; there are: {', '.join(RESCORINGS)}.")
+        method = RESCORINGS[self.rescore]
+        if method.needs_bank and self.bank is None:
+            raise UsageError(f"{method.name} needs a bank; name the scores of other captions with --bank.")
+        if self.bank and not method.needs_bank:
+            raise UsageError(f"{method.name} takes no bank; leave --bank out.")
+        if self.bank and "v2t" in directions:
+            raise UsageError(f"{self.bank} is a bank of captions, which serves t2v; leave --direction v2t out.")
+        if self.bank:
+            check_file(self.bank)
 
 
 def evaluate(
-    scores: Annotated[
-        Path, typer.Argument(help="npy, npz, parquet or a TREC run; with --moments predicted windows in jsonl.")
-    ],
-    corpus: Annotated[Path, typer.Option(help="Folder of the corpus the scores are of.")],
-    against: Annotated[
-        list[Path] | None, typer.Option(help="Another system's scores, tested against SCORES; may be given again.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
-    direction: Annotated[list[str] | None, typer.Option(help=DIRECTION_HELP)] = None,
-    moments: Annotated[bool, typer.Option("--moments", help=MOMENTS_HELP)] = False,
-    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help=METRIC_HELP)] = None,
-    relevance: Annotated[str, typer.Option(help="clip, text, classes or classes-iou.")] = "clip",
-    rescore: Annotated[str | None, typer.Option(help=RESCORE_HELP)] = None,
-    bank: Annotated[Path | None, typer.Option(help="Scores of other captions with the same clips, npz or npy.")] = None,
+    systems: ScoredSystems = from_settings(ScoredSystems),
+    choice: MeasureChoice = from_settings(MeasureChoice),
+    correction: Correction = from_settings(Correction),
     settings: EvaluationSettings = from_settings(
         "evenreel.evaluation:EvaluationSettings",
         leave_out=("metrics", "directions", "band_bytes", "threads"),
@@ -62,27 +126,27 @@ def evaluate(
     from evenreel.corpus import load_corpus, select
     from evenreel.report import evaluation_page, write_page
 
-    if moments:
-        of_rankings = bool(direction or rescore or bank or relevance != "clip")
-        asked = MomentsJob(tuple(metric or ()), settings, files, of_rankings)
-        asked.run([scores, *(against or [])], corpus, split, as_json)
+    if choice.moments:
+        of_rankings = bool(choice.direction or choice.relevance != "clip") or correction != Correction()
+        asked = MomentsJob(choice.metric, settings, files, of_rankings)
+        asked.run(systems.files, systems.corpus, systems.split, as_json)
         return
-    if metric:
-        settings = replace(settings, metrics=tuple(metric))  # type: ignore[arg-type]  # words become metrics
-    if direction:
-        settings = replace(settings, directions=cast("tuple[Direction, ...]", tuple(direction)))
-    paths = system_names([scores, *(against or [])])
-    _check(paths, settings, relevance)
-    _check_correction(rescore, bank, direction or (), alone=not against)
-    if files.save_scores and not rescore:
+    if choice.metric:
+        settings = replace(settings, metrics=choice.metric)  # type: ignore[arg-type]  # words become metrics
+    if choice.direction:
+        settings = replace(settings, directions=cast("tuple[Direction, ...]", choice.direction))
+    paths, bank = system_names(systems.files), correction.bank
+    _check(paths, settings, choice.relevance)
+    correction.check(choice.direction, alone=not systems.against)
+    if files.save_scores and not correction.rescore:
         raise UsageError("--save-scores keeps corrected scores; name the correction with --rescore, or leave it out.")
     files.check([*paths.values(), *([bank] if bank else [])])
-    whole = load_corpus(corpus)
-    part = whole if split is None else select(whole, split=split)
-    job = _Job(whole, part, settings, cast("RelevanceName", relevance), rescore, bank, asked=bool(direction))
+    whole = load_corpus(systems.corpus)
+    part = whole if systems.split is None else select(whole, split=systems.split)
+    job = _Job(whole, part, settings, choice, correction)
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = _compared(evaluations, settings)
-    inputs = {"scores": paths.values(), "bank": bank, "corpus": corpus}
+    inputs = {"scores": paths.values(), "bank": bank, "corpus": systems.corpus}
     made = provenance_of(inputs) if as_json or files.html else None
     show_evaluation(evaluations, comparison, as_json, made)
     if files.html:
@@ -91,7 +155,7 @@ def evaluate(
         write_per_query(files.per_query, evaluations)
     if files.run or files.qrels or files.save_scores:
         first = next(iter(next(iter(evaluations.values())).directions))
-        write_ranked(files, job.scores_of(scores, first), part, job.relevance, first)
+        write_ranked(files, job.scores_of(systems.scores, first), part, job.relevance, first)
 
 
 def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: str) -> None:
@@ -105,30 +169,6 @@ def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: s
         raise UsageError("A comparison needs at least one resample; leave --resamples 0 or --against out.")
     for path in paths.values():
         check_file(path)
-
-
-def _check_correction(word: str | None, bank: Path | None, directions: Sequence[str], *, alone: bool) -> None:
-    """That there is such a correction, and a bank if and only if it uses one."""
-    from evenreel.evaluation.rescoring import RESCORINGS
-    from evenreel.evaluation.scores import check_file
-
-    if bank and not (word and alone):
-        raise UsageError(
-            "A bank belongs to one system and one correction: use --bank with --rescore, without --against."
-        )
-    if word is None:
-        return
-    if word not in RESCORINGS:
-        raise UsageError(f"{word!r} is no re-scoring; there are: {', '.join(RESCORINGS)}.")
-    method = RESCORINGS[word]
-    if method.needs_bank and bank is None:
-        raise UsageError(f"{method.name} needs a bank; name the scores of other captions with --bank.")
-    if bank and not method.needs_bank:
-        raise UsageError(f"{method.name} takes no bank; leave --bank out.")
-    if bank and "v2t" in directions:
-        raise UsageError(f"{bank} is a bank of captions, which serves t2v; leave --direction v2t out.")
-    if bank:
-        check_file(bank)
 
 
 def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSettings) -> Comparison | None:
@@ -148,11 +188,13 @@ class _Job:
     whole: Corpus
     part: Corpus
     settings: EvaluationSettings
-    relevance: RelevanceName
-    rescoring: str | None
-    bank: Path | None
-    asked: bool
-    """Whether directions were asked for."""
+    choice: MeasureChoice
+    correction: Correction
+
+    @property
+    def relevance(self) -> RelevanceName:
+        """What answers a caption."""
+        return cast("RelevanceName", self.choice.relevance)
 
     def evaluate(self, path: Path) -> Evaluation:
         """Figures of one file, with what was noticed while it was read."""
@@ -160,10 +202,10 @@ class _Job:
         scores = self._load(path, notices.append)
         directions = self._directions(scores, notices)
         with share_bar(f"ranking {path.name}") as progress:
-            if self.rescoring is None:
+            if self.correction.rescore is None:
                 found = self._figures(scores, directions, progress)
             else:
-                found = self._corrected(scores, directions, self.rescoring, progress)
+                found = self._corrected(scores, directions, self.correction.rescore, progress)
         return replace(found, notices=tuple(dict.fromkeys((*notices, *found.notices))))
 
     def scores_of(self, path: Path, direction: Direction) -> ScoreBlocks:
@@ -171,10 +213,10 @@ class _Job:
         from evenreel.evaluation.rescoring import ALONE, RESCORINGS, rescore
 
         scores = self._load(path, lambda _: None)
-        if self.rescoring is None:
+        if self.correction.rescore is None:
             return scores
-        corrected = rescore(self.rescoring, scores, direction, self._bank_values(scores, []))
-        if RESCORINGS[self.rescoring].serves_both and scores.about.complete:
+        corrected = rescore(self.correction.rescore, scores, direction, self._bank_values(scores, []))
+        if RESCORINGS[self.correction.rescore].serves_both and scores.about.complete:
             return corrected
         return replace(corrected, about=corrected.about.using(ALONE[direction]))
 
@@ -182,7 +224,7 @@ class _Job:
         from evenreel.evaluation import load_scores
 
         asked = self.settings.directions
-        queries = asked[0] if self.asked and len(asked) == 1 else None
+        queries = asked[0] if self.choice.direction and len(asked) == 1 else None
         partial = self.settings.partial
         return load_scores(path, self.part, partial=partial, queries=queries, whole=self.whole, notice=notice)
 
@@ -190,7 +232,7 @@ class _Job:
         """Those that were asked for; without being asked, lists with gaps serve only the side that they belong to."""
         from evenreel.evaluation.listed import ListedScores
 
-        if self.asked or not isinstance(scores, ListedScores) or scores.about.complete:
+        if self.choice.direction or not isinstance(scores, ListedScores) or scores.about.complete:
             return self.settings.directions
         other = "v2t" if scores.queries == "t2v" else "t2v"
         notices.append(f"The lists are for {scores.queries} only, so {other} is left out; --direction asks for it.")
@@ -221,14 +263,14 @@ class _Job:
         return replace(found[0], directions=merged, notices=said)
 
     def _bank_values(self, scores: ScoreBlocks, notices: list[str]) -> Any:
-        if self.bank is None:
+        if (path := self.correction.bank) is None:
             return None
         from evenreel.evaluation.bank import load_bank
 
-        if self.bank.suffix.lower() == ".npy":
+        if path.suffix.lower() == ".npy":
             notices.append(
-                f"{self.bank} names no ids: its columns are taken for the clips in the order of the scores' columns."
+                f"{path} names no ids: its columns are taken for the clips in the order of the scores' columns."
             )
-        bank = load_bank(self.bank, scores.video_ids)
+        bank = load_bank(path, scores.video_ids)
         notices += [sentence] if (sentence := bank.notice(scores.caption_ids)) else []
         return bank.values

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import CorpusArgument, DeviceOption, JsonOption, SeenOption
+from evenreel.cli.options import JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.levels import SourceLevelling
 from evenreel.cli.score.probes import Probe
@@ -24,8 +23,7 @@ from evenreel.cli.score.words import WordOptions, asks_words, score_words
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
-    from evenreel.checkpoint import CorpusFeatures, Pretrained
-    from evenreel.types import ScoreBlocks, VideoFeatures
+    from evenreel.types import Corpus
 
 CHECKPOINT_HELP = (
     "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); or what compares words with "
@@ -38,61 +36,87 @@ OUT_HELP = (
 PROBES = "Probes: what a preference is due to"
 
 
+@dataclass(frozen=True)
+class ScoredClips:
+    """Captions and clips that are scored, and the features by which a matcher sees them.
+
+    Attributes:
+        corpus: folder of the corpus.
+        features: folder of the corpus's features, by the encoder that the matcher was trained with.
+        split: part of the corpus to score, such as test.
+        seen: folder of features by the matcher's towers before their training, for one that selects scene elements.
+        device: where the model runs: auto, cpu, cuda, cuda:1, mps.
+    """
+
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS")]
+    features: Path
+    split: str | None = None
+    seen: Path | None = None
+    device: str = "auto"
+
+
+@dataclass(frozen=True)
+class ScoreChanges:
+    """What is changed before clips are scored, or of the scores; nothing unless an option says so.
+
+    Attributes:
+        frames: changes of the frames of clips.
+        words: changes of the words on screen.
+        reading: parts that captions are encoded by.
+        levels: what is taken off scores of generated clips.
+    """
+
+    frames: Probe
+    words: WordProbe
+    reading: CaptionReading
+    levels: SourceLevelling
+
+    def check(self, checkpoint: str, out: Path) -> None:
+        """Check, before anything is loaded, that a matcher, or words, can be scored so.
+
+        Raises:
+            UsageError: options do not go together, or the file for the scores cannot say what was done.
+        """
+        if not asks_words(checkpoint):
+            self.frames.check(out)
+            self.reading.check(out)
+            self.levels.check(out)
+        elif self.reading != CaptionReading() or self.levels != SourceLevelling():
+            raise UsageError(
+                f"{checkpoint} reads the words of captions as they are; leave --reading, --alpha, --draws, "
+                "--level-sources and --recognise-sources out."
+            )
+
+
 def score(
     checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help=CHECKPOINT_HELP)],
-    corpus: CorpusArgument,
-    features: Annotated[
-        Path, typer.Option(help="Folder of the corpus's features, by the encoder that the matcher was trained with.")
-    ],
     out: Annotated[Path, typer.Option(help=OUT_HELP)],
-    split: Annotated[str | None, typer.Option(help="Part of the corpus to score, such as test.")] = None,
-    seen: SeenOption = None,
-    device: DeviceOption = "auto",
+    source: ScoredClips = from_settings(ScoredClips),
     options: WordOptions = from_settings(WordOptions, leave_out=("rule", "probe")),
-    change: Probe = from_settings(Probe, panel=PROBES),
-    levels: SourceLevelling = from_settings(SourceLevelling),
-    word_probe: WordProbe = from_settings(WordProbe, panel=PROBES),
-    reading: CaptionReading = from_settings(CaptionReading, panel=PROBES),
+    changes: ScoreChanges = from_settings(
+        ScoreChanges,
+        frames=from_settings(Probe, panel=PROBES),
+        words=from_settings(WordProbe, panel=PROBES),
+        reading=from_settings(CaptionReading, panel=PROBES),
+        levels=from_settings(SourceLevelling),
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Score every caption with every clip by a matcher, or by words. Exit status 3 if clips had been set aside."""
-    from evenreel.checkpoint import named_matcher
     from evenreel.corpus import load_corpus, select
 
     check_name(out)
-    options = replace(options, rule=change.rule, probe=word_probe)
-    options.check(checkpoint, change, seen, device)
-    if not asks_words(checkpoint):
-        change.check(out)
-        reading.check(out)
-        levels.check(out)
-    elif reading != CaptionReading() or levels != SourceLevelling():
-        raise UsageError(
-            f"{checkpoint} reads the words of captions as they are; leave --reading, --alpha, --draws, "
-            "--level-sources and --recognise-sources out."
-        )
+    options = replace(options, rule=changes.frames.rule, probe=changes.words)
+    options.check(checkpoint, changes.frames, source.seen, source.device)
+    changes.check(checkpoint, out)
     check_place(out)
-    whole = load_corpus(corpus)
-    part = whole if split is None else select(whole, split=split)
-    splits = [] if split is not None else whole.clips["split"].drop_nulls().unique().sort().to_list()
+    whole = load_corpus(source.corpus)
+    part = whole if source.split is None else select(whole, split=source.split)
     if asks_words(checkpoint):
-        scored = score_words(checkpoint, part, features, out, options)
+        scored = score_words(checkpoint, part, source.features, out, options)
     else:
-        pretrained = named_matcher(checkpoint, features, device=device)
-        if out.suffix == ".npy" and pretrained.about.uses:
-            raise UsageError(
-                f"The matcher was trained with {' and '.join(pretrained.about.uses)}, which an .npy cannot say; give "
-                "--out a name that ends in .npz."
-            )
-        asked = word_probe.asking(pretrained, out)
-        with share_bar("reading the captions") as progress:
-            loaded = change.load(asked, features, part, progress, seen=seen)
-        uses = (*pretrained.about.uses, *change.uses, *reading.uses, *loaded.uses)
-        notices = (*word_probe.notices(pretrained), *(f"scored with {use}" for use in reading.uses))
-        with reading.read(pretrained):
-            load = partial(change.load, asked, features, progress=lambda share: None, seen=seen)
-            level = partial(levels.apply, corpus=whole, pretrained=pretrained, load=load)
-            scored = _score_by_matcher(pretrained, loaded, uses, notices, out, level)
+        scored = _score_by_matcher(checkpoint, source, whole, part, out, changes)
+    splits = [] if source.split is not None else whole.clips["split"].drop_nulls().unique().sort().to_list()
     if len(splits) > 1:
         together = f"the splits {', '.join(splits)} are scored as one gallery; --split scores one alone"
         scored = replace(scored, notices=(*scored.notices, together))
@@ -102,22 +126,34 @@ def score(
 
 
 def _score_by_matcher(
-    pretrained: Pretrained,
-    loaded: CorpusFeatures,
-    uses: tuple[str, ...],
-    notices: tuple[str, ...],
-    out: Path,
-    level: Callable[[ScoreBlocks, VideoFeatures], ScoreBlocks],
+    checkpoint: str, source: ScoredClips, whole: Corpus, part: Corpus, out: Path, changes: ScoreChanges
 ) -> Scored:
-    """Write the scores of all captions with all clips, which say what they use."""
+    """Load a matcher and write its scores of a part of the corpus, which say what they use."""
+    from evenreel.checkpoint import named_matcher
     from evenreel.evaluation import save_scores
     from evenreel.matchers.scoring import matcher_scores
     from evenreel.types import ScoreNotes
 
-    said = (*loaded.notices, *notices)
-    scored = Scored(len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside, said, pretrained.about.uses)
-    check_table(out, scored)
-    scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos, about=ScoreNotes(uses=uses))
-    with share_bar("scoring") as progress:
-        save_scores(level(scores, loaded.videos), out, progress)
+    frames, reading = changes.frames, changes.reading
+    pretrained = named_matcher(checkpoint, source.features, device=source.device)
+    trained_with = pretrained.about.uses
+    if out.suffix == ".npy" and trained_with:
+        raise UsageError(
+            f"The matcher was trained with {' and '.join(trained_with)}, which an .npy cannot say; give --out a name "
+            "that ends in .npz."
+        )
+    load = partial(frames.load, changes.words.asking(pretrained, out), source.features, seen=source.seen)
+    with share_bar("reading the captions") as progress:
+        loaded = load(part, progress)
+    uses = (*trained_with, *frames.uses, *reading.uses, *loaded.uses)
+    read = (f"scored with {use}" for use in reading.uses)
+    notices = (*loaded.notices, *changes.words.notices(pretrained), *read)
+    scored = Scored(len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside, notices, trained_with)
+    with reading.read(pretrained):
+        check_table(out, scored)
+        scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos, about=ScoreNotes(uses=uses))
+        again = partial(load, progress=lambda share: None)
+        with share_bar("scoring") as progress:
+            levelled = changes.levels.apply(scores, loaded.videos, corpus=whole, pretrained=pretrained, load=again)
+            save_scores(levelled, out, progress)
     return scored
