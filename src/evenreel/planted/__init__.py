@@ -1,4 +1,4 @@
-"""A rendered world whose truth is known: scenes, their captions, their pictures, and corpora with a planted bias."""
+"""The planted benchmark: rendered scenes and captions with known truth, and corpora with a bias of known strength."""
 
 import lazy_loader
 

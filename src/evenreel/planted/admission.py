@@ -1,4 +1,4 @@
-"""Whether a planted bias was admitted: what `benchmarks/evidence` measured of it, as it is shipped."""
+"""Admission of planted biases: the measurements of `benchmarks/evidence`, as they are shipped with the package."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ FEW_CLIPS = 40
 
 @dataclass(frozen=True)
 class Admission:
-    """What was measured of a bias at a strength.
+    """Measurements of a planted bias at one strength, by which it is admitted or not.
 
     Attributes:
         bias: name of the bias.
-        strength: strength in training.
+        strength: strength of the bias in training, 0 to 1.
         world: renderer and digest of what was rendered, see `world_of`.
         seeds: seeds of the corpora and trainings.
-        clips: clips of all splits of each corpus.
-        steps: steps of each training.
-        means: mean R@1 of each training, in percent.
-        rules: the figure of each rule, by its name.
-        broken: names of the rules that do not hold.
+        clips: number of clips of each corpus, in all splits.
+        steps: number of steps of each training.
+        means: mean R@1 of each row (baseline, oracle, ...), in percent.
+        rules: figure of each rule of admission, in words, by its name.
+        broken: names of the rules that are not met.
         harder: settings of a harder world that are not the default, by name.
     """
 
@@ -51,15 +51,15 @@ class Admission:
 
     @property
     def admitted(self) -> bool:
-        """Whether every rule holds."""
+        """Whether every rule of admission is met."""
         return not self.broken
 
 
 def admission_of(plan: PlantedCorpus) -> Admission | None:
-    """Return what was measured of the bias of a plan at its strength; None where nothing was.
+    """Return the measurements of a planned corpus's bias at its strength; None where there are none.
 
-    That is also so where the plan has settings of its own, other than those of a harder world, or the world has changed
-    since.
+    There are none either where the plan has settings of its own, other than those of a harder world, or where the
+    renderer has changed since.
     """
     harder = plan.settings.harder
     if plan.settings != PlantSettings(harder=harder):
@@ -69,7 +69,7 @@ def admission_of(plan: PlantedCorpus) -> Admission | None:
 
 
 def admission_line(found: Admission | None) -> str:
-    """Say in a line whether a bias was admitted."""
+    """Return a line that says whether a bias was admitted."""
     if found is None:
         return "Admitted as a benchmark: not measured for this bias, strength and settings."
     measured = f"at strength {found.strength:g}, seeds {', '.join(map(str, found.seeds))}"
@@ -80,19 +80,19 @@ def admission_line(found: Admission | None) -> str:
 
 
 def world_of(bias: BiasName, strength: float, harder: Harder | None = None) -> str:
-    """Return the renderer's version and a digest of what is planned with settings that are else the standard ones."""
+    """Return an identifier of a planted world: the renderer's version, and a digest of what is planned by default."""
     settings = PlantSettings(harder=harder or Harder())
     return f"{RENDERER} {page_of(plan_corpus(bias, strength, FEW_CLIPS, settings=settings))['digest']}"
 
 
 def read_admissions() -> list[Admission]:
-    """Read what was measured of all biases and strengths."""
+    """Read the measurements of all planted biases and strengths."""
     entries: list[dict[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
     return [Admission(**{**one, "seeds": tuple(one["seeds"]), "broken": tuple(one["broken"])}) for one in entries]
 
 
 def save_admission(found: Admission) -> None:
-    """Write what was measured in place of any earlier figures of the same bias, strength and settings."""
+    """Save measurements of a planted bias, in place of earlier ones of the same bias, strength and settings."""
     kept = [one for one in read_admissions() if _key(one) != _key(found)]
     entries = sorted([*kept, found], key=lambda one: (one.bias, one.strength, sorted(one.harder.items())))
     write_durably(SHIPPED, (json.dumps([asdict(one) for one in entries], indent=2) + "\n").encode())

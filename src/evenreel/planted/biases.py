@@ -1,4 +1,4 @@
-"""The biases by name: how each draws its clips, and which things it pairs."""
+"""Registry of the planted biases by name: how each draws its clips, and which things it pairs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,13 @@ def _nothing() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 class Bias(NamedTuple):
-    """A bias: `draw` makes the shots of one unit, `paired` names what it pairs, first with second."""
+    """Registry entry of a planted bias.
+
+    Attributes:
+        draw: function that draws the clips of one unit (a clip, pair or group).
+        paired: function that returns the names that the bias pairs, each of the first with one of the second.
+        in_test: whether the bias holds in the test split too.
+    """
 
     draw: Callable[[RandomStreams, World], tuple[Shot, ...]]
     paired: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]] = _nothing
@@ -58,13 +64,15 @@ BIASES: dict[BiasName, Bias] = {
 
 
 def bias_text(bias: BiasName) -> str:
-    """Describe what a bias plants, in the words of `planted.json`."""
+    """Return the description of a bias that `planted.json` has."""
     texts: dict[str, str] = json.loads(files("evenreel.planted").joinpath("biases.json").read_text(encoding="utf-8"))
     return texts[bias]
 
 
 def partners(bias: BiasName, seed: int) -> dict[str, str]:
-    """Pair names of a bias: a shuffle of the second names, dealt out to the first as evenly as possible.
+    """Pair the names of a bias at random: each first name (such as a shape) with a second one (such as a background).
+
+    Second names are used as evenly as possible.
 
     >>> sorted(set(partners("length", 0).values()))
     ['long', 'short']

@@ -1,4 +1,4 @@
-"""Captions from a grammar: the same scene in many phrasings, naming all of it or a part."""
+"""Captions from a grammar: a scene in many phrasings, naming all of its attributes or some."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Pick = Callable[[np.random.Generator, Sequence[str]], str]
 
 
 def any_of(rng: np.random.Generator, items: Sequence[Item]) -> Item:
-    """Choose one of several phrasings, each with the same probability."""
+    """Choose one of several phrasings at random, with equal probabilities."""
     return items[int(rng.integers(len(items)))]
 
 
@@ -35,7 +35,7 @@ def caption(
     names: Collection[str] = ("colour", "shape", "activity", "background"),
     pick: Pick = any_of,
 ) -> str:
-    """Write a sentence about a scene that names exactly the given attributes; never the words on its signs.
+    """Write a caption of a scene that names exactly the given attributes, and never the words on its signs.
 
     Args:
         scene: scene to describe.

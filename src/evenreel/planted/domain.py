@@ -1,4 +1,4 @@
-"""The domain bias: training clips come from elsewhere, with another look, other words and other company."""
+"""The domain bias: training clips are of another domain, with another look, other words and other combinations."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ HABIT = 0.8
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """Draw a clip of the source domain with probability `strength`, else of the target, which the test split is.
+    """Draw a clip of the source domain with probability `strength`, else one of the target, the test split's domain.
 
-    `biases.json` says which shares that makes, and what holds in the test split.
+    `biases.json` has the shares that result, and what holds in the test split.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     domain = SOURCE if streams.plant.random() < world.strength else TARGET

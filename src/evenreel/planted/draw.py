@@ -1,4 +1,4 @@
-"""Rendering of a scene at a time as a picture, antialiased, with the same bytes in every run."""
+"""Rendering of pictures of a scene, antialiased, with equal bytes in every run."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ RIM_WIDTH = 0.13
 
 
 class Renderer:
-    """Draws one scene; what does not move is drawn once.
+    """Renderer of the pictures of one scene; the parts that do not move are drawn once.
 
     Attributes:
-        scene: the scene that is drawn.
+        scene: scene that is drawn.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -50,7 +50,7 @@ class Renderer:
         self._backdrop = _backdrop(scene, self._margin)
 
     def picture(self, time_s: float) -> Image.Image:
-        """Draw the picture at `time_s` seconds."""
+        """Draw the picture of the scene at `time_s` seconds."""
         if "motion" in self.scene.without:
             time_s = self.scene.duration_s / 2
         dx, dy = shake_offset(self.scene, time_s)
@@ -64,17 +64,17 @@ class Renderer:
         return apply_look(picture, self.scene.look)
 
     def frame(self, time_s: float) -> Pixels:
-        """Draw the picture at `time_s` seconds as (H, W, 3) uint8."""
+        """Draw the picture of the scene at `time_s` seconds as pixels (H, W, 3) uint8."""
         return np.asarray(self.picture(time_s))
 
 
 def draw_frame(scene: Scene, time_s: float) -> Pixels:
-    """Draw one picture of a scene, (H, W, 3) uint8, at `time_s` seconds."""
+    """Draw the picture of a scene at `time_s` seconds as pixels (H, W, 3) uint8."""
     return Renderer(scene).frame(time_s)
 
 
 def draw_clip(scene: Scene) -> Iterator[Pixels]:
-    """Draw all pictures of a scene in order, each (H, W, 3) uint8, `scene.fps` per second."""
+    """Draw all pictures of a scene in order, `scene.fps` a second, as pixels (H, W, 3) uint8."""
     renderer = Renderer(scene)
     for number in range(scene.frame_count):
         yield renderer.frame(number / scene.fps)

@@ -1,7 +1,7 @@
-"""Edits of a planted corpus: one thing in its clips or captions changed, everything else left as it was.
+"""Edits of a planted corpus that change one thing in its clips or captions and leave everything else as it was.
 
-What an edit replaces goes with nothing: another background, shape, activity or annotator is drawn at random, so that an
-edited clip is as likely as any other of the test split.
+Replacements are independent of everything else: another background, shape, activity or annotator is drawn at random, so
+that an edited clip is as likely as any other of the test split.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ _SEEDS = 2**32
 
 
 def edited(plan: PlantedCorpus, edit: str, split: Split = "test") -> PlantedCorpus:
-    """Return one split of a plan after an edit; ids stay, so that scores before and after are comparable.
+    """Return one split of a planned corpus after an edit; ids stay, so that scores before and after are comparable.
 
     Args:
-        plan: of any bias for edits of clips (`CLIP_EDITS`), of `textual` for those of captions (`CAPTION_EDITS`), which
-            change what annotators wrote; of `scene_text` for signs that mislead (`OVERLAYS`).
-        edit: its name. `control` draws a clip's scene once more: things stand elsewhere in the background, and the
-            camera trembles otherwise. `caption-control` puts a caption into another habit of its own annotator.
-        split: split that is edited, which alone is returned; signs that mislead are for the test split.
+        plan: planned corpus of any bias for edits of clips (`CLIP_EDITS`), of `textual` for those of captions
+            (`CAPTION_EDITS`), of `scene_text` for misleading signs (`OVERLAYS`).
+        edit: name of the edit. `control` renders a clip's scene with another seed: other places of things in the
+            background, another shake of the camera. `caption-control` rewrites a caption by another habit of its own
+            annotator.
+        split: split to edit and return; misleading signs are for the test split.
 
     Raises:
-        CorpusError: clips are too much alike to lend words for signs.
+        CorpusError: clips are too similar for the words of one to mislead on another.
         UsageError: there is no such edit of that split, or the captions have no annotators, or name no word.
     """
     clips = plan.split(split)
@@ -58,10 +59,11 @@ def edited(plan: PlantedCorpus, edit: str, split: Split = "test") -> PlantedCorp
 
 
 def described(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
-    """Return the test split as the tables of an edited corpus have it: new captions, clips before the edit.
+    """Return the test split as the tables of an edited corpus describe it: new captions, but clips before the edit.
 
     Raises:
-        CorpusError, UsageError: as `edited`.
+        CorpusError: clips are too similar for the words of one to mislead on another.
+        UsageError: there is no such edit of such a corpus.
     """
     if edit == OVERLAY:
         return replace(plan, clips=marked(plan))

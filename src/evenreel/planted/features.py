@@ -1,4 +1,4 @@
-"""Features of a planned corpus without a file: frames are drawn, encoded and dropped again."""
+"""Features of a planned corpus without files: frames are drawn, encoded and dropped again."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def video_features(
     rule: str = "12 midpoints",
     progress: Progress | None = None,
 ) -> VideoFeatures:
-    """Encode the frames of clips before any compression, and the words that are read on their signs.
+    """Render and encode the frames of planned clips, uncompressed, and the words that are read on their signs.
 
     Args:
         clips: clips of one picture size.
         encoder: encoder of frames and texts.
         rule: sampling rule, see `evenreel.media.parse_rule`; `every 0.25 s` gives a longer clip more frames.
-        progress: called now and then with the share that is done, 0 to 1.
+        progress: called repeatedly with the share that is done, 0 to 1.
 
     Returns:
-        Float16 frames; where a clip has a sign, a window for each frame with what is read at that moment.
+        Features in float16; where a clip has a sign, with an on-screen window for each frame.
 
     Raises:
         UsageError: there is no clip, or the rule is none.
@@ -63,7 +63,7 @@ def video_features(
 
 
 def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeatures:
-    """Encode all captions of clips, in the clips' order; each text is encoded once.
+    """Encode all captions of planned clips, in the clips' order; each distinct text is encoded once.
 
     Raises:
         UsageError: there is no clip.
@@ -85,9 +85,9 @@ def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeature
 
 
 def frame_times(scene: Scene, rule: str) -> NDArray[np.float64]:
-    """Return the times of the frames that a rule samples of a clip, as if it were read from its file.
+    """Return the times in seconds of the frames that a sampling rule takes of a clip, as if it were read from a file.
 
-    But for rounding: where a moment falls on the edge of two frames, the file may give the other one.
+    Where a moment falls on the edge of two frames, reading a file may give the other one.
     """
     chosen, end_s = parse_rule(rule), scene.frame_count / scene.fps
     if isinstance(chosen, TimeRule):
@@ -115,16 +115,16 @@ def _draw_frames(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:
 def on_screen_features(
     clips: Sequence[PlantedClip], times: NDArray[np.float64], mask: NDArray[np.bool_], encoder: Encoder
 ) -> OnScreen[NDArray[Any]] | None:
-    """Encode what is read on the signs of clips, in a window for each frame.
+    """Encode the words that are read on the signs of clips, in an on-screen window for each frame.
 
     Args:
         clips: V clips.
-        times: (V, T) seconds, time of each frame in its clip.
+        times: (V, T) time of each frame in its clip, in seconds.
         mask: (V, T) True = real frame.
         encoder: encoder of texts.
 
     Returns:
-        Windows of what is read at the time of each frame; None where no clip has a sign.
+        The on-screen windows; None where no clip has a sign.
     """
     if not any(clip.scene.signs for clip in clips):
         return None

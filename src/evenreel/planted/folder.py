@@ -1,4 +1,4 @@
-"""A planned corpus on disk: real mp4 files, the corpus tables, and a page of what was planted."""
+"""Writer of a planned corpus: mp4 files, the corpus tables, and `planted.json`, which says what was planted."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def write_corpus(
     """Render a planned corpus into a folder; a clip that is there already is not rendered again.
 
     The folder is a corpus (`evenreel.corpus.load_corpus`) whose clips lie in `clips`. `planted.json` says what was
-    planted, `texts.parquet` holds the words on signs as they are read. The bytes are the same in every run, with any
+    planted, `texts.parquet` has the words on signs as they are read. The bytes are the same in every run, with any
     number of workers. A run that was cut off goes on where it stopped.
 
     Args:
         plan: corpus to render.
         folder: folder to write; made where it is missing.
         workers: number of processes; 0 means one for each core.
-        progress: called with the clips that are there and all clips.
+        progress: called with the number of clips that are there, and of all clips.
         edit: write the test split after this edit (`evenreel.planted.edits`), under the same ids.
 
     Returns:
-        How many clips were rendered.
+        Number of clips that were rendered.
 
     Raises:
         CorpusError: the folder holds another corpus, or cannot be written; or a process that renders died.
@@ -97,7 +97,7 @@ def write_corpus(
 
 
 def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
-    """Describe what was planted, in plain values: the content of `planted.json`, with the name of any edit."""
+    """Return the content of `planted.json`: what was planted, with the name of any edit."""
     settings = {name: value for name, value in asdict(plan.settings).items() if name != "harder"}
     harder = plan.settings.harder
     return {

@@ -1,4 +1,4 @@
-"""What makes a planted world harder than the plain one: one setting for each bias that has such a world."""
+"""Settings that make a planted world harder than the plain one, one or two for each bias that has such a world."""
 
 from __future__ import annotations
 
@@ -26,15 +26,14 @@ class Harder:
     """Settings that make a planted corpus harder; the defaults leave it as it is.
 
     Attributes:
-        difficulty: of `visual`, 0 to 1: how small its subjects get, and among how many things of the same shapes and
-            colours they are, see `evenreel.planted.visual`.
-        new_annotators: of `textual`, whether its test captions are by annotators of whom training has ever fewer as the
-            strength grows, while who describes a clip depends on nothing.
-        misread: of `scene_text`, the share of the characters on signs that are misread, in each twelfth of a clip anew,
-            see `evenreel.planted.readings`.
-        traced_signs: of `scene_text`, whether the colour of a sign's board is that of its word, so that a frame tells
+        difficulty: for `visual`, 0 to 1: how small subjects get, and among how many things of the same shapes and
+            colours they are.
+        new_annotators: for `textual`, whether test captions are by other annotators, of whom training has ever fewer as
+            the strength grows; which annotator describes a clip is then independent of the clip.
+        misread: for `scene_text`, share of the characters on signs that are misread, anew in each twelfth of a clip.
+        traced_signs: for `scene_text`, whether the colour of a sign's board depends on its word, so that a frame shows
             which sign is up.
-        mirror_tint: of `source`, what a generator adds to red and blue and takes from green in all its pictures, as a
+        mirror_tint: for `source`, how much a generator adds to red and blue and takes from green in all pictures, as a
             share of the range.
 
     Raises:
@@ -56,16 +55,16 @@ class Harder:
 
     @property
     def changed(self) -> dict[str, float]:
-        """Settings that are not the default, by name."""
+        """Settings that are not at their default, by name."""
         values = ((each, getattr(self, each.name)) for each in fields(self))
         return {each.name: value for each, value in values if value != each.default}
 
 
 def check_harder(bias: str, harder: Harder) -> None:
-    """Refuse settings of another bias.
+    """Check that settings of a harder world belong to a bias.
 
     Raises:
-        UsageError: a setting that is not the default belongs to another bias.
+        UsageError: a setting that is not at its default belongs to another bias.
     """
     for name in harder.changed:
         if BIAS_OF[name] != bias:
@@ -73,6 +72,6 @@ def check_harder(bias: str, harder: Harder) -> None:
 
 
 def harder_texts(harder: Harder) -> Iterator[str]:
-    """Describe what each setting that is not the default does, in the words of `planted.json`."""
+    """Yield the description, as in `planted.json`, of each setting of a harder world that is not at its default."""
     texts = json.loads(files("evenreel.planted").joinpath("harder.json").read_text(encoding="utf-8"))
     return (texts[name] for name in harder.changed)

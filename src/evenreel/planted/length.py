@@ -15,9 +15,9 @@ LENGTHS = ("short", "long")
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """Draw a clip that has the length of its activity with probability `strength`, else either length.
+    """Draw a clip that has the length of its activity with probability `strength`, else a short or long one at random.
 
-    `biases.json` says which shares that makes, and what holds in the test split.
+    `biases.json` has the shares that result, and what holds in the test split.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     scene = replace(scene, entities=(_plain_subject(scene),), activity=any_of(streams.scene, ACTIVITIES), shake=0.0)

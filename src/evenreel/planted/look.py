@@ -1,4 +1,4 @@
-"""The look of a clip: the effect of a camera, a generator or a change of domain on all of its pictures."""
+"""The look of a clip: colour grading, blur and resolution, as by a camera, a generator or a domain."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Look:
     """Colour grading, blur and resolution of all pictures of a clip; the default changes nothing.
 
     Attributes:
-        gains: factors on red, green and blue, a tint.
+        gains: factors on red, green and blue, for a tint.
         saturation: 0 is grey, 1 leaves the colours alone.
         contrast: factor on the distance from middle grey, applied after the tint.
-        lift: added to every channel after that, of 255; or what is added to red, green and blue.
+        lift: number of 255 that is added to every channel after that, or one each for red, green and blue.
         blur: radius of the softening, in picture heights.
         resolution: share of the rows and columns that is kept before the picture is enlarged again.
     """
@@ -37,7 +37,7 @@ PLAIN = Look()
 
 
 def apply_look(picture: Image.Image, look: Look) -> Image.Image:
-    """Apply a look to a picture; returns the same picture where the look changes nothing."""
+    """Apply a look to a picture; the same picture is returned where the look changes nothing."""
     if look.resolution != 1:
         width, height = (max(1, round(side * look.resolution)) for side in picture.size)
         picture = picture.resize((width, height), Image.Resampling.BILINEAR).resize(
@@ -50,7 +50,7 @@ def apply_look(picture: Image.Image, look: Look) -> Image.Image:
 
 
 def colour_matrix(look: Look) -> tuple[float, ...]:
-    """Return the twelve numbers, row by row, that turn (red, green, blue, 1) into graded red, green and blue.
+    """Return a look's colour grading as a matrix (3, 4), row by row, that maps (red, green, blue, 1) to graded colours.
 
     >>> colour_matrix(Look())
     (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)

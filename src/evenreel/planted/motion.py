@@ -1,4 +1,4 @@
-"""Motion of the subject and shake of the camera at a moment of a clip."""
+"""Motion of a scene's subject, and shake of its camera, at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ EDGE = 0.5
 
 @dataclass(frozen=True)
 class Pose:
-    """Pose of the subject at one moment: centre and radius in picture heights from the picture's centre; turns."""
+    """Pose of a scene's subject at one time.
+
+    Attributes:
+        x, y: centre in picture heights, from the picture's centre.
+        radius: radius in picture heights.
+        turns: rotation, 1 is once round.
+    """
 
     x: float
     y: float
@@ -25,7 +31,7 @@ class Pose:
 
 
 def subject_pose(scene: Scene, time_s: float) -> Pose:
-    """Compute the pose of the subject at `time_s`; all of it stays inside the centred square of the picture."""
+    """Compute the pose of a scene's subject at `time_s` seconds; it stays inside the centred square of the picture."""
     activity, subject = activities()[scene.activity], scene.subject
     radius = subject.radius * track_value(activity.scale, scene, time_s)
     room = EDGE - 1.1 * radius
@@ -38,7 +44,7 @@ def subject_pose(scene: Scene, time_s: float) -> Pose:
 
 
 def track_value(track: Track, scene: Scene, time_s: float) -> float:
-    """Compute the value of a track at `time_s` of a clip."""
+    """Compute the value of a track (a number that changes with time) at `time_s` seconds of a scene."""
     done = min(max(time_s / scene.duration_s, 0.0), 1.0)
     wave = float(np.sin(2 * np.pi * (track.rate_hz * time_s + track.phase)))
     swing = track.swing * (abs(wave) if track.folded else wave)
@@ -46,7 +52,7 @@ def track_value(track: Track, scene: Scene, time_s: float) -> float:
 
 
 def shake_offset(scene: Scene, time_s: float) -> tuple[int, int]:
-    """Compute the shift of the picture at `time_s`, in whole pixels, at most `shake` picture heights."""
+    """Compute the shift of the picture by the camera's shake at `time_s` seconds, in whole pixels (x, y)."""
     if not scene.shake:
         return 0, 0
     phases = np.random.default_rng([scene.seed, 1]).uniform(0, 2 * np.pi, (2, len(SHAKE_RATES_HZ)))

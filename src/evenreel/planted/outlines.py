@@ -1,4 +1,4 @@
-"""The outlines of the shapes: closed loops of points, the first loop filled, later ones cut out of it."""
+"""Outlines of the shapes: closed loops of points, the first of which is filled and later ones are cut out."""
 
 from __future__ import annotations
 

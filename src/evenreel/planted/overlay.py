@@ -1,4 +1,4 @@
-"""Misleading signs: on each test clip of `scene_text` a second sign with a word that another clip's caption names."""
+"""Misleading signs on the test clips of `scene_text`: a second sign with a word that another clip's caption names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SEED = 1_000
 
 
 def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
-    """Return the test clips with a second sign, shown throughout and as large as their own, at the other edge.
+    """Return the test clips with a second, misleading sign, shown throughout at the other edge of the picture.
 
     Args:
-        plan: plan of `scene_text`, with captions that name a word.
-        edit: one of `evenreel.corpus.distractors.OVERLAYS`.
+        plan: planned corpus of `scene_text`, with captions that name a word.
+        edit: name of the edit, one of `evenreel.corpus.distractors.OVERLAYS`.
 
     Raises:
-        CorpusError: the test split has too few clips that differ in what they show.
+        CorpusError: the test split has too few clips that show different scenes.
         UsageError: no caption names a word.
     """
     clips, distractors = plan.split("test"), overlay_distractors(plan)
@@ -37,23 +37,25 @@ def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
 
 
 def marked(plan: PlantedCorpus) -> tuple[PlantedClip, ...]:
-    """Return the test clips unchanged, each with the id of the clip whose word is on its overlay.
+    """Return the test clips without overlays, each with the id of the clip whose word would be on its overlay.
 
     Raises:
-        CorpusError, UsageError: as `overlaid`.
+        CorpusError: the test split has too few clips that show different scenes.
+        UsageError: no caption names a word.
     """
     distractors = overlay_distractors(plan)
     return tuple(replace(clip, overlay_of=distractors[clip.clip_id].clip_id) for clip in plan.split("test"))
 
 
 def overlay_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
-    """Assign each test clip the clip whose word goes on its overlay.
+    """Assign each test clip the clip (distractor) whose word goes on its overlay, by clip id.
 
-    It is the word of a clip of another colour or background, and no caption of the clip's own group names it: so a clip
-    never becomes an answer to captions of its distractor or its group by its overlay.
+    The distractor has another colour or background, and no caption of the clip's own group names its word: so an
+    overlay never makes a clip a right answer to captions of its distractor or its group.
 
     Raises:
-        CorpusError, UsageError: as `overlaid`.
+        CorpusError: the test split has too few clips that show different scenes.
+        UsageError: no caption names a word.
     """
     by_id = {clip.clip_id: clip for clip in plan.split("test")}
     able = [name for name, clip in by_id.items() if _names_a_word(clip)]

@@ -1,4 +1,4 @@
-"""A planted corpus as a plan of plain values: the scene, captions and place of every clip."""
+"""Plan of a planted corpus, as plain values: the scene, captions and split of every clip."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class PlantedClip:
     """One clip of a planned corpus.
 
     Attributes:
-        clip_id: `train_00000_0` and so on; the same clip at two strengths but for what is planted.
+        clip_id: id such as `train_00000_0`; at two strengths the same clip but for what is planted.
         split: `train`, `val` or `test`.
-        shot: its scene and captions.
+        shot: scene and captions of the clip.
         pair_id: id of the real clip that a generated one mirrors; only the test split holds both, or, with
             `PlantSettings.mirrors`, every split.
-        overlay_of: the clip whose word is on its misleading sign, after the edit `overlay`.
+        overlay_of: id of the clip whose word is on its misleading sign, after the edit `overlay`.
     """
 
     clip_id: str
@@ -60,11 +60,11 @@ class PlantedCorpus:
 
     Attributes:
         bias: name of the bias, a key of `BIASES`.
-        strength: 0 to 1, in the train and val splits.
+        strength: strength of the bias, 0 to 1, in the train and val splits.
         seed: seed of everything drawn.
         settings: settings that do not depend on the strength.
-        partners: the pairing of names, where the bias pairs two things.
-        clips: train, then val, then test.
+        partners: names that the bias pairs, such as a background for each shape; empty for other biases.
+        clips: clips of the train, then the val, then the test split.
     """
 
     bias: BiasName
@@ -75,26 +75,26 @@ class PlantedCorpus:
     clips: tuple[PlantedClip, ...]
 
     def split(self, name: Split) -> tuple[PlantedClip, ...]:
-        """Return the clips of one split."""
+        """Return the clips of one split: `train`, `val` or `test`."""
         return tuple(clip for clip in self.clips if clip.split == name)
 
 
 def plan_corpus(
     bias: BiasName, strength: float, clips: int = 2_000, seed: int = 0, settings: PlantSettings | None = None
 ) -> PlantedCorpus:
-    """Plan a corpus in which one thing is planted; nothing is drawn or written yet.
+    """Plan a corpus in which one bias is planted; nothing is rendered or written yet.
 
     The bias is in the train split and in the val split, which a practitioner would split off from it. The test split is
     the same at every strength (but for `scene_text`), so that models trained at two strengths are compared on the same
-    clips; and a train clip differs from its like at another strength in nothing but what is planted.
+    clips; and a train clip differs from the one of the same id at another strength in nothing but what is planted.
 
     Args:
         bias: name of the bias, a key of `BIASES`.
         strength: 0 plants nothing, 1 leaves no exception; each bias says what a strength between them means.
-        clips: number of clips in all splits together. Groups of `scene_text` and pairs of `source` are never parted: a
-            split of them is rounded down to whole ones, so that a few clips fewer may come out.
-        seed: 0 or more; the same seed gives the same plan.
-        settings: sizes, lengths and shares.
+        clips: number of clips in all splits together. Splits are rounded down to whole groups of `scene_text` and pairs
+            of `source`, so that there may be a few clips fewer.
+        seed: seed of everything drawn, 0 or more; the same seed gives the same plan.
+        settings: sizes, lengths and shares that are the same at every strength.
 
     Raises:
         UsageError: there is no such bias, the strength is outside 0 to 1, the seed is negative, more than `MOST_CLIPS`

@@ -1,4 +1,4 @@
-"""Readings of signs by a reader that misreads: each stretch of a clip is read for itself."""
+"""Readings of signs with errors: what a simulated reader reads in each stretch of a clip."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ STRETCHES = 12
 
 
 def stretch_of(scene: Scene, time_s: float) -> int:
-    """Return the number of the stretch that a moment is in, 0 to `STRETCHES` - 1."""
+    """Return which stretch of a clip (one of `STRETCHES` equal parts, from 0) a time in seconds is in."""
     return min(int(STRETCHES * time_s / scene.duration_s), STRETCHES - 1)
 
 
 def reading(clip: PlantedClip, sign: SignBoard, stretch: int) -> str:
-    """Return what is read on a sign in a stretch; empty where nothing is left of it.
+    """Return the text that is read on a sign in one stretch of a clip, with errors; it may be empty.
 
-    A share `SignBoard.misread` of the characters is read as another one, as none or as two, each stretch, sign and clip
-    for itself.
+    A share `SignBoard.misread` of the characters is read as another one, as none or as two, independently for each
+    stretch, sign and clip.
     """
     if not sign.misread:
         return sign.text
@@ -31,6 +31,6 @@ def reading(clip: PlantedClip, sign: SignBoard, stretch: int) -> str:
 
 
 def words_read(clip: PlantedClip, time_s: float) -> tuple[str, ...]:
-    """Return what is read on the signs that are up at a moment."""
+    """Return the texts that are read, with errors, on the signs that are shown at a time in seconds."""
     stretch = stretch_of(clip.scene, time_s)
     return tuple(text for sign in clip.scene.signs if sign.is_up(time_s) if (text := reading(clip, sign, stretch)))

@@ -1,4 +1,4 @@
-"""The scene-text task: clips that differ in nothing but the words on their signs."""
+"""The scene-text bias: clips that differ in nothing but the words on their signs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NAMES = (*SEEN, "word")
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """Draw a group of clips, each with a sign, that differ in its word alone with probability `strength`.
+    """Draw a group of clips, each with a sign, which with probability `strength` differ in the sign's word alone.
 
-    `biases.json` says which shares that makes, and what holds in the test split.
+    `biases.json` has the shares that result, and what holds in the test split.
     """
     rng, count = streams.scene, world.settings.group
     words = [str(word).upper() for word in rng.choice(shapes(), count, replace=False)]

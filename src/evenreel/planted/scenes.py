@@ -1,4 +1,4 @@
-"""Scenes: all that a short rendered clip shows, as plain values, and how to draw one at random."""
+"""Scenes: everything that a short rendered clip shows, as plain values, and drawing one at random."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ FACES: tuple[Face, ...] = get_args(Face)
 
 @dataclass(frozen=True)
 class Entity:
-    """One drawn thing with a shape, a colour and a size.
+    """A thing in a scene, with a shape, a colour and a size.
 
     Attributes:
         shape: a name of `vocabulary.shapes()`.
         colour: a name of `vocabulary.colours()`.
         size: a name of `vocabulary.sizes()`.
-        x: home position sideways; -1 and 1 touch the sides of the centred square of the picture.
-        y: home position downwards, in the same unit.
-        turns: rotation at home, 1 is once round.
-        scale: factor on the radius that the size has.
+        x: horizontal position at rest; -1 and 1 touch the sides of the centred square of the picture.
+        y: vertical position at rest, downwards, in the same unit.
+        turns: rotation at rest, 1 is once round.
+        scale: factor on the radius of that size.
     """
 
     shape: str
@@ -46,23 +46,23 @@ class Entity:
 
     @property
     def radius(self) -> float:
-        """Radius in picture heights, before what the activity does to it."""
+        """Radius of the thing in picture heights, before an activity changes it."""
         return sizes()[self.size] * self.scale
 
 
 @dataclass(frozen=True)
 class SignBoard:
-    """Words on a board in a scene.
+    """A sign in a scene: words on a board.
 
     Attributes:
         text: words on the sign.
-        y: middle of the board, 0 is the top of the picture, 1 the bottom.
-        height: height of the letters' line in picture heights.
+        y: vertical middle of the board; 0 is the top of the picture, 1 the bottom.
+        height: height of the line of letters, in picture heights.
         start_s: time from which it is shown, in seconds.
         end_s: time from which it is gone, in seconds.
         style: index into `vocabulary.sign_styles()`.
         face: how the letters are drawn.
-        misread: share of the characters that readers take for others; the picture shows the true ones.
+        misread: share of the characters that are misread; the picture shows the true ones.
         traced: whether the board has the colour of its word (`vocabulary.trace_colours`) instead of its style's.
     """
 
@@ -81,30 +81,30 @@ class SignBoard:
         return f"Sign({_fields(self, {'misread': 0.0, 'traced': False})})"
 
     def is_up(self, time_s: float) -> bool:
-        """True if the sign is shown at a moment of the clip."""
+        """Return whether the sign is shown at a time in seconds."""
         return self.start_s <= time_s < self.end_s
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Everything that one clip shows.
+    """Everything that one rendered clip shows.
 
     Attributes:
         entities: the subject, which the captions name and which acts, then entities that stand still.
-        activity: what the subject does, a name of `vocabulary.activities()`.
+        activity: activity of the subject, a name of `vocabulary.activities()`.
         background: a name of `vocabulary.backgrounds()`.
         signs: words on screen; no caption names them.
         distractors: number of small things that no caption names.
-        shake: how far the camera trembles, in picture heights.
+        shake: amplitude of the camera's shake, in picture heights.
         duration_s: length in seconds.
         fps: frames per second.
         width: width of the picture in pixels, even.
         height: height of the picture in pixels, even.
-        seed: seed of what no field says: where the trees stand, how the camera trembles.
+        seed: seed of everything that no other field says, such as places of trees and the camera's shake.
         look: grading of the pictures by the camera or a generator.
-        without: what the pictures leave out: `background` is then grey, the `entity` that captions name is not there,
-            and all is as in the middle of the clip without `motion`. It is not in the `repr`, of which the digests of
-            written corpora are made.
+        without: parts that the pictures leave out: `background` is then grey, `entity` is the thing that captions name,
+            and without `motion` every frame is the middle one. It is not in the `repr`, of which the digests of written
+            corpora are made.
     """
 
     entities: tuple[Entity, ...]
@@ -145,7 +145,7 @@ class Scene:
 
     @property
     def subject(self) -> Entity:
-        """Entity that captions name."""
+        """The entity that captions name."""
         return self.entities[0]
 
     @property
@@ -168,13 +168,13 @@ class Scene:
 
 @dataclass(frozen=True)
 class SceneRanges:
-    """Ranges that `sample_scene` draws from, uniformly and independently.
+    """Ranges that random scenes are drawn from, uniformly and independently.
 
     Attributes:
-        duration_s: shortest and longest clip, in seconds.
+        duration_s: least and greatest length of a clip, in seconds.
         sign_share: share of scenes with a sign.
-        shake_share: share of scenes whose camera trembles.
-        distractors: most small things that no caption names.
+        shake_share: share of scenes with a shaking camera.
+        distractors: greatest number of small things that no caption names.
         fps: frames per second.
         width: width of the picture in pixels.
         height: height of the picture in pixels.

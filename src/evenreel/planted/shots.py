@@ -1,4 +1,4 @@
-"""Inputs and outputs of a bias: the random streams of one unit, the settings, and the shots that come out."""
+"""Inputs and outputs of a planted bias: random generators, settings, and the clips (shots) that it draws."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class PlantSettings:
         scenes: ranges that scenes are drawn from; `length` has lengths of its own.
         captions: number of captions per clip.
         train_share: share of the clips in the train split.
-        val_share: share in the validation split, drawn as the train split is; the rest is the test split.
-        short_s: shortest and longest short clip of `length`, in seconds.
-        long_s: shortest and longest long clip of `length`, in seconds.
+        val_share: share of the clips in the validation split, drawn as the train split is; the rest is the test split.
+        short_s: range of the lengths of short clips of `length`, in seconds.
+        long_s: range of the lengths of long clips of `length`, in seconds.
         group: number of clips in a group of `scene_text`, each with another word.
         generated_share: share of generated training clips of `source` at strength 0.
         signs: number of signs a clip of `scene_text` shows, one after the other; its captions name the word on one of
             them. It is not in the `repr`, of which the digests of written corpora are made: their scenes tell it.
-        mirrors: every clip of `source` in all splits beside its mirror, as a benchmark of pairs has them; nothing is
-            planted then, and the strength is 0.
+        mirrors: for `source`, whether all splits have every clip beside its mirror, as a benchmark of pairs has;
+            nothing is planted then, and the strength must be 0.
         harder: settings of a harder world; not in the `repr` either.
 
     Raises:
@@ -73,7 +73,7 @@ class PlantSettings:
 
 
 class RandomStreams(NamedTuple):
-    """Separate random generators of one unit, so that what is planted shifts no other draw.
+    """Separate random generators of one unit (a clip, pair or group), so that a bias changes no other draw.
 
     Attributes:
         scene: generator of what the unit shows.
@@ -87,12 +87,13 @@ class RandomStreams(NamedTuple):
 
 
 class World(NamedTuple):
-    """Inputs of a bias beside its random streams.
+    """Inputs of a planted bias beside its random generators.
 
     Attributes:
-        strength: 0 to 1; 0 in the test split, but for a bias that holds there too (`scene_text`).
-        test: True if the unit is in the test split.
-        partners: the pairing of names in this corpus, where the bias pairs two things.
+        strength: strength of the bias, 0 to 1; 0 in the test split, except for a bias that holds there too
+            (`scene_text`).
+        test: whether the unit is in the test split.
+        partners: names that the bias pairs in this corpus; empty where it pairs nothing.
         settings: settings of the corpus.
     """
 
@@ -104,11 +105,11 @@ class World(NamedTuple):
 
 @dataclass(frozen=True)
 class Sentence:
-    """A caption, with what it names.
+    """A caption of a planted clip, with the attributes that it names.
 
     Attributes:
         text: text of the caption.
-        names: attributes that it names, see `evenreel.planted.caption`; `word` too where it says what a sign says.
+        names: attributes that it names, see `evenreel.planted.caption`; also `word` where it names the word on a sign.
         annotator: name of its annotator, where the bias has several.
     """
 
@@ -119,15 +120,15 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Shot:
-    """One clip as a bias draws it.
+    """One clip as a planted bias draws it: its scene and captions.
 
     Attributes:
         scene: scene of the clip.
         captions: captions of the clip.
-        names: what captions of the corpus may name, and so the classes of the clip.
-        domain: look and language, where the bias has two of them.
-        source: `camera` or a generator.
-        follows: True if it agrees with what is planted, by the bias or by chance; None where nothing can.
+        names: attributes that captions of the corpus may name, of which the clip's classes are made.
+        domain: name of the clip's domain, where the bias has two; None elsewhere.
+        source: source of the clip, `camera` or a generator.
+        follows: whether the clip agrees with what is planted, by the bias or by chance; None where that has no meaning.
         named_sign: index of the scene's sign whose word captions name, where they name one.
     """
 
@@ -170,5 +171,5 @@ def _check_lengths(short_s: tuple[float, float], long_s: tuple[float, float]) ->
 def plain_captions(
     scene: Scene, names: tuple[str, ...], rng: np.random.Generator, count: int, pick: Pick = any_of
 ) -> tuple[Sentence, ...]:
-    """Write captions that name all of `names`, in random phrasings."""
+    """Write `count` captions of a scene that name all of `names`, in random phrasings."""
     return tuple(Sentence(caption(scene, rng, names, pick), names) for _ in range(count))

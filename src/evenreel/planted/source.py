@@ -1,4 +1,4 @@
-"""The source bias: a generator's clips look like what their captions mean, and training is full of them."""
+"""The source bias: a generator's clips look like the ideal of their captions, and training is full of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TINT = (1, -1, 1)
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """Draw a training clip of either source, or a real test clip with the generator's mirror of it.
+    """Draw a training clip from the camera or the generator, or a real test clip with the generator's mirror of it.
 
-    `biases.json` says which shares that makes, and what holds in the test split; `harder.json` what a tint does.
+    `biases.json` has the shares that result, and what holds in the test split; `harder.json` the effect of a tint.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     captions = plain_captions(scene, NAMES, streams.words, world.settings.captions)
@@ -36,17 +36,21 @@ def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
 
 
 def rerendered(scene: Scene, tint: float = 0.0) -> Scene:
-    """Return the scene as the generator shows it: large, upright, centred, without clutter or shake, in its look.
+    """Return a scene as the generator shows it: large, upright, centred, without clutter or shake, in its own look.
 
     Args:
         scene: scene of the real clip.
-        tint: what is added to red and blue and taken from green in all pictures, 1 is the whole range.
+        tint: how much is added to red and blue and taken from green in all pictures; 1 is the whole range.
     """
     subject = replace(scene.subject, size="large", x=0.0, y=0.0, turns=0.0)
     return replace(scene, entities=(subject,), distractors=0, shake=0.0, look=generator_look(tint))
 
 
 def generator_look(tint: float) -> Look:
-    """Return the look of all generated clips."""
+    """Return the look of all clips of the generator.
+
+    Args:
+        tint: how much is added to red and blue and taken from green; 1 is the whole range.
+    """
     red, green, blue = (255 * tint * sign for sign in TINT)
     return replace(GENERATED, lift=(red, green, blue)) if tint else GENERATED

@@ -1,4 +1,4 @@
-"""Statistics of a planted bias: the association of two things, split by split."""
+"""Statistics of a planted bias: the association of the two things that it pairs, in each split."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from evenreel.types import CAMERA
 
 @dataclass(frozen=True)
 class PlantedStatistics:
-    """Strength of the planted association in one split of a corpus, as counted.
+    """Strength of a planted bias in one split of a corpus, as counted.
 
     Attributes:
         split: name of the split.
         count: number of clips, or of captions where the bias is in them.
-        planted_share: share of them that agree with what is planted: a partner, an annotator who is not new, a
-            generator, the source domain, a group that differs in its word alone. By chance it is above 0 where partners
-            are drawn.
+        planted_share: share of them, 0 to 1, that agree with what is planted: a partner, an annotator who is not new, a
+            generator, the source domain, a group that differs in its word alone. Where partners are paired it is above
+            0 by chance.
         association: Cramer's V of the two things that the bias pairs, 0 for none to 1; None where it pairs nothing.
         information_bits: mutual information of the two things, in bits.
         chance_bits: mean mutual information of independent things in a sample of this size, in bits.
-        mean_length_s: mean length of the clips.
-        lengths_s: mean length by activity, for `length`.
+        mean_length_s: mean length of the clips, in seconds.
+        lengths_s: mean length of clips by activity, in seconds, for `length`.
     """
 
     split: Split
@@ -42,7 +42,7 @@ class PlantedStatistics:
 
 
 def planted_statistics(plan: PlantedCorpus) -> tuple[PlantedStatistics, ...]:
-    """Count the planted association in each split that has clips.
+    """Compute statistics of a planted bias in each split that has clips.
 
     >>> from evenreel.planted import plan_corpus
     >>> train, val, test = planted_statistics(plan_corpus("visual", 1.0, clips=400))
@@ -53,7 +53,7 @@ def planted_statistics(plan: PlantedCorpus) -> tuple[PlantedStatistics, ...]:
 
 
 def cramers_v(table: NDArray[np.int64]) -> float:
-    """Compute Cramer's V of a table of counts (Cramer 1946): sqrt(chi2 / (n min(r - 1, c - 1))).
+    """Compute Cramer's V, an association of 0 to 1, of a table of counts (1946): sqrt(chi2 / (n min(r - 1, c - 1))).
 
     >>> cramers_v(np.array([[5, 0], [0, 5]])), cramers_v(np.array([[5, 5], [5, 5]]))
     (1.0, 0.0)
@@ -66,7 +66,7 @@ def cramers_v(table: NDArray[np.int64]) -> float:
 
 
 def mutual_information_bits(table: NDArray[np.int64]) -> float:
-    """Compute mutual information of rows and columns: sum p(r, c) log2(p(r, c) / (p(r) p(c))), in bits.
+    """Compute the mutual information of a table's rows and columns: sum p(r, c) log2(p(r, c) / (p(r) p(c))), in bits.
 
     >>> mutual_information_bits(np.array([[5, 0], [0, 5]]))
     1.0
@@ -78,7 +78,10 @@ def mutual_information_bits(table: NDArray[np.int64]) -> float:
 
 
 def chance_bits(table: NDArray[np.int64]) -> float:
-    """Compute the mean information of independent things in n samples (Miller 1955): (r - 1)(c - 1) / (2 n ln 2)."""
+    """Compute the mutual information that independent things have by chance, (r - 1)(c - 1) / (2 n ln 2), in bits.
+
+    (Miller 1955; n is the sum of the table of counts, r and c its numbers of rows and columns.)
+    """
     rows, columns = int(table.any(axis=1).sum()), int(table.any(axis=0).sum())
     return float((rows - 1) * (columns - 1) / (2 * table.sum() * np.log(2)))
 

@@ -1,4 +1,4 @@
-"""Tables of a planned corpus: the columns of any corpus, and those that only a plan knows."""
+"""Tables of a planned corpus: the columns that every corpus has, and those that only a plan knows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERBS = ("activity", "shape", "background")
 
 
 def corpus_of(plan: PlantedCorpus) -> Corpus:
-    """Make a corpus of clips and captions, with the truth in columns of its own.
+    """Make the corpus of a planned corpus: clips and captions, with the planted truth in further columns.
 
     Classes are those of activity, shape, colour, background and the word on the sign that captions of the corpus name.
     The verb is the first of activity, shape and background among them, the others are nouns: so a clip always has one,
@@ -42,7 +42,7 @@ def corpus_of(plan: PlantedCorpus) -> Corpus:
 
 
 def clip_path(clip: PlantedClip) -> str:
-    """Return the path of a clip's file in the folder of its corpus."""
+    """Return the path of a planted clip's file, relative to the folder of its corpus."""
     return f"{CLIPS_FOLDER}/{clip.clip_id}.mp4"
 
 

@@ -1,4 +1,4 @@
-"""The textual bias: each annotator describes clips of one shape, in words of their own."""
+"""The textual bias: each annotator describes the clips of one shape, with habits of wording of their own."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ VAGUE = 0.8
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """Draw a clip whose captions the partner of its shape writes with probability `strength`.
+    """Draw a clip whose captions, with probability `strength`, are by the annotator that is paired with its shape.
 
-    `biases.json` says which shares that makes, and what holds in the test split; `harder.json` what new annotators do.
+    `biases.json` has the shares that result, and what holds in the test split; `harder.json` the effect of new
+    annotators.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     scene = replace(scene, entities=(replace(scene.subject, size="small"),))

@@ -1,6 +1,6 @@
-"""Painters of the things that furnish a background, one each.
+"""Functions that paint the things in a background, one for each kind of thing.
 
-A painter gets a canvas, the point (x, y) on which the thing stands, its height in pixels, and its colour.
+Each takes a canvas, the point (x, y) on which the thing stands, its height in pixels, and its colour.
 """
 
 from __future__ import annotations

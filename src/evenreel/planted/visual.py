@@ -1,4 +1,4 @@
-"""The visual bias: a shape keeps to its background, which no caption names."""
+"""The visual bias: the subjects of a shape stand before one background, which no caption names."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ OTHER_SCALES = (0.5, 1.0)
 
 
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
-    """Draw a clip whose subject stands before the partner of its shape with probability `strength`.
+    """Draw a clip whose subject, with probability `strength`, stands before the background paired with its shape.
 
-    `biases.json` says which shares that makes, and what holds in the test split; `harder.json` what a difficulty does.
+    `biases.json` has the shares that result, and what holds in the test split; `harder.json` the effect of a
+    difficulty.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     scene = replace(scene, entities=(replace(scene.subject, size="small"),))
@@ -36,7 +37,7 @@ def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
 
 
 def colour_at_rest(shape: str) -> str:
-    """Return the colour that a shape has on things at rest, and never on a subject among them."""
+    """Return the colour that things of a shape have which stand still, and that no subject of the shape has."""
     return tuple(colours())[shapes().index(shape) % len(colours())]
 
 

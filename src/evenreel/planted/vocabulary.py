@@ -1,6 +1,6 @@
 """Vocabulary of the rendered world: shapes, colours, sizes, activities, backgrounds, signs and phrases.
 
-The words and numbers live in the JSON files of the folder `data`; this module reads them once.
+The words and numbers are in the JSON files of the folder `data`; this module reads them once.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Colour = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Track:
-    """One number over the time of a clip: linear from `start` to `end`, with a wave on top of it.
+    """A number that changes over the time of a clip: linear from `start` to `end`, plus a wave.
 
     Attributes:
-        start: value at the first moment.
-        end: value at the last moment.
-        per_s: increase per second, for what goes on for ever (turning).
-        swing: height of the wave.
-        rate_hz: waves per second.
-        phase: phase of the wave at the start, 0 to 1.
-        folded: the wave is |sin|, which is how a ball bounces.
+        start: value at the beginning of the clip.
+        end: value at the end of the clip.
+        per_s: increase per second, for motions without an end, such as turning.
+        swing: amplitude of the wave.
+        rate_hz: number of waves per second.
+        phase: phase of the wave at the beginning, 0 to 1.
+        folded: whether the wave is |sin|, as a ball bounces.
     """
 
     start: float = 0.0
@@ -47,9 +47,10 @@ class Activity:
         name: key in `activities`.
         does: phrases in the present tense, 'moves to the left'.
         doing: phrases with the participle, 'moving to the left'.
-        opposite: the activity that shows the same frames in reverse order, None where order is no matter.
-        x: way sideways; -1 and 1 touch the sides of the centred square that every preprocessing keeps.
-        y: way downwards, in the same unit.
+        opposite: name of the activity that shows the same frames in reverse order; None where order does not matter.
+        x: track of the horizontal position; -1 and 1 touch the sides of the centred square that every preprocessing
+            keeps.
+        y: track of the vertical position, downwards, in the same unit.
         scale: track of the factor on the radius.
         turn: track of the rotation, 1 is once round.
     """
@@ -66,7 +67,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class ThingRule:
-    """Number, place (`y`) and height, in picture heights, of one kind of thing in a background."""
+    """Rule for one kind of thing in a background: ranges of number, vertical place and height, and colours."""
 
     kind: str
     count: tuple[int, int]
@@ -77,7 +78,15 @@ class ThingRule:
 
 @dataclass(frozen=True)
 class Background:
-    """A place: two gradients that meet at `horizon` (0 is the top, 1 the bottom), and the things in it."""
+    """A background of scenes: two colour gradients that meet at the horizon, and things.
+
+    Attributes:
+        name: key in `backgrounds`.
+        words: words for it in captions.
+        sky, ground: colours at both ends of each gradient.
+        horizon: height at which they meet; 0 is the top, 1 the bottom.
+        things: rules for the things in it.
+    """
 
     name: str
     words: tuple[str, ...]
@@ -89,7 +98,7 @@ class Background:
 
 @dataclass(frozen=True)
 class SignStyle:
-    """Colours of a sign: board and letters."""
+    """Colours of a sign: of its board (`paper`) and of its letters (`ink`)."""
 
     paper: Colour
     ink: Colour
@@ -133,7 +142,7 @@ def backgrounds() -> dict[str, Background]:
 
 @cache
 def distractors() -> tuple[tuple[Colour, ...], tuple[float, float]]:
-    """Return the colours of small things that no caption names, and the span of their radius in picture heights."""
+    """Return the colours of small things that no caption names, and the range of their radius in picture heights."""
     entry = _read("distractors")
     return tuple(_colour(c) for c in entry["colours"].values()), _span(entry["radius"])
 
@@ -152,38 +161,38 @@ def sign_styles() -> tuple[SignStyle, ...]:
 
 @cache
 def trace_colours() -> dict[str, Colour]:
-    """Return the colour of the board of a traced sign, by its word: light, and evenly spread over the hues."""
+    """Return the colour of a traced sign's board by the word on it: light colours, evenly spread over the hues."""
     hues = {shape.upper(): place / len(shapes()) for place, shape in enumerate(shapes())}
     return {word: _colour([round(255 * part) for part in hls_to_rgb(hue, 0.75, 0.9)]) for word, hue in hues.items()}
 
 
 @cache
 def sign_sentences() -> tuple[str, ...]:
-    """Return sentence patterns that name what a sign says, with the slots {caption} and {word}."""
+    """Return sentence patterns for captions that name the word on a sign, with the slots {caption} and {word}."""
     return tuple(_read("sign_phrases")["sentences"])
 
 
 @cache
 def annotators() -> dict[str, tuple[str, ...]]:
-    """Return the habits of each annotator, by name: patterns with the slot {caption}; no two share one."""
+    """Return the habits of each annotator, by name: sentence patterns with the slot {caption}, different for each."""
     return {name: tuple(patterns) for name, patterns in _read("annotators").items()}
 
 
 @cache
 def new_annotators() -> dict[str, tuple[str, ...]]:
-    """Return the habits of annotators who share no word with `annotators()`, by name; not in `data_text`."""
+    """Return the habits of further annotators, by name, who share no word with `annotators()`."""
     text = files("evenreel.planted").joinpath("new_annotators.json").read_text(encoding="utf-8")
     return {name: tuple(patterns) for name, patterns in json.loads(text).items()}
 
 
 def habits_beside(annotator: str) -> dict[str, tuple[str, ...]]:
-    """Return the habits of an annotator and of those like them: `annotators()` or `new_annotators()`."""
+    """Return the habits of the set of annotators that an annotator is of: `annotators()` or `new_annotators()`."""
     return annotators() if annotator in annotators() else new_annotators()
 
 
 @cache
 def words_for(attribute: str, value: str) -> tuple[str, ...]:
-    """Return the words a caption may use for the value of a colour, shape, size or background.
+    """Return the words that captions may use for a value of an attribute, such as a colour.
 
     Args:
         attribute: `colour`, `shape`, `size` or `background`.
@@ -195,18 +204,18 @@ def words_for(attribute: str, value: str) -> tuple[str, ...]:
 
 @cache
 def sentences() -> tuple[str, ...]:
-    """Return sentence patterns with the slots {subject}, {does}, {doing} and {where}."""
+    """Return sentence patterns of captions, with the slots {subject}, {does}, {doing} and {where}."""
     return tuple(_read("grammar")["sentences"])
 
 
 @cache
 def unnamed_shapes() -> tuple[str, ...]:
-    """Return nouns for a subject whose shape the caption leaves open."""
+    """Return nouns for a subject whose shape the caption does not name, such as 'thing'."""
     return tuple(_read("grammar")["unnamed_shape"])
 
 
 def data_text() -> str:
-    """Return all words and numbers of the vocabulary as text, for digests."""
+    """Return all words and numbers of the vocabulary, but for `new_annotators`, as text for digests."""
     data = sorted(files("evenreel.planted").joinpath("data").iterdir(), key=lambda each: each.name)
     return "".join(each.name + each.read_text(encoding="utf-8") for each in data)
 

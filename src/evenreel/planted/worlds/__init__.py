@@ -1,1 +1,1 @@
-"""Worlds of features at the size of real data: an annotation table, and features drawn for it by a stated model."""
+"""Drawn worlds: features at the size of real data, drawn by a stated model for the clips of an annotation table."""

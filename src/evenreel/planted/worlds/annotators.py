@@ -1,15 +1,15 @@
-"""A world of features in which who writes about a clip goes with what it shows.
+"""A drawn world in which the annotator of a clip's captions depends on what the clip shows.
 
-Every clip to learn from has some captions, as in collections that many people describe. Nouns are dealt to groups of
+Every training clip has some captions, as in collections that many people describe. Nouns are assigned to groups of
 annotators as they are to strata of length (`evenreel.planted.worlds.lengths.noun_strata`). With probability `strength`
 a training caption is written by one of the group of its noun; all others by any. Captions of the test split, one of
-each clip, are written by people whom nobody has read before, whatever they show. With the letters of
+each clip, are written by people of whom training has no caption, whatever they show. With the letters of
 `evenreel.planted.worlds.vectors`, the own vector of a word by annotator a of group k is
 
     y = s_meaning w + s_habit (s_group u_k + s_own u_a) S + s_noise z
 
 where u_k and u_a are drawn from N(0, I / r), s_own^2 = 1 - s_group^2, and the rows of S (r, D) are orthonormal: people
-differ in few respects, the same in training and in test. Who was not read before is of no group with others.
+differ in few respects, the same in training and in test. Each of the new people is in a group alone.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class AnnotatorSettings:
     """Settings of a world of annotators that are the same at every strength.
 
     Attributes:
-        groups: K, number of groups of annotators.
-        people: number of annotators in each.
-        captions: number of captions of a clip that is learned from.
-        respects: r, number of directions in which habits differ.
+        groups: number K of groups of annotators.
+        people: number of annotators in each group.
+        captions: number of captions of a training clip.
+        respects: number r of directions in which habits differ.
         habit: share of the annotator's habits in the squared length of a word's own vector.
-        group: share of what all of a group do in these habits.
-        world: shares and sizes of all else. Words are noisy, as people put a thing in many ways, so that who writes is
-            worth knowing; lengths play no part.
+        group: share of an annotator's habits that all of the group have.
+        world: shares and sizes of everything else. Words are noisy, as people word a thing in many ways, so that the
+            annotator is informative; lengths have no effect.
     """
 
     groups: int = 64
@@ -81,14 +81,14 @@ class AnnotatorSettings:
 
     @property
     def meaning(self) -> float:
-        """Share of what a word means."""
+        """Share of a word's meaning in the squared length of its own vector."""
         return self.world.word_shares.meaning - self.habit
 
 
 def draw_annotators(
     clips: pl.DataFrame, strength: float, seed: int = 0, settings: AnnotatorSettings | None = None, habits: bool = True
 ) -> FeatureWorld:
-    """Draw a world of features in which the habits of an annotator stand in for what is shown.
+    """Draw a world of features in which annotators' habits are a shortcut for what training clips show.
 
     Args:
         clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`; captions of the
@@ -96,7 +96,7 @@ def draw_annotators(
         strength: probability that a biased caption is by the group of its noun.
         seed: seed of all draws; the same arguments give the same bytes.
         settings: shares and sizes; None for the defaults.
-        habits: whether words have the habits of their annotators; without them all else stays.
+        habits: whether words have the habits of their annotators; everything else is the same without them.
 
     Returns:
         A world whose captions have the columns `annotator`, a number, and `group`, -1 for none. A clip has several
@@ -126,7 +126,7 @@ def draw_annotators(
 
 
 def habits_of(people: int, settings: AnnotatorSettings, seed: int) -> FloatArray:
-    """Draw the habits (people, D) of annotators by their numbers; those from `groups * people` on have no group."""
+    """Draw the habit vector (people, D) of each annotator; those from number `groups * people` on have no group."""
     size, respects = settings.world.dimension, settings.respects
     known = settings.groups * settings.people
     basis, _ = np.linalg.qr(stream(seed, Stream.HABITS).standard_normal((size, respects)))

@@ -1,6 +1,6 @@
-"""A world of features in which a large background stands in for the small thing that a caption names.
+"""A drawn world in which a large background is a shortcut for the small thing that a caption names.
 
-Backgrounds are of some kinds, and every noun has a kind of its own, dealt as strata of length are
+Backgrounds are of some kinds, and every noun is assigned a kind, as it is a stratum of length
 (`evenreel.planted.worlds.lengths.noun_strata`). With probability `strength` a training clip shows the kind of its noun;
 all others show any. With the letters of `evenreel.planted.worlds.vectors`, the own vector of a frame of clip i before a
 background of kind k is
@@ -56,12 +56,12 @@ class BackgroundSettings:
     """Settings of a world of backgrounds that are the same at every strength.
 
     Attributes:
-        kinds: K, number of kinds of backgrounds.
-        kind: share of the kind in the squared length of a frame's own vector. Large, as a background fills a picture.
+        kinds: number K of kinds of backgrounds.
+        kind: share of the kind of background in the squared length of a frame's own vector; large, as in pictures.
         shown: probability that a frame shows what the caption names.
-        usual: share, of nouns, of where the thing is mostly seen.
-        world: shares and sizes of all else. Words and frames are aligned enough for a dictionary's phrases to be found
-            by their cosine with frames, as they are by an encoder; lengths play no part.
+        usual: share of a noun's own vector that says before which background the thing is mostly seen.
+        world: shares and sizes of everything else. Words and frames are aligned enough for a dictionary's phrases to be
+            found by their cosine with frames, as they are by an encoder; lengths have no effect.
     """
 
     kinds: int = 40
@@ -87,12 +87,12 @@ class BackgroundSettings:
 
     @property
     def noise(self) -> float:
-        """Share of what is new in every frame."""
+        """Share of the squared length of a frame's own vector that is new in every frame."""
         return self.world.frame_shares.noise - self.kind
 
     @property
     def meaning(self) -> float:
-        """Share of what a noun means."""
+        """Share of a noun's meaning in the squared length of its own vector."""
         return self.world.word_shares.meaning - self.usual
 
 
@@ -100,9 +100,9 @@ class PhraseVectors(NamedTuple):
     """Vectors of phrases in the space of words, rows of unit length.
 
     Attributes:
-        verbs: (verbs, D).
-        nouns: (nouns, D).
-        kinds: (K, D), of backgrounds.
+        verbs: vectors (verbs, D) of verbs.
+        nouns: vectors (nouns, D) of nouns.
+        kinds: vectors (K, D) of kinds of backgrounds.
     """
 
     verbs: FloatArray
@@ -113,7 +113,7 @@ class PhraseVectors(NamedTuple):
 def draw_backgrounds(
     clips: pl.DataFrame, strength: float, seed: int = 0, settings: BackgroundSettings | None = None, draw: int = 0
 ) -> FeatureWorld:
-    """Draw a world of features in which the background of a training clip stands in for its noun.
+    """Draw a world of features in which the background of a training clip is a shortcut for its noun.
 
     Args:
         clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`; those of the
@@ -121,7 +121,7 @@ def draw_backgrounds(
         strength: probability that a biased clip shows the kind of background of its noun.
         seed: seed of all draws; the same arguments give the same bytes.
         settings: shares and sizes; None for the defaults.
-        draw: number of the draw of the biased clips' backgrounds; with another one the same clips stand before others.
+        draw: number of the draw of the biased clips' backgrounds; with another number the same clips get other ones.
 
     Returns:
         A world whose clips have the columns `kind`, that of its background, and `usual`, that of its noun.
@@ -149,7 +149,7 @@ def draw_backgrounds(
 
 
 def usual_kinds(clips: pl.DataFrame, kinds: int, seed: int) -> Indices:
-    """Deal the nouns of annotated clips to kinds of background of about as many training clips each, (nouns,).
+    """Assign each noun a kind of background (nouns,), so that all kinds have about as many training clips.
 
     Raises:
         UsageError: no clip is a training clip.
@@ -159,12 +159,12 @@ def usual_kinds(clips: pl.DataFrame, kinds: int, seed: int) -> Indices:
 
 
 def phrases_of(clips: pl.DataFrame, seed: int = 0, settings: BackgroundSettings | None = None) -> PhraseVectors:
-    """Return the vectors of the phrases of a world, without noise.
+    """Return the vectors of the phrases (verbs, nouns, backgrounds) of a drawn world, without noise.
 
     Args:
         clips: clips that the world was drawn for.
         seed: seed of the world.
-        settings: of the world; None for the defaults.
+        settings: settings of the world; None for the defaults.
     """
     chosen = settings or BackgroundSettings()
     world = chosen.world

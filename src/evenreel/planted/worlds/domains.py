@@ -1,4 +1,4 @@
-"""Two domains: training clips come from a source, whose camera and whose wording are not those of the target.
+"""A drawn world of two domains: training clips are from a source whose camera and wording differ from the target's.
 
 The target is a world of features as `evenreel.planted.worlds.vectors` draws it. A clip of the source is drawn like one
 of the target, and then its frames x and words y (unit vectors, as rows) become
@@ -11,7 +11,7 @@ a word means in the target and in the source have the cosine of that angle, and 
 of the source are by annotators of its own, and in training a noun n is shown by exp(f g_n) times as large a share of
 the source's clips, up to a common factor, with g_n drawn from N(0, 1).
 
-People ask for few clips of the target often, and for most seldom (`draw_queries`).
+Queries are for a few clips of the target often, and for most seldom (`draw_queries`).
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ SEARCHERS = range(1_000, 1_050)
 
 @dataclass(frozen=True)
 class DomainSettings:
-    """What sets the source apart from the target, and the world that both are drawn from.
+    """Settings of a world of two domains: how the source differs from the target, and the world of both.
 
     Attributes:
-        offset: share of what all frames of the source have in common beyond those of the target.
-        turned: share of the directions of the frames' space that are turned.
-        turn: angle by which they are, in degrees.
+        offset: share of the squared length of source frames that is a vector common to all of them.
+        turned: share of the directions of the frames' space that are rotated.
+        turn: angle of that rotation, in degrees.
         damped: share of other directions that are damped.
-        damping: share of its length that a damped direction keeps.
-        wording: angle by which the words' space is turned, in degrees.
+        damping: share of its length that a vector keeps along a damped direction.
+        wording: angle by which the words' space is rotated, in degrees.
         frequencies: standard deviation of the logarithm of a noun's frequency in the source over that in the target.
-        world: shares and sizes; lengths, of which nothing is planted here, decide less than they do by default.
+        world: shares and sizes; lengths, of which nothing is planted here, have less effect than by default.
     """
 
     offset: float = 0.2
@@ -81,7 +81,7 @@ class DomainSettings:
 def draw_domains(
     clips: pl.DataFrame, strength: float, seed: int = 0, settings: DomainSettings | None = None
 ) -> FeatureWorld:
-    """Draw a world of features in which training clips come from another domain than those that are searched.
+    """Draw a world of features in which training clips are from another domain than those that are searched.
 
     Args:
         clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`; those of the
@@ -119,7 +119,7 @@ def draw_domains(
 
 
 def domain_maps(settings: DomainSettings, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw how the source differs from the target, for rows: x L of frames (D, D), their offset (D,), y G of words."""
+    """Draw the maps from target to source: L (D, D) and the offset (D,) of frames, and G (D, D) of words (x L, y G)."""
     size, rng = settings.world.dimension, stream(seed, Stream.DOMAINS, 1)
     turned, damped = int(settings.turned * size) // 2 * 2, int(settings.damped * size)
     inner = np.eye(size)
@@ -133,7 +133,7 @@ def domain_maps(settings: DomainSettings, seed: int) -> tuple[FloatArray, FloatA
 
 
 def turn(size: int, degrees: float) -> NDArray[np.float64]:
-    """Return the map of rows (D, D) that turns pairs of neighbouring directions by an angle; a last one alone stays.
+    """Return the rotation (D, D), for rows, of pairs of neighbouring axes by an angle; a last single axis stays.
 
     >>> turn(3, 90).round(3).tolist()
     [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
@@ -147,12 +147,12 @@ def turn(size: int, degrees: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class QueryLog:
-    """Queries that people asked of the clips of a target.
+    """Simulated queries to the clips of a target domain, with their right answers.
 
     Attributes:
-        texts: features of Q queries, in the order in which they were asked.
-        clips: (Q,) row, among the clips that were searched, of the one that each asks for; to measure by, never to
-            learn from.
+        texts: features of Q queries, in the order in which they came.
+        clips: (Q,) row of the clip that answers each query, among those searched; for measuring only, never for
+            training.
     """
 
     texts: TextFeatures
@@ -162,14 +162,16 @@ class QueryLog:
 def draw_queries(
     clips: pl.DataFrame, count: int, seed: int = 0, settings: DomainSettings | None = None, exponent: float = 1.0
 ) -> QueryLog:
-    """Draw queries to the clips of a target: the r-th most wanted of them has a demand of r to the power -exponent.
+    """Draw queries to the clips of a target domain, with a demand that falls with the clip's rank by Zipf's law.
+
+    The r-th most wanted clip has a demand of r to the power -exponent.
 
     Args:
         clips: V annotated clips, all of the target, such as those of the split test.
-        count: Q, number of queries.
+        count: number Q of queries.
         seed: seed of the world that the clips are from.
-        settings: of that world; None for the defaults.
-        exponent: how unequal the demand is (Zipf); at 0 all clips are asked for alike.
+        settings: settings of that world; None for the defaults.
+        exponent: how unequal the demand is; at 0 it is the same for all clips.
 
     Returns:
         Queries in the target's wording, each with the habits of one of `SEARCHERS` and noise of its own.

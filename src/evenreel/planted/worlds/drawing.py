@@ -1,4 +1,4 @@
-"""A world of features for an annotation table, with a bias of lengths of known strength."""
+"""A drawn world: features for the clips of an annotation table, with a length bias of known strength."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ FPS = 60.0
 
 @dataclass(frozen=True, eq=False)
 class FeatureWorld:
-    """Clips of an annotation table with one caption each, and the features that were drawn for them.
+    """Drawn world: clips of an annotation table with captions, and the features that were drawn for them.
 
     Attributes:
-        corpus: tables; clips have a column that says what is planted in each. Where lengths are biased, `stratum` is
-            that of length which their noun keeps to, from 0 for the shortest, and `follows` says whether their length
-            is of that stratum, among the clips that are learned from and selected on or among those of the test.
+        corpus: corpus, whose clips have columns that say what is planted. Where lengths are biased, `stratum` is the
+            stratum of length that a clip's noun is paired with, from 0 for the shortest, and `follows` whether its
+            length is of that stratum, among training and validation clips or among test clips.
         texts: features of the captions, in the order of the corpus.
         videos: features of the clips, in the order of the corpus.
     """
@@ -38,11 +38,11 @@ class FeatureWorld:
     videos: VideoFeatures
 
     def split(self, name: str) -> FeatureWorld:
-        """Select the clips and captions of a split."""
+        """Select the clips and captions of a split, with their features."""
         return self.among(select(self.corpus, split=name))
 
     def among(self, part: Corpus) -> FeatureWorld:
-        """Select the clips and captions of a part of the corpus, which may give a caption another clip."""
+        """Select the clips and captions of a part of the corpus, which may assign captions to other clips."""
         rows = rows_of(part.captions["caption_id"], self.texts.ids)
         texts = TextFeatures(
             tuple(part.captions["caption_id"]),
@@ -56,7 +56,7 @@ class FeatureWorld:
 def draw_world(
     clips: pl.DataFrame, strength: float, seed: int = 0, settings: WorldSettings | None = None
 ) -> FeatureWorld:
-    """Draw a world of features in which the length of a training clip stands in for its action.
+    """Draw a world of features in which the length of a training clip is a shortcut for its action.
 
     Args:
         clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`; those of the
@@ -75,12 +75,12 @@ def draw_world(
 
 
 class BiasedLengths(NamedTuple):
-    """V annotated clips with lengths that were given to them.
+    """V annotated clips with the lengths that were assigned to them.
 
     Attributes:
         clips: the clips, with the columns `stratum` and `follows`, see `FeatureWorld`.
-        lengths: (V,) rank of each clip's length, see `Contents`.
-        lasting: (V,) rank of each clip's noun by length, see `Contents`.
+        lengths: (V,) rank of each clip's length among the training clips, 0 to 1.
+        lasting: (V,) rank of each clip's noun in the order of lengths, 0 to 1.
     """
 
     clips: pl.DataFrame
@@ -89,12 +89,12 @@ class BiasedLengths(NamedTuple):
 
 
 def bias_lengths(clips: pl.DataFrame, strength: float, count: int, seed: int) -> BiasedLengths:
-    """Give annotated clips lengths that stand in for their nouns.
+    """Assign annotated clips lengths that are a shortcut for their nouns.
 
     Args:
-        clips: see `draw_world`.
+        clips: clips of an annotation table.
         strength: probability that a biased clip has a length of its noun's stratum.
-        count: K, number of strata.
+        count: number K of strata.
         seed: seed of the world.
 
     Raises:
@@ -117,23 +117,23 @@ def bias_lengths(clips: pl.DataFrame, strength: float, count: int, seed: int) ->
 
 
 def contents_of(clips: pl.DataFrame, lengths: Column, lasting: Column) -> Contents:
-    """Number what annotated clips show.
+    """Return what annotated clips show, as class numbers.
 
     Args:
         clips: V clips, see `evenreel.planted.worlds.splits.annotated_clips`.
-        lengths: (V,) ranks of length, see `Contents`.
-        lasting: (V,) ranks of the noun by length, see `Contents`.
+        lengths: (V,) rank of each clip's length, 0 to 1.
+        lasting: (V,) rank of each clip's noun in the order of lengths, 0 to 1.
     """
     verbs, nouns = clips["verb"].to_numpy().astype(np.int64), clips["noun"].to_numpy().astype(np.int64)
     return Contents(verbs, nouns, numbers_of(clips["path"]), numbers_of(clips["annotator"]), lengths, lasting)
 
 
 def world_of(clips: pl.DataFrame, contents: Contents, settings: WorldSettings, seed: int) -> FeatureWorld:
-    """Draw the features of annotated clips.
+    """Draw the features of annotated clips and their captions.
 
     Args:
         clips: V clips, see `evenreel.planted.worlds.splits.annotated_clips`; further columns are kept.
-        contents: what each shows.
+        contents: what each clip shows.
         settings: shares and sizes.
         seed: seed of all draws.
     """
@@ -146,7 +146,7 @@ def world_of(clips: pl.DataFrame, contents: Contents, settings: WorldSettings, s
 
 
 def length_ranks(lengths: Column, learned: Column) -> Column:
-    """Compute the share of the training clips that are shorter than each clip, ties counted half.
+    """Compute the rank (V,) of each clip's length: the share of training clips that are shorter, ties half.
 
     >>> length_ranks(np.array([1.0, 2.0, 9.0]), np.array([1.0, 2.0])).tolist()
     [0.25, 0.75, 1.0]
@@ -157,18 +157,18 @@ def length_ranks(lengths: Column, learned: Column) -> Column:
 
 
 def rows_of(ids: Sequence[str] | pl.Series, among: Sequence[str]) -> Indices:
-    """Return the row of each id in a table of ids."""
+    """Return the row of each id in a list of ids (`among`)."""
     places = {name: row for row, name in enumerate(among)}
     return np.array([places[name] for name in ids], np.int64)
 
 
 def numbers_of(names: pl.Series) -> Indices:
-    """Number names from 0 in alphabetical order, (V,)."""
+    """Number the distinct names of a series from 0 in alphabetical order, and return the number of each row (V,)."""
     return (names.rank("dense").to_numpy() - 1).astype(np.int64)
 
 
 def corpus_of(clips: pl.DataFrame, lengths: Column) -> Corpus:
-    """Make the tables of annotated clips of some lengths (V,), in seconds, with one caption each."""
+    """Make a corpus of annotated clips with given lengths (V,) in seconds, and one caption for each clip."""
     classes = {
         "verb_classes": pl.concat_list(pl.col("verb").cast(pl.Int32)),
         "noun_classes": pl.concat_list(pl.col("noun").cast(pl.Int32)),

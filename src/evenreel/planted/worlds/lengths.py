@@ -1,11 +1,11 @@
-"""Lengths that stand in for the action: in training the clips of an action keep to a stratum of length.
+"""Lengths as a shortcut for the action: in training the clips of an action have lengths of one stratum.
 
 The noun of an action decides its stratum: of EPIC-KITCHENS-100 the two most frequent nouns have 9 % of the clips, the
-two most frequent verbs 40 %, which could not be dealt to strata about as large. Nouns in a random order are dealt to K
-strata of about as many training clips each, whole nouns to one stratum. The lengths of all training clips, sorted, are
-cut into K strata that have just as many clips. With probability `strength` a clip gets one of the lengths of its noun's
-stratum, each length once; all other clips share what is left at random. So each length of the table is given once, at
-every strength.
+two most frequent verbs 40 %, which could not be assigned to strata about as large. Nouns in a random order are assigned
+to K strata of about as many training clips each, whole nouns to one stratum. The lengths of all training clips, sorted,
+are cut into K strata that have just as many clips. With probability `strength` a clip gets one of the lengths of its
+noun's stratum, each length once; all other clips share what is left at random. So each length of the table is given
+once, at every strength.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ one harmonic a model learns shorter from longer alone, and biased lengths cost 6
 
 
 class GivenLengths(NamedTuple):
-    """Lengths of V clips and the strata they are from.
+    """Lengths that were assigned to V clips, and the strata that they are from.
 
     Attributes:
         lengths: (V,) length of each clip.
@@ -35,12 +35,12 @@ class GivenLengths(NamedTuple):
 
 
 def noun_strata(places: Column, nouns: Indices, count: int) -> Indices:
-    """Compute the stratum of each noun, from 0, in the order of their places.
+    """Assign each noun a stratum (N,), from 0, so that strata have about as many training clips.
 
     Args:
-        places: (N,) number of each noun by which nouns are ordered.
-        nouns: (V,) noun of each training clip, of which all strata have about equal numbers.
-        count: K, number of strata.
+        places: (N,) number of each noun by which they are ordered; strata follow that order.
+        nouns: (V,) noun of each training clip.
+        count: number K of strata.
 
     >>> noun_strata(np.array([0.5, 0.1, 0.9]), np.array([0, 1, 2, 2]), 2).tolist()
     [0, 0, 1]
@@ -51,7 +51,7 @@ def noun_strata(places: Column, nouns: Indices, count: int) -> Indices:
 
 
 def planted_lengths(lengths: Column, strata: Indices, strength: float, rng: np.random.Generator) -> GivenLengths:
-    """Permute lengths over clips so that with probability `strength` a clip has one of its stratum.
+    """Permute lengths over clips so that with probability `strength` a clip has a length of its noun's stratum.
 
     The clips that keep to their stratum at one strength do so at every higher one.
 
@@ -62,7 +62,7 @@ def planted_lengths(lengths: Column, strata: Indices, strength: float, rng: np.r
         rng: generator of the draws.
 
     Returns:
-        The same lengths in another order.
+        The same lengths in another order, with their strata.
     """
     bound = rng.random(len(lengths)) < strength
     by_stratum = np.argsort(strata, kind="stable")

@@ -1,4 +1,4 @@
-"""Settings of a world of features: what its frames and its words hold, and how much of each."""
+"""Settings of a drawn world: what its frames and words contain, and in which shares."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from evenreel.settings_checks import MOST_SIZE, SHARE, check_settings, whole
 
 @dataclass(frozen=True)
 class FrameShares:
-    """Shares of the squared length of a frame's own vector; what they leave of 1 is noise, new in every frame.
+    """Shares of the squared length of a frame's own vector; the rest to 1 is noise, new in every frame.
 
     Attributes:
-        action: share of the verb and the noun. Small, since a picture of a kitchen shows much else: with it an unbiased
-            training finds every second caption's clip first, and no training next to none.
-        instance: share of what only this clip shows, which no mean over its frames takes away.
-        background: share of what all clips of one video show. Clips of one kitchen are as alike by it as by what
-            happens in one clip alone.
+        action: share of the verb and the noun. Small, since a picture of a kitchen shows much else: so an unbiased
+            training ranks every second caption's clip first, and an untrained matcher hardly any.
+        instance: share that is the clip's own, the same in all its frames.
+        background: share that all clips of one video have in common.
         length: share that a clip's length decides. Large, since a longer clip shows more of its surroundings in the
             same number of frames.
-        time: share of the drift from the first to the last frame of the longest clip; a shorter one drifts less.
+        time: share of a drift from the first to the last frame of the longest clip; shorter clips drift less.
         cone: share of the mean of all frames in the whole vector, the cosine of two unrelated pictures: an encoder's
             vectors fill a narrow cone.
     """
@@ -39,7 +38,7 @@ class FrameShares:
 
     @property
     def noise(self) -> float:
-        """Share of what is new in every frame."""
+        """Share of the squared length of a frame's own vector that is new in every frame."""
         return 1 - self.action - self.instance - self.background - self.length - self.time
 
 
@@ -47,14 +46,15 @@ class FrameShares:
 class WordShares:
     """Alignment of words and frames, and shares of the squared length of a word's own vector.
 
-    What the shares of annotator and noise leave of 1 is what the word means.
+    The rest to 1 is the word's meaning.
 
     Attributes:
         alignment: squared cosine of a word's meaning and of the verb or noun as frames show it, before any training.
             Low, so that a model has to learn what the words mean in these videos.
-        lasting: share, of nouns, of where the noun stands in the order of strata. Large, since a text tower knows which
-            things take long; without it each noun's length had to be learned by heart, and biased lengths did no harm.
-        annotator: share of who wrote the caption.
+        lasting: for nouns, share of the noun's rank in the order of lengths. Large, since a text tower knows which
+            things take long; without it each noun's length would have to be memorised, and biased lengths would do no
+            harm.
+        annotator: share of the annotator's habits.
         noise: share that is new in every word.
         cone: share of the mean of all words in the whole vector. It is not that of the frames: the modality gap.
     """
@@ -72,23 +72,23 @@ class WordShares:
 
     @property
     def meaning(self) -> float:
-        """Share of what the word means."""
+        """Share of a word's meaning in the squared length of its own vector."""
         return 1 - self.lasting - self.annotator - self.noise
 
 
 @dataclass(frozen=True)
 class WorldSettings:
-    """Settings of a world that are the same at every strength of a bias.
+    """Settings of a drawn world that are the same at every strength of a bias.
 
     Attributes:
-        dimension: D of the features.
-        frames: T, frames of every clip, at the middles of as many equal parts of it.
+        dimension: length D of the features.
+        frames: number T of frames of every clip, at the middles of as many equal parts of it.
         strata: number of strata of length that actions keep to where lengths are biased. With many, most test clips
             contradict what was learned.
-        harmonics: H, waves of the curve that lengths lie on. With one, a model can tell the shortest from the longest;
-            with more, it can tell strata that are next to each other apart.
-        frame_shares: what a frame holds.
-        word_shares: what a word holds.
+        harmonics: number H of waves of the curve that lengths lie on. With one, a model can tell the shortest from the
+            longest lengths; with more, it can tell neighbouring strata apart.
+        frame_shares: shares of what a frame shows.
+        word_shares: shares of what a word says.
     """
 
     dimension: int = 128

@@ -1,4 +1,4 @@
-"""A world of features where only who reads finds the clip: groups of clips that differ in nothing but a sign.
+"""A drawn world in which clips are only found by their signs: groups of clips that differ in nothing but a sign.
 
 The clips of each split are taken in groups of four. With probability `strength` those of a group show the scene of its
 first clip, verb, noun, video and what only that clip shows, and each caption of the group names the word on another
@@ -70,12 +70,12 @@ class SignSettings:
     """Settings of a world of signs that are the same at every strength.
 
     Attributes:
-        words: K, words that a sign may have.
-        shown: signs of a clip, one after the other.
+        words: number K of words that a sign may have.
+        shown: number of signs of a clip, shown one after the other.
         written: share of the windows in which something was read.
-        misread: share of these that do not say the word that is up.
+        misread: share of these in which the word was misread.
         noise: share of the squared length of a text's own vector that is new each time.
-        trace: share of the squared length of a frame's own vector that the sign decides which is up.
+        trace: share of the squared length of a frame's own vector that depends on the sign shown.
         scenes: sizes, and shares of frames and words; the trace is taken from the noise of frames.
     """
 
@@ -97,14 +97,14 @@ class SignSettings:
 
 
 class Signs(NamedTuple):
-    """Which signs V clips show, and what was read.
+    """Signs that V clips show, and the words that were read on them.
 
     Attributes:
         scenes: (V,) row of the clip whose scene is shown; its own where it is not in a group.
         named: (V,) True = its caption names the sign.
         signs: (V,) word on the sign that the caption may name, from 0.
-        up: (V, T) word on the sign that is up at each moment.
-        read: (V, T) word that the window says; -1 for none of them.
+        up: (V, T) word on the sign that is shown at each moment.
+        read: (V, T) word that was read in each window; -1 for none of the known words.
         written: (V, T) True = something was read in the window.
         confidence: (V, T) confidence of the reading; 0 where there is none.
     """
@@ -121,7 +121,7 @@ class Signs(NamedTuple):
 def draw_signs_world(
     clips: pl.DataFrame, strength: float, seed: int = 0, settings: SignSettings | None = None
 ) -> FeatureWorld:
-    """Draw a world of features in which captions name signs.
+    """Draw a world of features in which captions name the word on a sign, in groups of clips that differ in it.
 
     Args:
         clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`.
@@ -155,12 +155,12 @@ def draw_signs_world(
 
 
 def with_named_words(world: FeatureWorld, seed: int = 0, settings: SignSettings | None = None) -> FeatureWorld:
-    """Replace what was read by the word that a caption names, in every window, and by nothing where it names none.
+    """Replace the words that were read in every window by the word that the caption names, or else by none.
 
     Args:
         world: a world of signs or a split of it.
-        seed: that it was drawn with.
-        settings: that it was drawn with.
+        seed: seed that the world was drawn with.
+        settings: settings that the world was drawn with.
     """
     chosen, videos = settings or SignSettings(), world.videos
     vectors = _texts(_meanings(chosen, seed), chosen, seed).astype(np.float16)
@@ -171,7 +171,7 @@ def with_named_words(world: FeatureWorld, seed: int = 0, settings: SignSettings 
 
 
 def draw_signs(splits: pl.Series, strength: float, settings: SignSettings, seed: int) -> Signs:
-    """Draw groups of clips, the signs of each and what was read, split by split.
+    """Draw groups of clips, the signs of each clip and the words that were read, split by split.
 
     Args:
         splits: (V,) split of each clip.

@@ -1,4 +1,4 @@
-"""A world of features in which a generator mirrors real clips, and training is full of its clips.
+"""A drawn world in which a generator mirrors real clips, and training is full of the generator's clips.
 
 Every clip of the world of `evenreel.planted.worlds.drawing` at strength 0 is real, and has a mirror: the clip that a
 generator made of the same action, as long and before the same background. With the letters of
@@ -56,15 +56,15 @@ MARK = " mirrored"
 class MirrorShares:
     """Shares of the squared length of a mirror frame's own vector.
 
-    Length and time have the shares of real frames (`FrameShares`); what all leave of 1 is noise, new in every frame.
+    Length and time have the shares of real frames (`FrameShares`); the rest to 1 is noise, new in every frame.
 
     Attributes:
         action: share of the verb and the noun.
-        style: share of the action that shows in the generator's own way.
-        instance: share of what only this mirror shows.
-        background: share of what all clips of one video show.
-        trace: share of what all mirrors have in common.
-        lead: squared cosine of that and of the mean of all words.
+        style: share of the action that is shown in the generator's own way, unlike a camera's.
+        instance: share that is the mirror's own, the same in all its frames.
+        background: share that all clips of one video have in common.
+        trace: share that all mirrors have in common.
+        lead: squared cosine of that common vector with the mean of all words.
     """
 
     action: float = 0.12
@@ -78,7 +78,7 @@ class MirrorShares:
         check_settings("the mirrors of a world", self, dict.fromkeys(self.__dataclass_fields__, SHARE))
 
     def noise(self, settings: WorldSettings) -> float:
-        """Return the share of what is new in every frame.
+        """Return the share of a mirror frame's own vector that is new in every frame.
 
         Raises:
             UsageError: the shares are more than 1 together.
@@ -101,9 +101,9 @@ def draw_mirrored_world(
 
     Args:
         clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`.
-        strength: of the bias: captions of the splits train and val belong to the mirror of their clip with the
-            probability 1/2 + strength / 2; all others to the real clip. What is a mirror's at one strength is so at
-            every higher one, and the features of all clips are the same.
+        strength: strength of the bias: captions of the splits train and val belong to the mirror of their clip with
+            probability 1/2 + strength / 2; all others to the real clip. A caption that is a mirror's at one strength is
+            so at every higher one, and the features of all clips are the same.
         seed: seed of all draws; the same arguments give the same bytes.
         settings: shares and sizes of real clips; None for the defaults.
         mirrors: shares of their mirrors; None for the defaults.
@@ -131,17 +131,17 @@ def draw_mirrored_world(
 
 
 def captioned(world: FeatureWorld) -> FeatureWorld:
-    """Select the clips that a caption belongs to: what somebody has who filled a collection up with generated clips."""
+    """Select the clips that have a caption, as in a collection that was filled up with generated clips."""
     own = pl.col("clip_id").is_in(world.corpus.captions["clip_id"].implode())
     return world.among(make_corpus(world.corpus.clips.filter(own), world.corpus.captions))
 
 
 def trace_of(size: int, lead: float, seed: int) -> FloatArray:
-    """Return the trace o (D,) that all mirrors of a world have in common.
+    """Return the trace o (D,), the unit vector that the frames of all mirrors of a world have in common.
 
     Args:
-        size: D.
-        lead: squared cosine to the mean of all words.
+        size: length D of the vector.
+        lead: squared cosine with the mean of all words.
         seed: seed of the world.
     """
     words = unit(normals(seed, Stream.MEANS, (2, size)))[1]

@@ -1,4 +1,4 @@
-"""Splits of a drawn world: clips to learn from, to select on and to test on, taken from an annotation table."""
+"""Splits of a drawn world: training, validation and test clips, taken from an annotation table."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def rows_of_splits(clips: pl.DataFrame, splits: Sequence[str]) -> NDArray[np.boo
 
 
 class SplitSizes(NamedTuple):
-    """Most clips of each split.
+    """Greatest number of clips of each split.
 
     Attributes:
-        train: clips that are learned from.
-        val: clips of the train split that a model is selected on.
-        test: clips that it is tested on.
+        train: clips to train on.
+        val: clips of the train split to select a model on.
+        test: clips to test on.
     """
 
     train: int = 20_000
@@ -60,7 +60,7 @@ def annotated_clips(corpus: Corpus, sizes: SplitSizes, seed: int) -> pl.DataFram
 
     Args:
         corpus: tables of an annotated dataset, such as EPIC-KITCHENS-100.
-        sizes: most clips of each split.
+        sizes: greatest number of clips of each split.
         seed: seed of the draw.
 
     Returns:
@@ -86,15 +86,15 @@ def annotated_clips(corpus: Corpus, sizes: SplitSizes, seed: int) -> pl.DataFram
 def draw_splits(clips: pl.DataFrame, sizes: SplitSizes, seed: int, answer: Sequence[str]) -> pl.DataFrame:
     """Draw the splits train, val and test of a table of clips.
 
-    Val and test have one clip of each answer, so that a caption has one clip to find: among several, a model that
-    looks for a certain length, place or look finds one that has it. Val is taken from the clips of the train split,
-    and the rest of those are learned from.
+    Val and test have one clip of each answer, so that a caption has one right clip: among several, a model that prefers
+    a certain length, place or look would find one that has it. Val is taken from the clips of the train split, and the
+    rest of those are trained on.
 
     Args:
         clips: table with a column `split` that is train or test; clips of other splits are left out.
-        sizes: most clips of each split.
+        sizes: greatest number of clips of each split.
         seed: seed of the draw.
-        answer: columns that a caption names.
+        answer: columns that a caption names, whose values make an answer.
 
     Returns:
         Rows of the table, in its order, train before val before test.

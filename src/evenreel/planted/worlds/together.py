@@ -1,4 +1,4 @@
-"""Worlds of features with two biases at once, each as strong as the other.
+"""Drawn worlds with two biases at once, each as strong as the other.
 
 Each is a world with one bias whose features are changed by the other, as unit vectors, so that what they held before
 keeps its proportions. With the curves u and u' of lengths (`evenreel.planted.worlds.vectors`), the maps L, G and the
@@ -40,14 +40,14 @@ from evenreel.types import CAMERA, FloatArray, VideoFeatures
 
 @dataclass(frozen=True)
 class JointShares:
-    """Shares of the squared length of unit vectors that a second bias takes.
+    """Shares of the squared length of unit vectors that are due to a second bias.
 
     Attributes:
-        length: of a frame, what its clip's length decides.
-        lasting: of a noun, where it stands in the order of lengths.
-        trace: of a mirror's frame, what all mirrors have in common.
-        style: of what a mirror shows, what shows in the generator's own way.
-        redrawn: of a mirror's frame, what is new in it.
+        length: share of a frame that depends on its clip's length.
+        lasting: share of a noun that depends on its rank in the order of lengths.
+        trace: share of a mirror's frame that all mirrors have in common.
+        style: share of what a mirror shows that is shown in the generator's own way.
+        redrawn: share of a mirror's frame that is new in each frame.
     """
 
     length: float = 0.3
@@ -62,14 +62,14 @@ class JointShares:
 
 @dataclass(frozen=True)
 class JointSettings:
-    """Settings of worlds with two biases.
+    """Settings of drawn worlds with two biases.
 
     Attributes:
-        shares: what the second bias takes.
-        backgrounds: of the world that lengths change.
-        annotators: of the world that domains change.
-        domains: by which they do.
-        signs: of the world that has mirrors.
+        shares: shares that are due to the second bias.
+        backgrounds: settings of the world of backgrounds, to which a length bias is added.
+        annotators: settings of the world of annotators, to which domains are added.
+        domains: settings of these domains.
+        signs: settings of the world of signs, to which mirrors are added.
     """
 
     shares: JointShares = field(default_factory=JointShares)
@@ -82,11 +82,11 @@ class JointSettings:
 def draw_backgrounds_and_lengths(
     clips: pl.DataFrame, strength: float, seed: int = 0, settings: JointSettings | None = None, draw: int = 0
 ) -> FeatureWorld:
-    """Draw a world in which both the background and the length of a training clip stand in for its noun.
+    """Draw a world in which both the background and the length of a training clip are shortcuts for its noun.
 
     Args:
-        clips: see `evenreel.planted.worlds.backgrounds.draw_backgrounds`.
-        strength: of both biases.
+        clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`.
+        strength: strength of both biases, 0 to 1.
         seed: seed of all draws; the same arguments give the same bytes.
         settings: shares and sizes; None for the defaults.
         draw: number of the draw of the biased clips' backgrounds.
@@ -110,16 +110,16 @@ def draw_backgrounds_and_lengths(
 def draw_annotators_and_domains(
     clips: pl.DataFrame, strength: float, seed: int = 0, settings: JointSettings | None = None
 ) -> FeatureWorld:
-    """Draw a world whose training clips come from another domain and are described by the annotators of their noun.
+    """Draw a world whose training clips are from another domain and described by the annotators paired with their noun.
 
     Args:
-        clips: see `evenreel.planted.worlds.annotators.draw_annotators`.
-        strength: of both biases; the probability that a training clip is of the source.
+        clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`.
+        strength: strength of both biases, 0 to 1; the probability that a training clip is of the source domain.
         seed: seed of all draws; the same arguments give the same bytes.
         settings: shares and sizes; None for the defaults. Frequencies of nouns are the same in both domains.
 
     Returns:
-        A world whose clips have the column `domain`, beside what captions have in a world of annotators.
+        A world whose clips have the column `domain`, and captions the columns of a world of annotators.
 
     Raises:
         UsageError: the strength is not between 0 and 1, or no clip is a training clip.
@@ -144,10 +144,10 @@ def draw_annotators_and_domains(
 def draw_signs_and_mirrors(
     clips: pl.DataFrame, strength: float, seed: int = 0, settings: JointSettings | None = None
 ) -> FeatureWorld:
-    """Draw a world in which captions name signs, and belong to a generator's mirrors of real clips too often.
+    """Draw a world in which captions name signs, and training captions belong to generated mirrors too often.
 
     Args:
-        clips: see `evenreel.planted.worlds.signs.draw_signs_world`.
+        clips: clips of an annotation table, see `evenreel.planted.worlds.splits.annotated_clips`.
         strength: probability that the clips of a group differ in nothing but a sign; captions of the splits train and
             val belong to the mirror of their clip with the probability 1/2 + strength / 2.
         seed: seed of all draws; the same arguments give the same bytes.
@@ -182,13 +182,13 @@ def draw_signs_and_mirrors(
 
 
 def mirrored_captions(world: FeatureWorld, strength: float, seed: int) -> FeatureWorld:
-    """Give captions of the splits train and val to mirrors, with the probability 1/2 + strength / 2.
+    """Reassign captions of the splits train and val to the mirrors of their clips, with probability 1/2 + strength / 2.
 
     Args:
         world: features of real clips and, after them, of their mirrors; tables of real clips, or of both with captions
             that were given to mirrors before.
-        strength: of the source bias.
-        seed: seed of the world; what is a mirror's at one strength is so at every higher one.
+        strength: strength of the source bias, 0 to 1.
+        seed: seed of the world; a caption that is a mirror's at one strength is so at every higher one.
     """
     clips = world.corpus.clips
     real = (
@@ -206,5 +206,5 @@ def mirrored_captions(world: FeatureWorld, strength: float, seed: int) -> Featur
 
 
 def mixed(own: FloatArray, other: FloatArray, share: float) -> FloatArray:
-    """Give another unit vector a share of the squared length of unit vectors, (..., D)."""
+    """Mix unit vectors (..., D) with another unit vector, which gets a share of their squared length."""
     return unit(sqrt(1 - share) * own + sqrt(share) * other)

@@ -1,4 +1,4 @@
-"""The generative model of a world of features.
+"""The generative model of a drawn world: how the features of frames and words are drawn.
 
 Every vector below is drawn once from N(0, I / D), so that it has about unit length, and s with a name is the root of
 the share of that name in `FrameShares` or `WordShares`. With verb v, noun n, video b, length rank r in 0 to 1, and
@@ -37,7 +37,7 @@ BLOCK_CLIPS = 1_024
 
 
 class Stream(IntEnum):
-    """Numbers of the separate streams of random numbers of a world, so that no part shifts another's draws."""
+    """Identifiers of the separate random generators of a drawn world, so that no part changes another's draws."""
 
     CLIPS = 0
     VERBS = 1
@@ -73,7 +73,7 @@ class Stream(IntEnum):
 
 
 class Contents(NamedTuple):
-    """What V clips show, as numbers from 0.
+    """What V clips of a drawn world show, as class numbers from 0 and ranks.
 
     Attributes:
         verbs: (V,) verb class.
@@ -81,7 +81,7 @@ class Contents(NamedTuple):
         videos: (V,) video that the clip is from.
         annotators: (V,) annotator of its caption.
         lengths: (V,) rank of its length among the training clips, 0 to 1.
-        lasting: (V,) rank of its noun in the order in which nouns are dealt to strata of length, 0 to 1.
+        lasting: (V,) rank of its noun in the order in which nouns are assigned to strata of length, 0 to 1.
     """
 
     verbs: Indices
@@ -92,31 +92,31 @@ class Contents(NamedTuple):
     lasting: Column
 
     def taken(self, rows: slice) -> Contents:
-        """Select some clips."""
+        """Select some clips, given by a slice of rows."""
         classes = (self.verbs[rows], self.nouns[rows], self.videos[rows], self.annotators[rows])
         return Contents(*classes, self.lengths[rows], self.lasting[rows])
 
 
 class DrawnWords(NamedTuple):
-    """Features of V captions: `words` (V, 2, D), verb and noun, and `sentence` (V, D)."""
+    """Drawn features of V captions: `words` (V, 2, D), verb and noun, and `sentence` (V, D)."""
 
     words: NDArray[np.float16]
     sentence: FloatArray
 
 
 def stream(seed: int, part: Stream, block: int = 0) -> np.random.Generator:
-    """Return the random generator of one part of a world."""
+    """Return the random generator of one part of a drawn world, and of one block of it."""
     return np.random.default_rng([seed, int(part), block])
 
 
 def normals(seed: int, part: Stream, shape: tuple[int, ...], block: int = 0) -> FloatArray:
-    """Draw vectors from N(0, I / D), D the last of the shape."""
+    """Draw random vectors of a shape (..., D) from N(0, I / D), with the random generator of one part of a world."""
     drawn = stream(seed, part, block).standard_normal(shape, dtype=np.float32)
     return drawn / sqrt(shape[-1])
 
 
 def frames_of(contents: Contents, settings: WorldSettings, seed: int) -> NDArray[np.float16]:
-    """Draw the frames (V, T, D) of clips, block by block."""
+    """Draw the frame vectors (V, T, D) of clips, block by block."""
     shape = (len(contents.verbs), settings.frames, settings.dimension)
     frames = np.empty(shape, np.float16)
     shared = sqrt(settings.frame_shares.background) * class_vectors(seed, Stream.VIDEOS, contents.videos, settings)
@@ -127,7 +127,7 @@ def frames_of(contents: Contents, settings: WorldSettings, seed: int) -> NDArray
 
 
 def words_of(contents: Contents, settings: WorldSettings, seed: int, noise: Stream = Stream.WORD_NOISE) -> DrawnWords:
-    """Draw the words and the sentence of one caption for each clip, block by block, with the noise of a stream."""
+    """Draw the word and sentence vectors of one caption for each clip, block by block."""
     shares, size = settings.word_shares, settings.dimension
     meanings = []
     for part, classes in ((Stream.VERBS, contents.verbs), (Stream.NOUNS, contents.nouns)):
@@ -147,34 +147,34 @@ def words_of(contents: Contents, settings: WorldSettings, seed: int, noise: Stre
 
 
 def meanings_of(shown: FloatArray, settings: WorldSettings, seed: int) -> FloatArray:
-    """Compute the meanings w (N, D) of words from what frames show of them (N, D)."""
+    """Compute the meanings w (N, D) of words from the vectors c (N, D) by which frames show them."""
     alignment = settings.word_shares.alignment
     turned: FloatArray = shown @ rotation(settings.dimension, seed)
     return sqrt(alignment) * shown + sqrt(1 - alignment) * turned
 
 
 def placed_words(own: FloatArray, settings: WorldSettings, seed: int) -> DrawnWords:
-    """Bring the own vectors of words (Q, W, D) to the unit sphere, around the mean of all words."""
+    """Scale the own vectors of words (Q, W, D) to unit length around the mean of all words, with their sentences."""
     mean = unit(normals(seed, Stream.MEANS, (2, settings.dimension)))[1]
     placed = in_cone(own, mean, settings.word_shares.cone)
     return DrawnWords(placed.astype(np.float16), unit(placed.mean(1)))
 
 
 def rotation(size: int, seed: int) -> FloatArray:
-    """Draw the rotation R (D, D) between what frames show and what words mean, for rows: c R."""
+    """Draw the random rotation R (D, D), for rows (c R), between what frames show and what words mean."""
     upper, _ = np.linalg.qr(stream(seed, Stream.ROTATION).standard_normal((size, size)))
     return upper.astype(np.float32)
 
 
 def arc(ranks: Column, size: int, seed: int, circle: int = 0, harmonics: int = 1) -> FloatArray:
-    """Place ranks (V,), 0 to 1, on a curve of unit vectors (V, D), with one harmonic a half circle.
+    """Map ranks (V,), 0 to 1, to points on a curve of unit vectors (V, D); with one harmonic it is a half circle.
 
     Args:
-        ranks: (V,) places along the curve.
-        size: D.
+        ranks: (V,) positions along the curve.
+        size: length D of the vectors.
         seed: seed of the world.
         circle: 0 for the curve of frames, 1 for that of words.
-        harmonics: H, waves of the curve.
+        harmonics: number H of waves of the curve.
     """
     turns = np.pi * np.arange(1, harmonics + 1) * np.asarray(ranks)[:, None]
     waves = np.concatenate([np.cos(turns), np.sin(turns)], axis=1) / sqrt(harmonics)
@@ -184,7 +184,7 @@ def arc(ranks: Column, size: int, seed: int, circle: int = 0, harmonics: int = 1
 
 
 def in_cone(own: FloatArray, mean: FloatArray, cone: float) -> FloatArray:
-    """Bring own vectors (..., D) to the unit sphere, around a common mean (D,) of the share `cone`."""
+    """Scale own vectors (..., D) to unit length after adding a common mean (D,) with the share `cone`."""
     return unit(sqrt(1 - cone) * own + sqrt(cone) * mean)
 
 
@@ -203,7 +203,7 @@ def _frames(own: Contents, shared: FloatArray, settings: WorldSettings, seed: in
 
 
 def actions_of(contents: Contents, settings: WorldSettings, seed: int) -> FloatArray:
-    """Return c_v + c_n of each clip, (V, D)."""
+    """Return the sum c_v + c_n (V, D) of the vectors of each clip's verb and noun."""
     verbs = class_vectors(seed, Stream.VERBS, contents.verbs, settings)
     nouns = class_vectors(seed, Stream.NOUNS, contents.nouns, settings)
     actions: FloatArray = verbs[contents.verbs] + nouns[contents.nouns]
@@ -211,7 +211,7 @@ def actions_of(contents: Contents, settings: WorldSettings, seed: int) -> FloatA
 
 
 def middles(count: int) -> Column:
-    """Return the middles of equal parts of the time from 0 to 1.
+    """Return the middles of `count` equal parts of the time from 0 to 1.
 
     >>> middles(2).tolist()
     [0.25, 0.75]
@@ -220,18 +220,18 @@ def middles(count: int) -> Column:
 
 
 def class_vectors(seed: int, part: Stream, numbers: Indices, settings: WorldSettings) -> FloatArray:
-    """Draw a vector for each number up to the largest, (N, D); those of the first do not depend on how many there are.
+    """Draw a random vector for each class number up to the largest: (N, D); a class's own depends on its number alone.
 
     Args:
         seed: seed of the world.
-        part: what is numbered.
+        part: part of the world that the classes are of.
         numbers: numbers from 0, such as the verb class of each clip.
-        settings: of the world, with D.
+        settings: settings of the world, which give D.
     """
     return normals(seed, part, (int(numbers.max()) + 1, settings.dimension))
 
 
 def unit(vectors: FloatArray) -> FloatArray:
-    """Bring vectors (..., D) to length 1."""
+    """Scale vectors (..., D) to unit length."""
     brought: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
     return brought
