@@ -7,19 +7,15 @@ style of captions is changed and their content kept, and the other way round, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Standings
-from evenreel.audits.edits.tables import movement_table, perturbed_figures, standing_table
-from evenreel.audits.edits.words import (
-    edited_notices,
-    perturbed_notices,
-    perturbed_sentence,
-)
+from evenreel.audits.edits.result import EditAudit, movement_result
+from evenreel.audits.edits.words import edited_notices
 from evenreel.audits.method import paragraph, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings, check_edited, checked_settings
 from evenreel.audits.statistics.means import ratio_intervals, share_interval
@@ -34,9 +30,12 @@ OF_CONTENT = "content-"
 
 CHANCE = 50.0
 
-NO_CONTROL = (
+TEXTUAL = EditAudit(
+    "textual",
+    "Does the ranking hang on how captions are worded?",
+    "when the caption is edited",
     "Score the captions also with an edit that changes neither style nor content, such as `evenreel perturb --edit "
-    "control` makes, and name it control."
+    "control` makes, and name it control.",
 )
 
 
@@ -79,30 +78,16 @@ def audit_textual(
     check_edited(edited)
     measured = measure_perturbed(scores, corpus, edited, settings, CAPTION_PLACINGS, _main(edited))
     alone, spreads = style_alone(measured, settings), caption_spreads(measured, settings)
-    sentence = perturbed_sentence(measured, settings.confidence, "when the caption is edited")
-    return AuditResult(
-        name="textual",
-        title="Does the ranking hang on how captions are worded?",
-        sentence=f"{sentence}{_alone_words(alone, settings.confidence)}",
-        effect=measured.effect,
-        tables=(
-            movement_table(measured, "How far the clip of a caption moves when the caption is edited"),
-            standing_table(measured),
-            *_alone_table(alone, len(measured.perturbed.clip_ids)),
-            *_spread_table(spreads),
-        ),
-        figures=perturbed_figures(measured),
-        notices=(
-            *edited_notices(scores, corpus, settings, edited),
-            *perturbed_notices(measured, NO_CONTROL),
-        ),
-        method=(
-            *paragraphs("edits", "Distance", "Effect"),
-            paragraph("edits", "Style alone", of_content=OF_CONTENT),
-            *paragraphs("edits", "Spread", "Percentile and recall"),
-        ),
-        confidence=settings.confidence,
+    method = (
+        *paragraphs("edits", "Distance", "Effect"),
+        paragraph("edits", "Style alone", of_content=OF_CONTENT),
+        *paragraphs("edits", "Spread", "Percentile and recall"),
     )
+    notices = edited_notices(scores, corpus, settings, edited)
+    moved = movement_result(TEXTUAL, measured, notices, method, settings.confidence)
+    more = (*_alone_table(alone, len(measured.perturbed.clip_ids)), *_spread_table(spreads))
+    sentence = f"{moved.sentence}{_alone_words(alone, settings.confidence)}"
+    return replace(moved, sentence=sentence, tables=(*moved.tables, *more))
 
 
 def style_alone(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, tuple[Interval, Interval]]:

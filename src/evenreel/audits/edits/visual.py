@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evenreel.audits.edits.measures import measure_perturbed
-from evenreel.audits.edits.tables import movement_table, perturbed_figures, standing_table
-from evenreel.audits.edits.words import (
-    edited_notices,
-    perturbed_notices,
-    perturbed_sentence,
-)
+from evenreel.audits.edits.result import EditAudit, movement_result
+from evenreel.audits.edits.words import edited_notices
 from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
 from evenreel.report.result.record import AuditResult
 from evenreel.types import Corpus, ScoreBlocks
 
-NO_CONTROL = (
+VISUAL = EditAudit(
+    "visual",
+    "What in the picture does the ranking hang on?",
+    "when it alone is edited",
     "Score the clips also with an edit that leaves alone what is asked about, another take of the same scene or as "
-    "many patches painted over elsewhere (`evenreel corpus edit --control`), and name it control."
+    "many patches painted over elsewhere (`evenreel corpus edit --control`), and name it control.",
 )
 
 
@@ -48,20 +47,6 @@ def audit_visual(
     """
     settings = checked_settings(scores, corpus, settings)
     measured = measure_perturbed(scores, corpus, edited, settings)
-    return AuditResult(
-        name="visual",
-        title="What in the picture does the ranking hang on?",
-        sentence=perturbed_sentence(measured, settings.confidence, "when it alone is edited"),
-        effect=measured.effect,
-        tables=(
-            movement_table(measured, "How far the clip of a caption moves when it alone is edited"),
-            standing_table(measured),
-        ),
-        figures=perturbed_figures(measured),
-        notices=(
-            *edited_notices(scores, corpus, settings, edited),
-            *perturbed_notices(measured, NO_CONTROL),
-        ),
-        method=paragraphs("edits", "Distance", "Effect", "What is edited", "Percentile and recall"),
-        confidence=settings.confidence,
-    )
+    notices = edited_notices(scores, corpus, settings, edited)
+    method = paragraphs("edits", "Distance", "Effect", "What is edited", "Percentile and recall")
+    return movement_result(VISUAL, measured, notices, method, settings.confidence)
