@@ -113,7 +113,13 @@ def look(model: Model, row: int, column: int, looking: Looking) -> ElementLook:
 
 
 def patches_as_clips(patches: FloatArray, part: CorpusPart, column: int) -> VideoFeatures:
-    """Turn each patch (n, rows, columns, D) into a clip of one frame, with all else that its clip has."""
+    """Turn each patch of a clip's frames into a clip of one frame, with all else that its clip has.
+
+    Args:
+        patches: (n, rows, columns, D) vectors of the patches of n frames.
+        part: features of the clips, of which this is one.
+        column: place of the clip among them.
+    """
     videos, count = part.videos, patches[..., 0].size
     mean = pretrained_mean_of(video_batch(videos, slice(column, column + 1))).numpy()
     return VideoFeatures(
@@ -127,7 +133,13 @@ def patches_as_clips(patches: FloatArray, part: CorpusPart, column: int) -> Vide
 
 
 def attention_of(matcher: Matcher, video: VideoBatch, times_s: NDArray[np.float64]) -> Attention | None:
-    """Return what the frames of one clip attend to, most attended elements first; None for a model without elements."""
+    """Return what the frames of one clip attend to, most attended elements first; None for a model without elements.
+
+    Args:
+        matcher: a `Bima`, perhaps in an adapter; any other has no scene elements.
+        video: the clip alone, a batch of one.
+        times_s: (T,) moments of its frames in seconds.
+    """
     if isinstance(matcher, Adapted):
         with torch.no_grad(), evaluating(matcher):
             video = matcher.adapt_video(video)

@@ -196,7 +196,13 @@ def told_apart(vectors: NDArray[np.float64], groups: NDArray[np.object_], clips:
 
 
 def predicted(known: NDArray[np.float64], asked: NDArray[np.float64], clips: NDArray[np.object_]) -> float:
-    """Return the share of the variance of (n, D) vectors that a ridge regression predicts from (n, D) others."""
+    """Measure which share of the variance of vectors a ridge regression predicts from others.
+
+    Args:
+        known: (n, D) vectors that it predicts from.
+        asked: (n, D) vectors that it predicts.
+        clips: n ids of clips; the vectors of one clip are taught or asked, never both.
+    """
     from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import GroupKFold, cross_val_predict
     from threadpoolctl import threadpool_limits

@@ -76,9 +76,15 @@ def chosen(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks]) -> list
 
 
 def answer(model: Model, scores: ScoreBlocks, row: int, most: int = 1) -> Answer:
-    """Return the clips that rank first for a caption, at most `most`, and the rank of its own clip.
+    """Return the clips that rank first for a caption, and the rank of its own clip.
 
     Of equal scores the clip that comes first in the split is first, and the rank is the best of theirs.
+
+    Args:
+        model: model with the split that it ranks.
+        scores: its scores of all captions and clips of the split.
+        row: row of the caption.
+        most: most clips that are returned.
     """
     values = scores.block(slice(row, row + 1), slice(0, len(scores.video_ids)))[0]
     own = list(scores.video_ids).index(model.part.corpus.captions["clip_id"][row])

@@ -30,7 +30,12 @@ def by_row(measured: Iterable[tuple[Row, Found]]) -> dict[Row, list[Found]]:
 
 
 def over_seeds(values: Sequence[float], confidence: float, ends: tuple[float, float] = (-np.inf, np.inf)) -> Interval:
-    """Return the mean of independent runs with its interval, which one run has none of, cut to the ends of the figure.
+    """Return the mean of a figure over independent runs, with Student's interval; one run has none.
+
+    Args:
+        values: figure of each run.
+        confidence: confidence of the interval.
+        ends: least and greatest value that the figure can have, which the interval is cut to.
 
     >>> over_seeds([2.5], 0.95)
     Interval(value=2.5, low=None, high=None)

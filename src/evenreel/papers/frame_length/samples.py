@@ -111,7 +111,13 @@ def _told(moved: Mapping[str, float]) -> str:
 
 
 def compared(before: LengthMeasures, after: LengthMeasures, rows: NDArray[np.int64]) -> Moved:
-    """Count how many captions rank better or worse by another ranking, and by how many ranks."""
+    """Count how many captions rank better or worse by another ranking, and by how many ranks.
+
+    Args:
+        before: measures of the first ranking.
+        after: measures of the other ranking, of the same captions and clips.
+        rows: rows of the captions that are compared.
+    """
     change = after.first.rank[rows] - before.first.rank[rows]
     suspected = 0 if before.failures is None else len(before.failures.suspected)
     return Moved(
@@ -125,10 +131,14 @@ def compared(before: LengthMeasures, after: LengthMeasures, rows: NDArray[np.int
 
 
 def drawn(before: LengthMeasures, seed: int) -> NDArray[np.int64]:
-    """Draw up to `MOST` of the captions that are suspected of being missed for their length, ascending.
+    """Draw up to `MOST` of the captions that are suspected of being missed for their length, ascending rows.
+
+    Args:
+        before: measures of the ranking that misses them.
+        seed: seed of the draw.
 
     Raises:
-        CorpusError: none is.
+        CorpusError: no caption is suspected.
     """
     rows = np.empty(0, np.int64) if before.failures is None else before.failures.suspected
     if not len(rows):

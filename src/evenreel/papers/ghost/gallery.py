@@ -88,7 +88,12 @@ def swept(paired: PairedScores, settings: SeededSettings) -> Sweep:
 
 
 def draw_replaced(pairs: int, share: float, seed: int) -> NDArray[np.bool_]:
-    """Draw which of n pairs are held by their mirror, (n,).
+    """Draw in which of n pairs the generated clip takes the place of the real one, (n,).
+
+    Args:
+        pairs: n, number of pairs.
+        share: share of the pairs that is drawn, 0 to 1; a larger one has those of a smaller one.
+        seed: seed of the draw.
 
     >>> [int(draw_replaced(10, share, seed=0).sum()) for share in (0.0, 0.25, 1.0)]
     [0, 2, 10]

@@ -55,7 +55,7 @@ def projected(material: LearningInputs, settings: VectorSettings, progress: Prog
     """Make figure 5 of Generative Ghost: vectors of clips before and after debiasing, frames in order or not."""
     paired = paired_clips(material, settings)
     (models,) = trained_models(material, replace(settings, seeds=1), progress)
-    sets = {order: vector_sets(encoded(models, paired, order, settings), paired) for order in ORDERS}
+    sets = {order: vector_sets(encoded(models, order, settings), paired) for order in ORDERS}
     table = _table(sets)
     before, after = (_agreement(sets["original"], one, other) for one, other in COMPARED[:2])
     return Findings(

@@ -147,8 +147,14 @@ def in_order(videos: VideoFeatures, order: FrameOrder, settings: VectorSettings)
     return reordered(videos, order, stage=settings.stage, take=settings.frames, seed=settings.audit.seed)
 
 
-def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: VectorSettings) -> dict[str, EmbeddingTable]:
-    """Encode the clips of the test split by the original, the debiased and the control matcher, frames in an order."""
+def encoded(models: Trained, order: FrameOrder, settings: VectorSettings) -> dict[str, EmbeddingTable]:
+    """Encode the clips of the test split by the original, the debiased and the control matcher.
+
+    Args:
+        models: the matchers of one seed.
+        order: order in which they see the frames of a clip.
+        settings: settings of the study, which say what is moved and how many frames are taken.
+    """
     by_kind = {ORIGINAL: models.original, DEBIASED: models.debiased, CONTROL: models.control}
     return {
         kind: video_vectors(one.matcher, in_order(one.test.videos, order, settings)) for kind, one in by_kind.items()
@@ -156,7 +162,14 @@ def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: Vector
 
 
 def moves(sets: Mapping[str, EmbeddingTable], kind: str, paired: Paired, form: PVector) -> NDArray[np.float64]:
-    """Return how the vectors of one side of the pairs move from the original model to another, p_i (n, D)."""
+    """Return how the vectors of one side of n pairs move from the original matcher to another, p_i (n, D).
+
+    Args:
+        sets: vectors of all clips by each matcher.
+        kind: the other matcher, `debiased` or `control`.
+        paired: the pairs of real clips and their mirrors.
+        form: which side, and whether vectors are brought to unit length.
+    """
     ids = paired.of(form.source)
     return p_vectors(sets[ORIGINAL].of(ids).values, sets[kind].of(ids).values, form.normalised)
 
@@ -170,7 +183,7 @@ def _study(
     likeness: list[tuple[tuple[str, str, str], dict[str, float]]] = []
     notices: dict[str, None] = {}
     for models in trained_models(material, settings, progress):
-        sets = {order: encoded(models, paired, order, settings) for order in orders}
+        sets = {order: encoded(models, order, settings) for order in orders}
         runs += [
             (name, measured(scores, paired.part.corpus, paired.group, alone))
             for name, scores in _variants(models, paired, sets)
