@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -11,10 +12,16 @@ from pathlib import Path
 import pytest
 
 import evenreel.encoders
+from evenreel.config import IndexSettings
+from evenreel.library import index_folders
 from evenreel.library.index import ingest
 from evenreel.library.store.catalog import open_for_writing, transaction
 from evenreel.library.store.kept import FILE, write_copy
 from tests.features.pixel_encoder import PixelEncoder
+from tests.library.videos import write_folder
+
+QUICK = IndexSettings(model="org/pixels", workers=1)
+"""For libraries that are made `without_models`."""
 
 
 def change(library: Path, *statements: str) -> None:
@@ -61,3 +68,25 @@ def without_models() -> Iterator[None]:
         reader = "tests.library.stub_reader:QuickReader"
         patch.setattr(ingest, "IndexJob", partial(ingest.IndexJob, reader=reader))
         yield
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    """Two videos, and their library; in the tests of the module no model is loaded."""
+    place = tmp_path_factory.mktemp("made")
+    write_folder(place / "videos", 2)
+    with without_models():
+        index_folders([place / "videos"], place / "library", QUICK)
+        yield place / "videos", place / "library"
+
+
+@pytest.fixture
+def videos(made: tuple[Path, Path]) -> Path:
+    """The videos that the module has made, which no test changes."""
+    return made[0]
+
+
+@pytest.fixture
+def library(made: tuple[Path, Path], tmp_path: Path) -> Path:
+    """A copy of the library that the module has made, to be damaged."""
+    return shutil.copytree(made[1], tmp_path / "library")

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from evenreel.config import IndexSettings
 from evenreel.library import index_folders, repair, verify
 from evenreel.library.store import schema
-from tests.library.damage import as_format_1, change, without_models
+from tests.library.damage import QUICK, as_format_1, change, made
 from tests.library.state import state
-from tests.library.videos import write_folder
 
-SETTINGS = IndexSettings(model="org/pixels", workers=1)
+__all__ = ["made"]
+
 LAID_DOWN = Path(__file__).with_name("format_1.sql").read_text(encoding="utf-8")
 TABLES = ("meta", "roots", "files", "clips", "replaced", "moments", "tracks", "track_words", "vocabulary")
 TABLES += ("vocabulary_trigrams", "about", "vector_rows", "clip_elements", "null_scores")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
-    place = tmp_path_factory.mktemp("format_1")
-    write_folder(place / "videos", 2)
-    with without_models():
-        index_folders([place / "videos"], place / "library", SETTINGS)
-        yield place / "videos", place / "library"
 
 
 @pytest.fixture
@@ -58,7 +47,7 @@ def test_a_library_of_the_version_before_is_whole_before_and_after_it_is_brought
 ) -> None:
     before = state(made[1])
     assert verify(library) == []
-    assert index_folders([made[0]], library, SETTINGS).unchanged == 2
+    assert index_folders([made[0]], library, QUICK).unchanged == 2
     assert verify(library) == []
     repair(library)
     assert (verify(library), state(library)) == ([], before)

@@ -23,9 +23,11 @@ from evenreel.library.store.catalog import open_for_writing, set_meta, transacti
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.writer import insert_clip
 from tests.features.test_shards import make_shard
-from tests.library.damage import as_format_1, change, write
+from tests.library.damage import as_format_1, change, library, videos, write
 from tests.library.state import state
 from tests.library.videos import write_folder
+
+__all__ = ["library", "videos"]
 
 SETTINGS = IndexSettings(model="builtin", read_text=False, workers=2)
 
@@ -38,17 +40,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     (videos / "metadata.csv").write_text("path,caption\nclip_00.mp4,a red tram\n")
     index_folders([videos], place / "library", SETTINGS)
     return videos, place / "library"
-
-
-@pytest.fixture
-def videos(made: tuple[Path, Path]) -> Path:
-    return made[0]
-
-
-@pytest.fixture
-def library(made: tuple[Path, Path], tmp_path: Path) -> Path:
-    shutil.copytree(made[1], tmp_path / "library")
-    return tmp_path / "library"
 
 
 Damage = Callable[[Path], None]

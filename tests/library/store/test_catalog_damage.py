@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError
 from evenreel.language.scene_dictionary import given as given_dictionary
 from evenreel.library import index_folders, open_library, repair, tag_library, verify
@@ -23,12 +22,13 @@ from evenreel.library.store import schema, seals
 from evenreel.library.store.catalog import open_for_writing
 from evenreel.library.store.kept import FILE, read_copy
 from tests.features.pixel_encoder import PixelEncoder
-from tests.library.damage import as_format_1, change, table_of, without_models, write
+from tests.library.damage import QUICK, as_format_1, change, library, table_of, videos, without_models, write
 from tests.library.state import state
 from tests.library.videos import write_folder
 
+__all__ = ["library", "videos"]
+
 CLIPS = 4
-SETTINGS = IndexSettings(model="org/pixels", workers=1)
 Damage = Callable[[Path], None]
 
 
@@ -45,24 +45,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     videos, library = place / "videos", place / "library"
     write_folder(videos, CLIPS)
     (videos / "notes.mp4").write_text("no video")
-    index_folders([videos], library, SETTINGS)
+    index_folders([videos], library, QUICK)
     rows = "".join(f"clip_{number:02}.mp4,a red tram number {number},camera\n" for number in range(CLIPS))
     table = place / "about.csv"
     table.write_text(f"path,caption,source\n{rows.replace('clip', f'{videos}/clip')}")
-    index_folders([videos], library, SETTINGS, metadata=table)
+    index_folders([videos], library, QUICK, metadata=table)
     tag_library(library, given_dictionary(["red tram", "blue square"], ["a dance"]), encoder=PixelEncoder())
     return videos, library
-
-
-@pytest.fixture
-def videos(made: tuple[Path, Path]) -> Path:
-    return made[0]
-
-
-@pytest.fixture
-def library(made: tuple[Path, Path], tmp_path: Path) -> Path:
-    shutil.copytree(made[1], tmp_path / "library")
-    return tmp_path / "library"
 
 
 def whole(library: Path) -> dict[str, Any]:
@@ -83,7 +72,7 @@ def use(library: Path, videos: Path) -> None:
         except LibraryError as error:
             assert "evenreel repair" in str(error)
     try:
-        index_folders([videos], library, SETTINGS)
+        index_folders([videos], library, QUICK)
     except LibraryError as error:
         assert "evenreel repair" in str(error)
 
@@ -204,7 +193,7 @@ def test_an_index_run_measures_nonsense_anew_where_that_is_damaged(library: Path
     for damage in ("scores of nonsense moved", "fewer nonsense queries", "a bit of the bank of nonsense"):
         FOUND[damage](library)
         assert verify(library)
-        index_folders([videos], library, SETTINGS)
+        index_folders([videos], library, QUICK)
         assert verify(library) == []
         assert whole(library) == before
 
@@ -213,7 +202,7 @@ def test_an_index_run_does_not_go_on_from_files_that_were_changed(library: Path,
     """It would take the changed path for a file that is gone, and make that the truth."""
     flip_path(library)
     with pytest.raises(LibraryError, match=r"rows of files are not what was written.*evenreel repair"):
-        index_folders([videos], library, SETTINGS)
+        index_folders([videos], library, QUICK)
 
 
 # The version before -----------------------------------------------------------------------------------------------
@@ -229,7 +218,7 @@ def test_a_library_of_the_version_before_is_searched_and_brought_up_to_date(libr
         assert opened.search("harbour") == expected
         assert opened.clip(expected.hits[0].clip_id).signs
     assert value(library, "SELECT value FROM meta WHERE key = 'schema_version'") == "1"
-    assert index_folders([videos], library, SETTINGS).unchanged == CLIPS
+    assert index_folders([videos], library, QUICK).unchanged == CLIPS
     assert value(library, "SELECT value FROM meta WHERE key = 'schema_version'") == "3"
     assert verify(library) == []
     assert whole(library) == before
@@ -373,7 +362,7 @@ def test_lines_of_the_copy_that_are_sound_are_used_beside_damaged_ones(library: 
     (library / "catalog.sqlite").unlink()
     repair(library)
     assert len(state(library)["files"]) == CLIPS
-    report = index_folders([videos], library, SETTINGS)
+    report = index_folders([videos], library, QUICK)
     assert (report.recognised, report.indexed) == (1, 0)
     assert [row for row in whole(library)["files"] if "clip_02" not in row[0]] == [
         row for row in before["files"] if "clip_02" not in row[0]
@@ -429,9 +418,9 @@ def test_a_catalog_that_may_not_be_written_is_said_so(library: Path) -> None:
 
 
 def test_an_unchanged_index_run_writes_neither_catalog_nor_copy(library: Path, videos: Path) -> None:
-    index_folders([videos], library, SETTINGS)
+    index_folders([videos], library, QUICK)
     before = [(library / name).stat().st_mtime_ns for name in ("catalog.sqlite", FILE)]
     content = (library / "catalog.sqlite").read_bytes()
-    assert index_folders([videos], library, replace(SETTINGS, retry=False)).did_nothing
+    assert index_folders([videos], library, replace(QUICK, retry=False)).did_nothing
     assert (library / "catalog.sqlite").read_bytes() == content
     assert [(library / name).stat().st_mtime_ns for name in ("catalog.sqlite", FILE)] == before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,31 +18,11 @@ from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library.store import writer as store_module
 from evenreel.library.store.kept import FILE, _line, read_copy
 from tests.features.pixel_encoder import PixelEncoder
-from tests.library.damage import change, table_of, without_models
+from tests.library.damage import QUICK, change, library, made, table_of, videos
 from tests.library.state import state
 from tests.library.videos import write_folder
 
-SETTINGS = IndexSettings(model="org/pixels", workers=1)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
-    place = tmp_path_factory.mktemp("second_copy")
-    write_folder(place / "videos", 2)
-    with without_models():
-        index_folders([place / "videos"], place / "library", SETTINGS)
-        yield place / "videos", place / "library"
-
-
-@pytest.fixture
-def videos(made: tuple[Path, Path]) -> Path:
-    return made[0]
-
-
-@pytest.fixture
-def library(made: tuple[Path, Path], tmp_path: Path) -> Path:
-    shutil.copytree(made[1], tmp_path / "library")
-    return tmp_path / "library"
+__all__ = ["library", "made", "videos"]
 
 
 # What a catalog without a copy has lost ---------------------------------------------------------------------------
@@ -64,7 +44,7 @@ def test_shards_say_what_the_library_was_made_with(
     repair(library)
     assert (verify(library), state(library)) == ([], before)
     assert not list(library.rglob("*.safetensors.broken"))
-    assert index_folders([videos], library, SETTINGS).unchanged == 2
+    assert index_folders([videos], library, QUICK).unchanged == 2
 
 
 def test_what_is_left_of_the_model_says_whose_shards_have_a_vote(library: Path) -> None:
@@ -107,7 +87,7 @@ def test_what_no_shard_says_is_known_again_when_the_model_is_loaded(
     change(library, "DELETE FROM meta WHERE key = 'dimension'")
     shutil.rmtree(library / "shards")
     repair(library)
-    assert index_folders([videos], library, SETTINGS).indexed == 2
+    assert index_folders([videos], library, QUICK).indexed == 2
     assert (verify(library), state(library)) == ([], before)
 
 
@@ -142,7 +122,7 @@ def _break_off(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, err
     with monkeypatch.context() as broken_off:
         broken_off.setattr(store_module.Store, "link", late)
         with pytest.raises((KeyboardInterrupt, LibraryError)):
-            index_folders([videos], library, SETTINGS)
+            index_folders([videos], library, QUICK)
 
 
 def test_a_run_that_finds_damage_does_not_copy_it(
@@ -158,7 +138,7 @@ def test_a_run_that_finds_damage_does_not_copy_it(
 
     monkeypatch.setattr(store_module.Store, "mark_missing", spoil)
     with pytest.raises(LibraryError, match="disk is gone"):
-        index_folders([tmp_path / "more"], library, SETTINGS)
+        index_folders([tmp_path / "more"], library, QUICK)
     assert (library / FILE).read_bytes() == before
 
 
@@ -170,7 +150,7 @@ def test_a_first_run_that_is_taken_back_leaves_no_copy(
 
     monkeypatch.setattr(store_module.Store, "add_clip", refuse)
     with pytest.raises(KeyboardInterrupt):
-        index_folders([videos], tmp_path / "new", SETTINGS)
+        index_folders([videos], tmp_path / "new", QUICK)
     assert not (tmp_path / "new").exists()
 
 
@@ -215,10 +195,10 @@ def test_an_index_run_writes_a_new_copy(
     (library / FILE).unlink()
     make(library / FILE)
     write_folder(tmp_path / "more", 3)
-    index_folders([tmp_path / "more"], library, SETTINGS)
+    index_folders([tmp_path / "more"], library, QUICK)
     assert verify(library) == []
     a_folder(tmp_path / FILE)
-    index_folders([videos], tmp_path, SETTINGS)  # a new library, in a folder that has something of that name
+    index_folders([videos], tmp_path, QUICK)  # a new library, in a folder that has something of that name
     assert verify(tmp_path) == []
 
 
