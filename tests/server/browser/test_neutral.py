@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.server.browser import Look, Visits, browser, serving_here, settled
+from tests.server.browser.test_states import WIDTHS, in_light_and_dark, overflow
+from tests.server.browser.visits import Look, Visits, serving_here, settled
 from tests.server.conftest import Served
-from tests.server.test_browser_states import WIDTHS, in_light_and_dark, overflow
 from tests.server.two_sources import PAIRS, QUERY, two_sources
-
-__all__ = ["browser"]
 
 ASKED = f"/?q={QUERY.replace(' ', '+')}"
 
@@ -23,15 +21,6 @@ def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     library = two_sources(served, tmp_path_factory.mktemp("two_sources"))
     with serving_here(library, served.settings) as port:
         yield f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture
-def visits(browser: Browser, site: str) -> Iterator[Visits]:
-    """Visits to it."""
-    visits = Visits(browser, site)
-    yield visits
-    visits.close()
-    assert visits.trouble == []
 
 
 def sources(page: Page) -> list[str]:

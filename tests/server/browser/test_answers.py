@@ -7,22 +7,8 @@ from urllib.parse import quote_plus
 from playwright.sync_api import Page, Route, expect
 
 from tests.cli.test_serve import TOKEN
-from tests.server.browser import (
-    Look,
-    Visits,
-    browser,
-    names,
-    rendered_site,
-    rendered_visits,
-    search,
-    settled,
-    token_site,
-    token_visits,
-    unfold,
-)
-from tests.server.test_browser_states import FAVOURED, STAR, favouring, overflow, violations
-
-__all__ = ["browser", "rendered_site", "rendered_visits", "token_site", "token_visits"]
+from tests.server.browser.test_states import FAVOURED, STAR, favouring, overflow, violations
+from tests.server.browser.visits import Look, Visits, names, search, settled, unfold
 
 LONG = "2024-07-13_family-trip_to_the-harbour_of_Hamburg_second_camera_uncut_version.mp4"
 LINES = """link => {

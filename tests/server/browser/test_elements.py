@@ -6,16 +6,14 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from evenreel.language.scene_dictionary import given
 from evenreel.library import tag_library
-from tests.server.browser import Look, Visits, browser, names, serving_here, settled
+from tests.server.browser.test_states import WIDTHS, overflow, violations
+from tests.server.browser.visits import Look, Visits, names, serving_here, settled
 from tests.server.conftest import Served
-from tests.server.test_browser_states import WIDTHS, overflow, violations
 from tests.server.test_elements import PLACES, THINGS
-
-__all__ = ["browser"]
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +24,6 @@ def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     tag_library(library, given([*THINGS, *PLACES], []))
     with serving_here(library, served.settings) as port:
         yield f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture
-def visits(browser: Browser, site: str) -> Iterator[Visits]:
-    """Visits to it."""
-    visits = Visits(browser, site)
-    yield visits
-    visits.close()
-    assert visits.trouble == []
 
 
 def test_a_click_on_what_a_clip_shows_leaves_those_that_show_it(visits: Visits) -> None:

@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from evenreel.library.store.catalog import open_for_writing
 from tests.cli.test_serve import get
-from tests.server.browser import Look, Visits, browser, serving_here, settled, unfold
+from tests.server.browser.test_states import WIDTHS, overflow, violations
+from tests.server.browser.visits import Look, Visits, serving_here, settled, unfold
 from tests.server.conftest import Served
 from tests.server.reranked import save_tcd
-from tests.server.test_browser_states import WIDTHS, overflow, violations
-
-__all__ = ["browser"]
 
 ASKED = "/?q=a+red+star"
 
@@ -35,12 +33,9 @@ def port(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[i
 
 
 @pytest.fixture
-def visits(browser: Browser, port: int) -> Iterator[Visits]:
-    """Visits to it."""
-    visits = Visits(browser, f"http://127.0.0.1:{port}")
-    yield visits
-    visits.close()
-    assert visits.trouble == []
+def site(port: int) -> str:
+    """Its address."""
+    return f"http://127.0.0.1:{port}"
 
 
 def told(page: Page) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""A Chromium in front of a served library; a test fails on whatever goes wrong in its pages.
+"""Visits to a served library with a Chromium, and what goes wrong in its pages.
 
 That is: an error in the console, an exception of a script, a page that crashes, a request that leaves the machine.
 """
@@ -6,8 +6,6 @@ That is: an error in the console, an exception of a script, a page that crashes,
 from __future__ import annotations
 
 import contextlib
-import csv
-import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,19 +18,13 @@ import numpy as np
 import pytest
 import uvicorn
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
-from evenreel.config import IndexSettings
-from evenreel.library import index_folders
 from evenreel.media import open_video, parse_rule
 from evenreel.server import ServeSettings, serve
-from tests.cli.test_serve import TOKEN, running, wait_for
-from tests.server.conftest import PATIENCE_S, Served
+from tests.cli.test_serve import wait_for
+from tests.server.conftest import PATIENCE_S
 
-REAL = (
-    *("msrvtt_video7500.mp4", "metro_train.mp4", "kitten_on_grass.mp4", "cogvideox_1.mp4"),
-    *("ucf101_eye_makeup.avi", "video_90.mov", "corrupted.mp4"),
-)
 PATIENCE_MS = 60_000  # a busy machine is no failure
 HERE = {"blob", "data"}
 PICTURE_SIZE = (96, 54)
@@ -115,38 +107,6 @@ class Visits:
             self.trouble.append(f"a request left the machine: {request.url}")
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A Chromium of the system: the one that Playwright brings cannot play H.264."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("there is no Chromium (on Debian: apt install chromium)")
-    expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        chromium = playwright.chromium.launch(executable_path=program, args=arguments, timeout=PATIENCE_MS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(scope="module")
-def real_library(real_clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some of the real clips with their captions and sources, indexed as a person would; one is damaged."""
-    folder = tmp_path_factory.mktemp("real")
-    clips = folder / "clips"
-    clips.mkdir()
-    for name in REAL:
-        shutil.copyfile(real_clips / name, clips / name)
-    with (
-        (real_clips / "manifest.csv").open(newline="", encoding="utf-8") as given,
-        (clips / "metadata.csv").open("w", newline="", encoding="utf-8") as kept,
-    ):
-        header, *rows = csv.reader(given)
-        csv.writer(kept).writerows([header, *(row for row in rows if row[0] in REAL)])
-    index_folders([clips], folder / "library", IndexSettings(model="builtin"))
-    return folder / "library"
-
-
 @contextlib.contextmanager
 def serving_here(library: Path, settings: ServeSettings) -> Iterator[int]:
     """Port of a server in a thread of this process, which has the imports of a model behind it; its model is loaded."""
@@ -172,53 +132,6 @@ def serving_here(library: Path, settings: ServeSettings) -> Iterator[int]:
             for server in servers:
                 server.should_exit = True
             thread.join()
-
-
-@pytest.fixture(scope="module")
-def real_site(real_library: Path) -> Iterator[str]:
-    """Address of a server of the real clips, a process of its own."""
-    with running(real_library) as (_, port):
-        wait_for(port, "/api/health", "model", {"ready"})
-        yield f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture(scope="module")
-def rendered_site(served: Served) -> Iterator[str]:
-    """Address of a server of the rendered videos, in this process: that of the real clips is one of its own."""
-    with serving_here(served.library, served.settings) as port:
-        yield f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture(scope="module")
-def token_site(served: Served) -> Iterator[str]:
-    """Address of a server that wants to hear a token."""
-    with running(served.library, "--no-vision", token=TOKEN) as (_, port):
-        yield f"http://127.0.0.1:{port}"
-
-
-def _visits(browser: Browser, address: str) -> Iterator[Visits]:
-    visits = Visits(browser, address)
-    yield visits
-    visits.close()
-    assert visits.trouble == []
-
-
-@pytest.fixture
-def real(browser: Browser, real_site: str) -> Iterator[Visits]:
-    """Visits to the real clips."""
-    yield from _visits(browser, real_site)
-
-
-@pytest.fixture
-def rendered_visits(browser: Browser, rendered_site: str) -> Iterator[Visits]:
-    """Visits to the rendered videos."""
-    yield from _visits(browser, rendered_site)
-
-
-@pytest.fixture
-def token_visits(browser: Browser, token_site: str) -> Iterator[Visits]:
-    """Visits to a server that wants to hear a token."""
-    yield from _visits(browser, token_site)
 
 
 def search(page: Page, words: str) -> None:

@@ -12,21 +12,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from evenreel.media import open_video, parse_rule
-from tests.server.browser import (
-    Look,
-    Visits,
-    browser,
-    first_frame,
-    names,
-    nearest_time,
-    real,
-    real_library,
-    real_site,
-    search,
-    settled,
-)
-
-__all__ = ["browser", "real", "real_library", "real_site"]
+from tests.server.browser.visits import Look, Visits, first_frame, names, nearest_time, search, settled
 
 MATCH = "msrvtt_video7500.mp4"
 SEVERAL = "hyundai minute"

@@ -11,23 +11,8 @@ from axe_core_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Page, Route, expect
 
 from tests.cli.test_serve import TOKEN
-from tests.server.browser import (
-    Look,
-    Visits,
-    browser,
-    first_frame,
-    names,
-    rendered_site,
-    rendered_visits,
-    search,
-    settled,
-    token_site,
-    token_visits,
-    unfold,
-)
+from tests.server.browser.visits import Look, Visits, first_frame, names, search, settled, unfold
 from tests.server.conftest import Served
-
-__all__ = ["browser", "rendered_site", "rendered_visits", "token_site", "token_visits"]
 
 WIDTHS = (320, 390, 1024, 1680)
 STAR = "/?q=a+red+star+on+a+beach"
