@@ -191,7 +191,7 @@ SETTINGS = {
     ],
     "video2gif": ["data.videos=."],
 }  # fmt: skip
-BIMA_SETTINGS = ["data.seen={place}/features", "matcher.settings.elements={place}/elements"]
+BIMA_SETTINGS = ["data.pretrained_features={place}/features", "matcher.settings.elements={place}/elements"]
 QUICK_RECIPE = (
     "--set backbone.model=../../inputs/clip --set loop.epochs=null --set loop.steps=1 --set loop.batch_size=4 "
     "--set loop.workers=0 --set loop.device=cpu --set records.tensorboard=false"

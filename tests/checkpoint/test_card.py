@@ -120,12 +120,14 @@ def test_towers_of_a_checkpoint_on_the_hub_have_to_be_fetched() -> None:
 
 
 def test_one_that_asks_for_towers_before_training_says_so_and_names_no_library() -> None:
-    """`score` asks for `--seen`, and a library has the features of one encoder, so `--rerank` would be refused."""
+    """`score` asks for `--pretrained-features`; a library has one encoder, so `--rerank` would be refused."""
     note = EncoderNote("org/tiny", "00" * 32, DIMENSION, before="11" * 32)
     config = Config(MatcherSpec("mean_pool"), About(note, Inputs(rule="2 midpoints", windows=4)), "")
-    card = model_card(config, seen=True)
-    assert "evenreel features CORPUS --model org/tiny --rule '2 midpoints' --no-ocr --out SEEN\n" in card
-    assert "evenreel score CHECKPOINT CORPUS --features FEATURES --seen SEEN --out scores.npz" in card
+    card = model_card(config, needs_pretrained=True)
+    assert "evenreel features CORPUS --model org/tiny --rule '2 midpoints' --no-ocr --out PRETRAINED\n" in card
+    assert (
+        "evenreel score CHECKPOINT CORPUS --features FEATURES --pretrained-features PRETRAINED --out scores.npz" in card
+    )
     assert "LIBRARY" not in card
     assert "library finds" not in card
     assert "LIBRARY" in model_card(config)

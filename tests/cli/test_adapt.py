@@ -305,7 +305,10 @@ def test_whether_the_bias_correction_learned_is_said(place: Place, checkpoint: P
             ["mean_pool", "--library", "L", "--queries", "Q", "--split", "test", "--dry-run"],
             "--split is about a corpus",
         ),
-        (["mean_pool", "--library", "L", "--queries", "Q", "--seen", "F", "--dry-run"], "--seen is about a corpus"),
+        (
+            ["mean_pool", "--library", "L", "--queries", "Q", "--pretrained-features", "F", "--dry-run"],
+            "--pretrained-features is about a corpus",
+        ),
         (["no/such/folder", "--undo"], "is no folder"),
     ],
 )

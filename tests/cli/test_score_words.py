@@ -144,7 +144,11 @@ def test_words_that_are_left_out_or_misread_first(place: Place, tmp_path: Path) 
         (("--out", "s.npz", "--words", "both"), UsageError, "--words is 'both'; it must be corpus or ocr."),
         (("--out", "s.npz", "--by", "letters"), UsageError, "--by is 'letters'; it must be words or trigrams."),
         (("--out", "s.npz", "--single-frame", "first"), UsageError, "bm25 reads the words on screen and no frame"),
-        (("--out", "s.npz", "--seen", "there"), UsageError, "bm25 reads the words on screen and no frame"),
+        (
+            ("--out", "s.npz", "--pretrained-features", "there"),
+            UsageError,
+            "bm25 reads the words on screen and no frame",
+        ),
         (("--out", "s.npz", "--seed", "7"), UsageError, "--words-seed says which words are kept or misread"),
         (("--out", "s.npz", "--ocr-ratio", "0.5", "--seed", "7"), UsageError, "--seed draws frames"),
         (("--out", "s.npz", "--device", "cuda"), UsageError, "no model that could run on a device"),

@@ -243,7 +243,7 @@ def test_features_of_another_corpus_are_alike(place: Place, dictionary: Path, tm
 
 
 def test_elements_are_found_by_towers_before_their_training(place: Place, tmp_path: Path) -> None:
-    """As `evenreel score --seen` does; other matchers beside such a one do without."""
+    """As `evenreel score --pretrained-features` does; other matchers beside such a one do without."""
     manifest = read_manifest(place.features)
     note = EncoderNote(manifest.encoder_id, manifest.weights_hash, manifest.dimension)
     settings = {"entities": ["a ball"], "activities": ["runs"], "captioning": False, "disentangle": False}
@@ -259,9 +259,9 @@ def test_elements_are_found_by_towers_before_their_training(place: Place, tmp_pa
     config.write_text(config.read_text().replace(manifest.weights_hash + '"\n', 'another"\n'))
     with pytest.raises(FeaturesError, match="were .* before their training, with other weights; compute them"):
         load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, sources)
-    with pytest.raises(FeaturesError, match=r"before it was trained further; .*\(--seen\)"):
-        load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, replace(sources, seen=None))
-    with pytest.raises(UsageError, match="leave --seen out"):
+    with pytest.raises(FeaturesError, match=r"before it was trained further; .*\(--pretrained-features\)"):
+        load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, replace(sources, pretrained_features=None))
+    with pytest.raises(UsageError, match="leave --pretrained-features out"):
         load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, replace(sources, matchers={"towers": "mean_pool"}))
 
 

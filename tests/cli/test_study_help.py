@@ -14,8 +14,10 @@ from evenreel.papers import STUDIES
 
 COMMON = {"--out", "--split", "--resamples", "--confidence", "--seed", "--json"}
 FEATURES, LEARNED, SEEDS = {"--features"}, {"--train-split"}, {"--seeds"}
-TRAINING = FEATURES | LEARNED | SEEDS | {"--recipe", "--set", "--start", "--seen", "--videos", "--device"}
-MODELS = FEATURES | {"--matcher", "--seen", "--device"}
+TRAINING = (
+    FEATURES | LEARNED | SEEDS | {"--recipe", "--set", "--start", "--pretrained-features", "--videos", "--device"}
+)
+MODELS = FEATURES | {"--matcher", "--pretrained-features", "--device"}
 RANKINGS = MODELS | {"--scores"}
 STREAMS = MODELS | LEARNED | {"--recipe", "--set"}
 OWN: dict[str, set[str]] = {

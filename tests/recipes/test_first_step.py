@@ -38,7 +38,7 @@ def shortened(name: str, places: Path) -> Recipe:
     elements = []
     if name in BIMA:
         folder = seen(benchmark, places / "clip", "clip4clip 32")
-        elements = [f"data.seen={folder}", f"matcher.settings.elements={folder / 'elements'}"]
+        elements = [f"data.pretrained_features={folder}", f"matcher.settings.elements={folder / 'elements'}"]
     if name in READING:
         elements = [f"data.on_screen={read(benchmark, places / 'clip', '12 midpoints')}"]
     return load_recipe(
@@ -85,7 +85,7 @@ def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> N
     assert loaded.set_aside == ()
     assert loaded.validation is not None
     assert 0 < loaded.validation.clips.height < TRAIN
-    assert ("seen" in facts_of(loaded.material)) == (recipe.data.seen is not None), (
+    assert ("seen" in facts_of(loaded.material)) == (recipe.data.pretrained_features is not None), (
         "a run remembers what elements hang on"
     )
     assert ("on_screen" in facts_of(loaded.material)) == (name in READING)

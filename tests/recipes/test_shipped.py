@@ -155,7 +155,7 @@ def test_bima_has_the_numbers_of_its_paper(name: str, tokens: int, epochs: int) 
     assert (shipped.loop.batch_size, shipped.loop.epochs) == (128, epochs)
     assert (settings["kappa"], settings["lambda_cap"], settings["lambda_rec"]) == (20, 0.3, 0.5)
     assert settings["lambda_kl"] == 1e-4
-    assert shipped.data.seen is not None
+    assert shipped.data.pretrained_features is not None
     assert settings["elements"] == f"elements/{BENCHMARKS[name][0]}"
 
 

@@ -31,20 +31,20 @@ _LIMITS = (
 )
 
 
-def model_card(config: Config, *, seen: bool = False) -> str:
+def model_card(config: Config, *, needs_pretrained: bool = False) -> str:
     """Return the text of a checkpoint's model card, README.md.
 
     Args:
         config: contents of config.json.
-        seen: whether the matcher needs features by its towers as they were before training, which no library has
-            (`Pretrained.needs_pretrained_means`).
+        needs_pretrained: whether the matcher needs features by its towers as they were before training, which no
+            library has (`Pretrained.needs_pretrained_means`).
     """
-    return "\n".join(_lines(config, seen)) + "\n"
+    return "\n".join(_lines(config, needs_pretrained)) + "\n"
 
 
-def _lines(config: Config, seen: bool) -> Iterator[str]:
+def _lines(config: Config, needs_pretrained: bool) -> Iterator[str]:
     about = config.about
-    library = about.encoder.stored_name is None and not seen
+    library = about.encoder.stored_name is None and not needs_pretrained
     yield from ("---", _head(about), "---", "")
     yield from (f"# {_title(config.spec)} for text-to-video retrieval", "")
     words = "the words as they stand" if reads_graphs(config.spec) else "the features of their words"
@@ -55,7 +55,7 @@ def _lines(config: Config, seen: bool) -> Iterator[str]:
     yield from _matcher(config.spec, about.inputs)
     yield from _training(about)
     yield from _metrics(about.metrics)
-    yield from _use(about, library, seen)
+    yield from _use(about, library, needs_pretrained)
     yield from ("## Limits", "", *(f"- {sentence}" for sentence in (*_LIMITS, *about.limits)))
 
 
@@ -186,17 +186,18 @@ def _metrics(metrics: tuple[RecordedMetric, ...]) -> Iterator[str]:
     yield ""
 
 
-def _use(about: About, library: bool, seen: bool) -> Iterator[str]:
+def _use(about: About, library: bool, needs_pretrained: bool) -> Iterator[str]:
     yield from ("## Use", "")
     if library:
         yield from ("In a library of videos:", "", "```console")
         yield f"evenreel index VIDEOS --library LIBRARY --model {about.encoder.model}"
         yield from ('evenreel search "a sentence" --library LIBRARY --rerank CHECKPOINT', "```", "")
     yield from ("On a corpus:", "", "```console", about.features_command + " --out FEATURES")
-    if seen:
+    if needs_pretrained:
         before = replace(about, encoder=replace(about.encoder, before=None), inputs=Inputs(rule=about.inputs.rule))
-        yield before.features_command + " --out SEEN"
-    yield f"evenreel score CHECKPOINT CORPUS --features FEATURES{' --seen SEEN' if seen else ''} --out scores.npz"
+        yield before.features_command + " --out PRETRAINED"
+    pretrained = " --pretrained-features PRETRAINED" if needs_pretrained else ""
+    yield f"evenreel score CHECKPOINT CORPUS --features FEATURES{pretrained} --out scores.npz"
     yield from ("evenreel evaluate scores.npz --corpus CORPUS", "```", "", "In Python:", "", "```python")
     yield from ("import evenreel", "", 'pretrained = evenreel.load_matcher("CHECKPOINT")')
     if library:

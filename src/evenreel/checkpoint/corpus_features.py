@@ -50,7 +50,7 @@ def load_features_for(
     corpus: Corpus,
     progress: Progress = lambda share: None,
     *,
-    seen: str | Path | None = None,
+    pretrained_features: str | Path | None = None,
 ) -> CorpusFeatures:
     """Load the features of a corpus that a checkpoint's matcher can score (`evenreel.matchers.scoring.matcher_scores`).
 
@@ -60,21 +60,21 @@ def load_features_for(
         corpus: captions and clips to score; select the split first.
         progress: called with the share of the captions that became role graphs, where the matcher reads these, or of
             the sentences on screen that were encoded because their words are changed.
-        seen: folder of features of the same clips by its towers before training, where it uses these
+        pretrained_features: folder of features of the same clips by its towers before training, where it uses these
             (`Limits.pretrained_mean`) and its towers were trained further.
 
     Raises:
         FeaturesError: the features are of another encoder than the matcher's, or of frames or windows that it was not
-            trained on; one is missing; a file is damaged; `seen` is missing, or given and not needed.
+            trained on; one is missing; a file is damaged; `pretrained_features` is missing, or given and not needed.
         CorpusError: a role graph of the corpus is malformed.
     """
     folder = Path(folder)
-    _check_seen(pretrained, seen)
+    _check_pretrained(pretrained, pretrained_features)
     found, videos, aside = _videos(pretrained.about, folder, corpus)
     changes = pretrained.about.inputs.word_changes or WordChanges()
     videos = changed_words(found, videos, changes, progress)
-    if seen is not None:
-        videos = with_pretrained_means(videos, seen, corpus)
+    if pretrained_features is not None:
+        videos = with_pretrained_means(videos, pretrained_features, corpus)
     texts = load_text_features(folder, corpus)
     if pretrained.matcher.limits.graphs:
         texts = with_graphs(texts, corpus, progress)
@@ -82,24 +82,26 @@ def load_features_for(
     return CorpusFeatures(texts, videos, aside, found, notices, changes.uses)
 
 
-def _check_seen(pretrained: Pretrained, seen: str | Path | None) -> None:
+def _check_pretrained(pretrained: Pretrained, pretrained_features: str | Path | None) -> None:
     """Refuse to select scene elements by the features of another tower than training did."""
     note, asked = pretrained.about.encoder, pretrained.needs_pretrained_means
-    if seen is None and asked:
+    if pretrained_features is None and asked:
         raise FeaturesError(
             f"The matcher selects scene elements by how {note.id} saw clips before it was trained further; compute "
-            f"features of the corpus with {note.id}, and name their folder too (--seen)."
+            f"features of the corpus with {note.id}, and name their folder too (--pretrained-features)."
         )
-    if seen is None:
+    if pretrained_features is None:
         return
     if not asked:
-        raise FeaturesError("The matcher asks for no features of towers before their training; leave --seen out.")
-    given = read_manifest(Path(seen))
+        raise FeaturesError(
+            "The matcher asks for no features of towers before their training; leave --pretrained-features out."
+        )
+    given = read_manifest(Path(pretrained_features))
     if given.weights_hash != note.before:
         weights = ", with other weights" if given.encoder_id == note.id else ""
         raise FeaturesError(
-            f"The features in {seen} are of {given.encoder_id}, and the matcher's towers were {note.id} before their "
-            f"training{weights}; compute them with the model that training began with."
+            f"The features in {pretrained_features} are of {given.encoder_id}, and the matcher's towers were {note.id} "
+            f"before their training{weights}; compute them with the model that training began with."
         )
 
 

@@ -76,7 +76,7 @@ def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretr
     digest = hashlib.sha256(payload).hexdigest()
     config = Config(pretrained.spec, pretrained.about, digest)
     (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
-    (folder / CARD).write_text(model_card(config, seen=pretrained.needs_pretrained_means), encoding="utf-8")
+    (folder / CARD).write_text(model_card(config, needs_pretrained=pretrained.needs_pretrained_means), encoding="utf-8")
     return pretrained
 
 

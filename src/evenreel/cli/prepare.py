@@ -41,7 +41,8 @@ class PrepareSource:
         features: folder of the corpus's features, by the encoder that the matcher was trained with.
         split: part of the corpus that the matcher was trained on.
         validation: split that the correction is measured on; None for val, where the corpus has it.
-        seen: folder of features by the matcher's towers before their training, for one that selects scene elements.
+        pretrained_features: folder of features by the matcher's towers before their training, for one that selects
+            scene elements.
 
     Raises:
         UsageError: what is prepared from is to be measured on, which says nothing of other clips.
@@ -51,7 +52,7 @@ class PrepareSource:
     features: Path
     split: str = "train"
     validation: str | None = None
-    seen: Path | None = None
+    pretrained_features: Path | None = None
 
     def __post_init__(self) -> None:
         if self.validation == self.split:
@@ -156,7 +157,9 @@ class _Source:
         from evenreel.training.data.pairs import pairs_of
 
         part = select(self.corpus, split=split)
-        loaded = load_features_for(self.pretrained, self.named.features, part, seen=self.named.seen)
+        loaded = load_features_for(
+            self.pretrained, self.named.features, part, pretrained_features=self.named.pretrained_features
+        )
         try:
             pairs = pairs_of(part, loaded.texts.ids, loaded.videos.ids)
         except CorpusError as error:

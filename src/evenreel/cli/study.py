@@ -327,7 +327,7 @@ def _inputs(
     recipe: Recipe | None = getattr(settings, "recipe", None)
     return {
         "corpus": [corpus, *(one.corpus for one in others)],
-        "features": [of("features") or None, *(one.features for one in others), of("seen") or None],
+        "features": [of("features") or None, *(one.features for one in others), of("pretrained_features") or None],
         "matcher": [*of("matchers").values(), of("start") or None],
         "scores": list(of("scores").values()),
         "recipe": [choice.recipe],

@@ -162,9 +162,9 @@ def test_a_row_of_bima_is_what_train_and_score_make_of_its_recipe(
     settings = {"elements": str(small.elements), "kappa": 2, "heads": 2, "decoder_layers": 1}
     backbone = {"model": str(small.model), "rule": RULE, "max_words": 6}
     sections = {"backbone": backbone, "matcher": {"name": "bima", "settings": settings}}
-    data = {"corpus": str(small.corpus), "videos": str(small.videos), "seen": str(small.features)}
+    data = {"corpus": str(small.corpus), "videos": str(small.videos), "pretrained_features": str(small.features)}
     recipe = recipe_file(tmp_path / "bima.yaml", data=data, **sections)
-    alone = trained_and_scored(recipe, small, tmp_path / "alone", "--seen", str(small.features))
+    alone = trained_and_scored(recipe, small, tmp_path / "alone", "--pretrained-features", str(small.features))
     moved = recipe_file(tmp_path / "elsewhere.yaml", data={"corpus": "corpus"}, **sections)  # the study's places count
     given = ["--features", str(small.features), "--recipe", str(moved), "--seeds", "1", "--out", str(tmp_path / "out")]
     called("study", "bima/t4", str(small.corpus), *given)

@@ -55,7 +55,7 @@ def adapt(
     _check_places(checkpoint, files)
     named = matcher_named(checkpoint, source.features, device)
     read = {
-        "matcher": checkpoint, "corpus": source.corpus, "features": [source.features, source.seen],
+        "matcher": checkpoint, "corpus": source.corpus, "features": [source.features, source.pretrained_features],
         "library": source.library, "queries": source.queries, "settings": choice.settings,
         "confounders": choice.confounders,
     }  # fmt: skip

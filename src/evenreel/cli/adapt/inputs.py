@@ -115,7 +115,9 @@ def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, devi
     split = _split(whole, source.split)
     part = whole if split is None else select(whole, split=split)
     with share_bar("reading the captions") as progress:
-        loaded = load_features_for(named.pretrained, source.features, part, progress, seen=source.seen)
+        loaded = load_features_for(
+            named.pretrained, source.features, part, progress, pretrained_features=source.pretrained_features
+        )
     tower = text_tower(named.pretrained, named.folder, source.features, device) if reads_captions(settings) else None
     said = dict(part.captions.select("caption_id", "text").iter_rows())
     sentences = tuple(said[caption] for caption in loaded.texts.ids)

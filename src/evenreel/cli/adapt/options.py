@@ -20,7 +20,8 @@ class AdaptSource:
         corpus: folder of a corpus, of which the captions are read as queries; which clip they describe is not.
         features: folder of the corpus's features, by the encoder that the matcher was trained with.
         split: part of the corpus; None for test, where the corpus has it.
-        seen: folder of features by the matcher's towers before their training, for one that selects scene elements.
+        pretrained_features: folder of features by the matcher's towers before their training, for one that selects
+            scene elements.
         library: folder of a library, in place of a corpus.
         queries: what people search for in the library: a query a line, or a .jsonl with a field 'query'.
     """
@@ -28,7 +29,7 @@ class AdaptSource:
     corpus: Annotated[Path | None, typer.Argument(metavar="[CORPUS]")] = None
     features: Path | None = None
     split: str | None = None
-    seen: Path | None = None
+    pretrained_features: Path | None = None
     library: Annotated[Path | None, typer.Option("--library", "-l")] = None
     queries: Path | None = None
 
@@ -41,7 +42,12 @@ class AdaptSource:
         Raises:
             UsageError: neither is given, or both, or an option of the one with the other.
         """
-        of_corpus = {"--features": self.features, "--split": self.split, "--seen": self.seen, "--scores": scores}
+        of_corpus = {
+            "--features": self.features,
+            "--split": self.split,
+            "--pretrained-features": self.pretrained_features,
+            "--scores": scores,
+        }
         given = {name for name, value in of_corpus.items() if value is not None}
         if (self.corpus is None) == (self.library is None):
             raise UsageError(

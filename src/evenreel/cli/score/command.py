@@ -44,14 +44,15 @@ class ScoredClips:
         corpus: folder of the corpus.
         features: folder of the corpus's features, by the encoder that the matcher was trained with.
         split: part of the corpus to score, such as test.
-        seen: folder of features by the matcher's towers before their training, for one that selects scene elements.
+        pretrained_features: folder of features by the matcher's towers before their training, for one that selects
+            scene elements.
         device: where the model runs: auto, cpu, cuda, cuda:1, mps.
     """
 
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS")]
     features: Path
     split: str | None = None
-    seen: Path | None = None
+    pretrained_features: Path | None = None
     device: str = "auto"
 
 
@@ -107,7 +108,7 @@ def score(
 
     check_name(out)
     options = replace(options, rule=changes.frames.rule, probe=changes.words)
-    options.check(checkpoint, changes.frames, source.seen, source.device)
+    options.check(checkpoint, changes.frames, source.pretrained_features, source.device)
     changes.check(checkpoint, out)
     check_place(out)
     whole = load_corpus(source.corpus)
@@ -142,7 +143,12 @@ def _score_by_matcher(
             f"The matcher was trained with {' and '.join(trained_with)}, which an .npy cannot say; give --out a name "
             "that ends in .npz."
         )
-    load = partial(frames.load, changes.words.asking(pretrained, out), source.features, seen=source.seen)
+    load = partial(
+        frames.load,
+        changes.words.asking(pretrained, out),
+        source.features,
+        pretrained_features=source.pretrained_features,
+    )
     with share_bar("reading the captions") as progress:
         loaded = load(part, progress)
     uses = (*trained_with, *frames.uses, *reading.uses, *loaded.uses)

@@ -103,7 +103,7 @@ class Probe:
         features: Path,
         corpus: Corpus,
         progress: Progress,
-        seen: Path | None = None,
+        pretrained_features: Path | None = None,
     ) -> CorpusFeatures:
         """Load the features of a corpus for a matcher, and change their frames.
 
@@ -115,7 +115,9 @@ class Probe:
         """
         from evenreel.checkpoint import load_features_for
 
-        loaded = load_features_for(self._asking(pretrained, features), features, corpus, progress, seen=seen)
+        loaded = load_features_for(
+            self._asking(pretrained, features), features, corpus, progress, pretrained_features=pretrained_features
+        )
         changed = replace(loaded, videos=self._changed(loaded.videos, corpus))
         return replace(changed, notices=(*loaded.notices, *self._notices(pretrained, changed)))
 

@@ -46,7 +46,7 @@ class WordOptions:
             if word not in (None, *known):
                 raise UsageError(f"{option} is {word!r}; it must be {' or '.join(known)}.")
 
-    def check(self, checkpoint: str, change: Probe, seen: Path | None, device: str) -> None:
+    def check(self, checkpoint: str, change: Probe, pretrained_features: Path | None, device: str) -> None:
         """Refuse options of words for a matcher, and those of frames and models for words.
 
         Raises:
@@ -57,7 +57,7 @@ class WordOptions:
                 raise UsageError(
                     "--words is for bm25 and windows, --by for bm25; a matcher reads what it was trained on."
                 )
-        elif seen or replace(change, rule=None, seed=0) != Probe():
+        elif pretrained_features or replace(change, rule=None, seed=0) != Probe():
             raise UsageError(
                 f"{checkpoint} reads the words on screen and no frame; leave the options about frames out."
             )

@@ -97,7 +97,7 @@ def _inputs(recipe: Recipe) -> dict[str, str | None]:
     return {
         "corpus": data.corpus,
         "features": data.features,
-        "features before training": data.seen,
+        "features before training": data.pretrained_features,
         "on-screen text": data.on_screen,
         "model": None if recipe.backbone is None else recipe.backbone.model,
         "matcher to begin with": recipe.start,

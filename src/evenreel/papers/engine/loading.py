@@ -132,7 +132,7 @@ class StudyCorpus:
         return self.of_systems.setdefault(system, [])
 
 
-class SeenFeatures:
+class PretrainedFeatures:
     """Folder of features by towers as they were before training, which some checkpoints require."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -149,8 +149,8 @@ class SeenFeatures:
         """Refuse a folder that no checkpoint required."""
         if self._folder is not None and not self._asked:
             raise UsageError(
-                "No checkpoint here selects scene elements by its towers as they were before training; leave --seen "
-                "out."
+                "No checkpoint here selects scene elements by its towers as they were before training; leave "
+                "--pretrained-features out."
             )
 
 
@@ -158,7 +158,12 @@ class StudyParts:
     """Splits with features, all by one frame rule, or as the checkpoint takes them that training begins with."""
 
     def __init__(self, opened: StudyCorpus, *, graphs: bool = False, start: Pretrained | None = None) -> None:
-        self._opened, self._graphs, self.start, self.seen = opened, graphs, start, SeenFeatures(None)
+        self._opened, self._graphs, self.start, self.pretrained_features = (
+            opened,
+            graphs,
+            start,
+            PretrainedFeatures(None),
+        )
         self._words: Words | None = None
         self._says_words = False
         self._towers: TrainingSources | None = None
@@ -177,7 +182,7 @@ class StudyParts:
             raise UsageError("Videos are for a recipe whose towers are trained (backbone); leave --videos out.")
         start = None if sources.start is None else load_matcher(sources.start)
         found = cls(opened, graphs=sources.graphs, start=start)
-        found.seen = SeenFeatures(sources.seen)
+        found.pretrained_features = PretrainedFeatures(sources.pretrained_features)
         if sources.rule is not None:
             found.rule, found._towers = rule_text(sources.rule), sources
         return found
@@ -201,7 +206,9 @@ class StudyParts:
         opened, folder = self._opened, features or self._opened.features
         if self.start is not None:
             self.weights_hash = self.start.about.encoder.weights_hash
-            loaded = load_features_for(self.start, folder, corpus, seen=self.seen.of(self.start))
+            loaded = load_features_for(
+                self.start, folder, corpus, pretrained_features=self.pretrained_features.of(self.start)
+            )
             opened.put_aside(loaded.set_aside)
             opened.notices += [f"{notice}." for notice in loaded.notices]
             opened.notices += [f"What training begins with is given {use}." for use in loaded.uses]
@@ -264,7 +271,7 @@ class StudyModels:
 
     def __init__(self, opened: StudyCorpus, sources: ModelSources, *, says_words: bool = False) -> None:
         self._opened, self._sources, self._says_words = opened, sources, says_words
-        self._seen = SeenFeatures(sources.seen)
+        self._pretrained = PretrainedFeatures(sources.pretrained_features)
 
     def load(self) -> tuple[Model, ...]:
         """Load the matchers that the user names with their features, or `mean_pool` where none is named."""
@@ -277,7 +284,7 @@ class StudyModels:
     def _each(self, read: Callable[[str, str], Model]) -> tuple[Model, ...]:
         named = self._sources.matchers or {ZERO_SHOT: ZERO_SHOT}
         found = tuple(read(name, place) for name, place in named.items())
-        self._seen.check_used()
+        self._pretrained.check_used()
         return found
 
     def _model(self, name: str, place: str) -> Model:
@@ -294,7 +301,9 @@ class StudyModels:
 
     def _with_features(self, name: str, pretrained: Pretrained) -> Model:
         opened = self._opened
-        loaded = load_features_for(pretrained, opened.features, opened.test, seen=self._seen.of(pretrained))
+        loaded = load_features_for(
+            pretrained, opened.features, opened.test, pretrained_features=self._pretrained.of(pretrained)
+        )
         opened.put_aside(loaded.set_aside)
         opened.said_of(name).extend(f"{notice}." for notice in loaded.notices)
         opened.notices += [f"{name} is scored with {use}, as it was trained." for use in loaded.uses]

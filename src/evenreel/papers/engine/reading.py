@@ -213,7 +213,7 @@ def _trained_on(opened: StudyCorpus, sources: TrainingSources, parts: StudyParts
     selected = sources.validation_split if isinstance(sources, SelectingSources) else None
     validation = None if selected is None else parts.part(select(opened.whole, split=selected))
     features = parts.part(opened.test)
-    parts.seen.check_used()
+    parts.pretrained_features.check_used()
     if sources.rule is not None:  # towers make the features of these
         train, validation = (None if part is None else part.without_vectors() for part in (train, validation))
     return LearningInputs(

@@ -86,12 +86,13 @@ class ModelSources(FeatureSources):
     Attributes:
         matchers: checkpoints that rank the clips, or names of matchers that need no training, by the names they are
             shown by ([NAME=]CHECKPOINT, again for more); empty for `mean_pool`.
-        seen: folder of features by the towers of checkpoints before their training, for those that require some.
+        pretrained_features: folder of features by the towers of checkpoints before their training, for those that
+            require some.
         device: where models run: auto, cpu, cuda, cuda:1, mps.
     """
 
     matchers: Annotated[Mapping[str, str], OptionForm("--matcher")] = field(default_factory=dict)
-    seen: Path | None = None
+    pretrained_features: Path | None = None
     device: str = "auto"
 
 
@@ -154,7 +155,8 @@ class TrainingSources(FeatureSources, LearnedSources):
 
     Attributes:
         start: a checkpoint that training begins with, whose matcher and adapter take the place of the recipe's.
-        seen: folder of features by the towers of that checkpoint before their training, where it requires some.
+        pretrained_features: folder of features by the towers of that checkpoint before their training, where it
+            requires some.
         videos: folder in which the paths of the clips begin, where towers are trained (a recipe with a backbone); None
             for that of the videos that features were made of.
         device: where models run: auto, cpu, cuda, cuda:1, mps.
@@ -163,7 +165,7 @@ class TrainingSources(FeatureSources, LearnedSources):
     """
 
     start: str | None = None
-    seen: Path | None = None
+    pretrained_features: Path | None = None
     videos: Path | None = None
     device: str = "auto"
     graphs: bool = False

@@ -2,7 +2,7 @@
 
 Each row has towers of its own. What the features of a study are for is what they say beside their vectors: which clips
 and captions can be used, which words are on screen (`data.on_screen`), and how the towers saw clips before training,
-by which scene elements are selected (`data.seen`).
+by which scene elements are selected (`data.pretrained_features`).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def placed(recipe: Recipe, folders: PartFolders) -> Recipe:
         recipe.data,
         features=None,
         videos=str(folders.videos),
-        seen=features if backbone is not None and backbone.train else None,
+        pretrained_features=features if backbone is not None and backbone.train else None,
         on_screen=features if reads else None,
         words=recipe.data.words if reads else None,
     )

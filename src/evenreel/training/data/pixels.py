@@ -242,15 +242,15 @@ def pixel_examples(
 
 def _means_before(recipe: Recipe, corpus: Corpus, clip_ids: tuple[str, ...], used: EncoderUsed) -> FloatArray | None:
     """Load the pretrained frame means of clips, (V, D), where the recipe asks for them."""
-    if recipe.data.seen is None:
+    if recipe.data.pretrained_features is None:
         return None
-    seen = pretrained_means(recipe.data.seen, corpus, clip_ids)
-    if seen.weights_hash != used.weights_hash:
+    means = pretrained_means(recipe.data.pretrained_features, corpus, clip_ids)
+    if means.weights_hash != used.weights_hash:
         raise RecipeError(
-            f"data.seen ({recipe.data.seen}) holds features of {seen.encoder_id}, and the backbone is "
-            f"{used.encoder_id} with other weights; compute them with the backbone's model."
+            f"data.pretrained_features ({recipe.data.pretrained_features}) holds features of {means.encoder_id}, and "
+            f"the backbone is {used.encoder_id} with other weights; compute them with the backbone's model."
         )
-    return seen.means
+    return means.means
 
 
 def _identity(files: Sequence[ClipVideo], examples: Sequence[PixelExamples]) -> dict[str, str | int | None]:

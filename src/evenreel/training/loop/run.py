@@ -281,7 +281,8 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: TrainingExamples) 
         ):
             raise UsageError(
                 f"The matcher {recipe.matcher.name} selects scene elements by how the towers see clips before "
-                "training; compute features with them (evenreel features) and name their folder in data.seen."
+                "training; compute features with them (evenreel features) and name their folder in "
+                "data.pretrained_features."
             )
         windows = None if examples.windows is None else examples.windows.mask.numpy()
         _check_on_screen(recipe, given=windows is not None)

@@ -49,7 +49,7 @@ _MAY_CHANGE = (
     "data.corpus",
     "data.features",
     "data.videos",
-    "data.seen",
+    "data.pretrained_features",
     "data.on_screen",
     "matcher.settings.elements",
 )

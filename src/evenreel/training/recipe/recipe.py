@@ -159,8 +159,11 @@ def _wrong_name(name: str) -> Iterator[str]:
 def _wrong_loop(recipe: Recipe) -> Iterator[str]:
     if recipe.data.on_screen is not None and recipe.backbone is None:
         yield "data.on_screen goes with a backbone; data.features have on-screen text of their own: leave it out."
-    if recipe.data.seen is not None and recipe.backbone is None:
-        yield "data.seen goes with a backbone; data.features are of a tower that learns nothing already: leave it out."
+    if recipe.data.pretrained_features is not None and recipe.backbone is None:
+        yield (
+            "data.pretrained_features goes with a backbone; data.features are of a tower that learns nothing already: "
+            "leave it out."
+        )
     if recipe.backgrounds is not None and (recipe.backbone is not None or recipe.debias is not None):
         yield (
             "backgrounds are exchanged between features computed once, and debias compares clips that show the same "

@@ -26,8 +26,8 @@ class Data:
         generated_group: group of mirrors to use, by their generator and its setting; null for the only one that there
             is.
         streams: names of the streams of stored features to use; empty for all of them.
-        seen: folder of features by the backbone's towers as they are before training, for a matcher that selects scene
-            elements by these; null where `features` are used.
+        pretrained_features: folder of features by the backbone's towers as they are before training, for a matcher that
+            selects scene elements by these; null where `features` are used.
         on_screen: folder of features, by any encoder and the backbone's rule, whose on-screen text the backbone's text
             tower reads in training; null for none, and where `features` are used, which have their own.
         words: changes of the words of on-screen text, to find out how much a matcher needs them; null for none.
@@ -42,7 +42,7 @@ class Data:
     generated_share: float = 0.0
     generated_group: str | None = None
     streams: tuple[str, ...] = ()
-    seen: str | None = None
+    pretrained_features: str | None = None
     on_screen: str | None = None
     words: WordChanges | None = None
 
