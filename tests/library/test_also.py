@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evenreel import open_library
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained
 from evenreel.cli.app import app
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, UsageError
-from evenreel.library import drop_model, index_folders, repair, verify
+from evenreel.library import Library, drop_model, index_folders, repair, verify
 from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened
+from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.together import (
     MOMENTS_BY_OWN,
+    RERANKED_BY_OWN,
     SEVERAL_ARE_NOT_CALIBRATED,
     Sight,
     best_sight,
@@ -31,12 +35,13 @@ from evenreel.library.search.together import (
     surest,
 )
 from evenreel.library.store.also import folder_of_model, place_of
+from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.types import Encoder, FloatArray, Pixels
-from tests.features.pixel_encoder import PixelEncoder
-from tests.library.damage import change
+from tests.features.pixel_encoder import DIMENSION, PixelEncoder
+from tests.library.damage import change, table_of
 from tests.library.state import state
 from tests.library.test_windows import WindowEncoder
-from tests.library.videos import write_video
+from tests.library.videos import write_folder, write_video
 from tests.tiny_checkpoints import tiny_clip
 from tests.tiny_families import tiny_x_clip
 
@@ -255,6 +260,79 @@ def test_the_real_command_makes_both_and_a_search_uses_them(
     assert SEVERAL_ARE_NOT_CALIBRATED in found.output
     said = CliRunner().invoke(app, ["info", "-l", str(library), "--json"])
     assert json.loads(said.output)["also"] == [str(also)]
+
+
+class OtherColours(WindowEncoder):
+    """Windows as the mean frame, in numbers by which other clips are near."""
+
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        values = np.cos(40 * super().encode_windows(pixels))
+        return values / np.linalg.norm(values, axis=1, keepdims=True)
+
+
+def test_a_picture_and_a_stored_clip_are_searched_for_with_both_models(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other(name: str, **_: Any) -> Encoder:
+        made = OtherColours("b" * 64) if "windows" in name else load(name)
+        made.encoder_id = f"{name.removesuffix('@1')}@1"  # type: ignore[misc]
+        return made
+
+    monkeypatch.setattr("evenreel.encoders.load_encoder", other)
+    write_folder(videos, 5, first=4)
+    index_folders([videos], library, BOTH)
+    picture = np.random.default_rng(3).integers(0, 256, (48, 64, 3), dtype=np.uint8)
+    clip_id = sorted(row[0] for row in table_of(library, "clips"))[0]
+    queries: list[Callable[[Library], SearchResult]] = [
+        lambda place: place.search_pixels(picture),
+        lambda place: place.similar(str(clip_id), 1.0),
+        lambda place: place.similar(str(clip_id)),
+    ]
+    orders = []
+    for ask in queries:
+        points = Counter[str]()
+        with open_library(library) as opened:
+            found = [hit.clip_id for hit in ask(opened).hits]
+        for place in (library, second(library)):
+            with open_library(place) as one:
+                one._searcher._further = None
+                hits = ask(one).hits
+            orders.append([hit.clip_id for hit in hits])
+            itself = len(hits) == 8  # it is left out, and the first of its own
+            for hit in hits:
+                better = sum(other.scores["seen"] > hit.scores["seen"] for other in hits)
+                points[hit.clip_id] += 1 / (60 + 1 + itself + better)
+        assert len(found) == len(orders[-1])
+        assert [points[clip] for clip in found] == sorted(points.values(), reverse=True)
+        assert orders[-1] != orders[-2]
+
+
+def test_a_stored_clip_is_compared_without_loading_a_model(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, BOTH)
+    with open_library(library) as opened:
+        clip_id = opened.search("red", k=1).hits[0].clip_id
+        expected = opened.similar(clip_id)
+    monkeypatch.setattr("evenreel.encoders.load_encoder", None)
+    for vision in (True, False):
+        with open_library(library, vision=vision) as opened:
+            assert opened.similar(clip_id) == expected
+    change(second(library), "UPDATE moments SET time_s = 600 WHERE number = 0")
+    with open_library(library) as opened:
+        assert any("went on without the model org/windows@1" in notice for notice in opened.similar(clip_id).notices)
+
+
+def test_a_matcher_says_that_it_goes_by_the_library_s_own_model(videos: Path, library: Path) -> None:
+    index_folders([videos], library, SETTINGS)
+    note = EncoderNote("org/pixels@1", "a" * 64, DIMENSION)
+    matcher = Pretrained(MeanPool(DIMENSION, MeanPoolSettings()), MatcherSpec("mean_pool"), About(note, Inputs()))
+    with open_library(library) as opened:
+        assert RERANKED_BY_OWN not in opened.search("red", rerank=matcher).notices
+        index_folders([videos], library, BOTH)
+        found = opened.search("red", rerank=matcher)
+    assert found.notices.count(RERANKED_BY_OWN) == 1
+    assert all("reranked" in hit.scores for hit in found.hits)
 
 
 def test_an_open_library_takes_up_a_model_that_is_added_and_lets_go_one_that_is_dropped(

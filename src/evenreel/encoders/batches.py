@@ -14,7 +14,7 @@ Made = TypeVar("Made")
 
 
 class HalvingBatches:
-    """HalvingBatches of an encoder, of half the size from each time on that memory does not suffice.
+    """Batch size of an encoder, which halves each time that memory does not suffice.
 
     Args:
         size: pictures or captions at a time at first.

@@ -17,7 +17,7 @@ from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage,
 from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
-from evenreel.library.search.query import Query
+from evenreel.library.search.query import ClipMoment, Query, picture_vector
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import FurtherModels
 from evenreel.library.stats import LibraryStats, read_stats
@@ -69,7 +69,7 @@ class Library:
             self._meta = catalog.get_meta(self._connection)
             self._vision = vision and bool(self._meta.get("dimension"))
             undo.pop_all()
-        self._further = FurtherModels(path, load or self._load) if self._vision else None
+        self._further = FurtherModels(path, load or self._load)
         self._reranker: Reranker | None = None
         self._population = lru_cache(maxsize=2)(self._read_population)
 
@@ -82,8 +82,7 @@ class Library:
     def close(self) -> None:
         """Close the catalog."""
         self._connection.close()
-        if self._further is not None:
-            self._further.close()
+        self._further.close()
 
     def search(
         self,
@@ -165,8 +164,9 @@ class Library:
         self._filter(where)
         if self._encoder is None:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
-        vector = self._encoder.encode_windows(pixels.transpose(2, 0, 1)[None, None])[0]
-        return self._searcher.search(Query(image=vector, k=k, where=where, neutral_source=neutral_source))
+        vector = picture_vector(self._encoder, pixels)
+        query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=pixels)
+        return self._searcher.search(query)
 
     def similar(
         self,
@@ -194,7 +194,8 @@ class Library:
 
         def search(_: Opened) -> SearchResult:
             vector = self._searcher.clip_vector(clip_id, time_s)
-            query = Query(image=vector, k=k, where=where, neutral_source=neutral_source)
+            shown = ClipMoment(clip_id, time_s)
+            query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=shown)
             return self._searcher.search(replace(query, k=k + 1))
 
         found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it

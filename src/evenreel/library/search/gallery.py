@@ -132,6 +132,25 @@ def spans_of(connection: sqlite3.Connection, clip_id: str, count: int) -> NDArra
     return np.array(spans, np.float64)
 
 
+def clip_vector(opened: Opened, clip_id: str, time_s: float | None) -> FloatArray | None:
+    """Return the vector (D,) of a clip's frame or window that is nearest to a time, or the mean of all.
+
+    Returns:
+        None where the clip has no vectors.
+
+    Raises:
+        LibraryError: the library is damaged.
+    """
+    place = opened.gallery.place.get(clip_id)
+    if place is None or opened.vectors is None:
+        return None
+    first, count = int(opened.gallery.first_rows[place]), int(opened.gallery.counts[place])
+    times_s = spans_of(opened.connection, clip_id, count)[:, 0]
+    frames = opened.vectors.read(first, count).astype(np.float32)
+    found: FloatArray = frames.mean(axis=0) if time_s is None else frames[np.abs(times_s - time_s).argmin()]
+    return found
+
+
 def _filled(values: FloatArray, where_none: float) -> FloatArray:
     """Clips that an indexer has just added are not measured yet: they get the average of the others."""
     known = values[~np.isnan(values)]

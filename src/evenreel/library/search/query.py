@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from evenreel.errors import EncoderError, UsageError
 from evenreel.language.folding import words
 from evenreel.library.calibration.signals import asked_words
 from evenreel.library.store.fulltext import MAX_CONTENT_WORDS, content_words
-from evenreel.types import Encoder, FloatArray, TextEmbedding
+from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 
 if TYPE_CHECKING:
     from evenreel.library.search.rerank import Reranker
@@ -33,6 +33,13 @@ class UnfinishedText(str):
     __slots__ = ()
 
 
+class ClipMoment(NamedTuple):
+    """A clip of a library, and the time of one of its moments in seconds; None for the mean of all."""
+
+    clip_id: str
+    time_s: float | None
+
+
 @dataclass(frozen=True)
 class Query:
     """One query to a library: a text, or the vector of a picture.
@@ -45,6 +52,8 @@ class Query:
         reranker: a matcher that orders the first clips anew, see `evenreel.library.search.rerank`.
         rerank_depth: number of clips to order anew, `k` at least.
         neutral_source: whether the directions of sources are removed, see `evenreel.library.search.neutral`.
+        shown: what `image` is the vector of, for further models to have theirs of it: a picture (H, W, 3), or what the
+            library has stored; None asks the library's own model alone.
 
     Raises:
         UsageError: not exactly one of text and image is given, the text is blank, k or the depth is not 1 to
@@ -58,6 +67,7 @@ class Query:
     reranker: Reranker | None = None
     rerank_depth: int = RERANK_DEPTH
     neutral_source: bool = False
+    shown: Pixels | ClipMoment | None = None
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.image is None):
@@ -119,6 +129,12 @@ def understand(query: Query, encoder: Encoder | None, *, by_words: bool = False)
     embedding = _encode(encoder, text, notices)
     words_alone = encoder.encode_text(asked_words(text)).sentence if by_words else None
     return ParsedQuery(query, text, embedding, unit(embedding.sentence[0]), words_alone), tuple(notices)
+
+
+def picture_vector(encoder: Encoder, pixels: Pixels) -> FloatArray:
+    """Encode a picture (H, W, 3) as a window of one frame: a vector (D,)."""
+    (vector,) = encoder.encode_windows(pixels.transpose(2, 0, 1)[None, None])
+    return np.asarray(vector, np.float32)
 
 
 def readable(text: str) -> str:

@@ -24,7 +24,7 @@ from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.search import filters
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, load_gallery, look, spans_of
+from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, clip_vector, load_gallery, look
 from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 from evenreel.library.search.judging import (
     NEUTRAL_IS_NOT_CALIBRATED,
@@ -38,6 +38,7 @@ from evenreel.library.search.query import ParsedQuery, Query, understand, unit
 from evenreel.library.search.ranking import RankedClip, add_seen, add_written, best_state, ordered
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.search.together import (
+    RERANKED_BY_OWN,
     SEVERAL_ARE_NOT_CALIBRATED,
     EncodedByFurther,
     FurtherModels,
@@ -171,14 +172,10 @@ class Searcher:
         return self._answer(parsed, list(notices), by_further)
 
     def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
-        place = self._gallery.place.get(clip_id)
-        if place is None or self._vectors is None:
+        vector = clip_vector(self._opened, clip_id, time_s)
+        if vector is None:
             raise self._not_seen(clip_id)
-        times_s = spans_of(self._connection, clip_id, int(self._gallery.counts[place]))[:, 0]
-        frames = self._vectors.read(int(self._gallery.first_rows[place]), len(times_s)).astype(np.float32)
-        if time_s is None:
-            return unit(frames.mean(axis=0))
-        return unit(frames[np.abs(times_s - time_s).argmin()])
+        return unit(vector)
 
     def _not_seen(self, clip_id: str) -> NotFoundError | UsageError:
         if self._connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
@@ -255,6 +252,8 @@ class Searcher:
             add_seen(found, gallery, seen, query.enough, judged)
         best = ordered(found.values(), paths)
         if query.reranker is not None:
+            if len(sights) > 1:
+                notices.append(RERANKED_BY_OWN)
             best = self._reranked(best, parsed, query.reranker, paths, notices)
         sound, spoilt = seals.first_sound(self._connection, (clip.clip_id for clip in best), query.k)
         if spoilt:

@@ -18,10 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import EncoderError, LibraryError, UsageError
-from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, load_gallery, look, spans_of
+from evenreel.library.search.gallery import (
+    FrameGallery,
+    FrameRanking,
+    Opened,
+    clip_vector,
+    load_gallery,
+    look,
+    spans_of,
+)
 from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.moments import high_stretches
-from evenreel.library.search.query import ParsedQuery, unit
+from evenreel.library.search.query import ClipMoment, ParsedQuery, picture_vector, unit
 from evenreel.library.search.ranking import RANK_CONSTANT
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import further, other_model, place_of
@@ -39,6 +47,9 @@ SEVERAL_ARE_NOT_CALIBRATED = (
 )
 
 
+RERANKED_BY_OWN = (
+    "All models chose the first clips; the matcher orders them by the vectors of the library's own model alone."
+)
 MOMENTS_BY_OWN = "Moments that a further model would have shown are those of the library's own model:"
 
 
@@ -70,14 +81,29 @@ class FurtherModel:
         """Whether it has vectors on disk; an index run may not have begun them, or somebody has deleted them."""
         return (self._folder / catalog.CATALOG).exists()
 
-    def encode(self, text: str) -> FloatArray:
-        """Encode a query to a vector (D,) of unit length.
+    def encode(self, parsed: ParsedQuery) -> FloatArray | None:
+        """Encode a query to a vector (D,) of unit length; None for a stored clip that the model has no vectors of.
+
+        A stored clip needs no model: its vectors are there.
 
         Raises:
             EncoderError: the model cannot be loaded, or gives no usable vector.
             LibraryError: the model is another than that of the vectors, or these cannot be opened.
         """
-        return unit(self._encoder.encode_text([text]).sentence[0])
+        shown = parsed.query.shown
+        if isinstance(shown, ClipMoment):
+            return self._clip_vector(shown)
+        if shown is not None:
+            return unit(picture_vector(self._encoder, shown))
+        return unit(self._encoder.encode_text([parsed.text or ""]).sentence[0])
+
+    def _clip_vector(self, moment: ClipMoment) -> FloatArray | None:
+        connection = self._connection()
+        with catalog.reading(connection, self._folder), catalog.snapshot(connection):
+            self._refresh(connection)
+            seals.check_clip(connection, moment.clip_id)
+            found = clip_vector(Opened(self._folder, connection, self._gallery, self._vectors), *moment)
+        return None if found is None else unit(found)
 
     def _connection(self) -> sqlite3.Connection:
         """Its catalog, opened anew where another one has taken the place of the one that was open."""
@@ -183,14 +209,15 @@ EncodedByFurther = list[tuple[FurtherModel, FloatArray]]
 
 def encoded(models: Iterable[FurtherModel], parsed: ParsedQuery) -> tuple[EncodedByFurther, list[str]]:
     """Encode a text by further models; return also notices of models that cannot, or of why none is used."""
-    if parsed.text is None or parsed.vector is None:
+    if parsed.vector is None or (parsed.text is None and parsed.query.shown is None):
         return [], []
     if parsed.query.neutral_source:
         return [], ["A neutral search is one by the library's own model alone."] if any(models) else []
     found, left_out = list[tuple[FurtherModel, FloatArray]](), []
     for model in models:
         try:
-            found.append((model, model.encode(parsed.text)))
+            vector = model.encode(parsed)
+            found.extend([] if vector is None else [(model, vector)])
         except (LibraryError, EncoderError, UsageError) as error:
             left_out.append(_left_out(model, error))
     return found, left_out
