@@ -72,7 +72,7 @@ def _print_version(wanted: bool) -> None:
 
 
 class _SafeFormatter(logging.Formatter):
-    """Messages name files, and what a file is called must not steer the terminal."""
+    """Formats messages of a log without characters that steer the terminal, such as a file's name may have."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- the name is logging's
         from evenreel.wording import printable

@@ -50,7 +50,7 @@ def clip_pictures(library: Path, clip_ids: Sequence[str]) -> dict[str, bytes]:
 
 
 def _middle(worker: Worker, clip: ClipMedia, clip_id: str) -> bytes | None:
-    """Of the first of its files that is the one that was indexed, before and after it was read."""
+    """A JPEG of the middle of a clip, by the first of its files that is still what was indexed; None without one."""
     same = SameContent(STALL_S)
     for indexed in clip.files:
         with suppress(MediaError, OSError):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 GALLERY = 10_000
 """Clips of the gallery whose size is told."""
 MOST_BATCH, MOST_FRAMES, MOST_WORDS, MOST_DIMENSION = 1_000_000, 3_600, 1_024, 8_192
-"""Of what is counted on: no features that videos were read for have more."""
+"""Largest sizes that costs are counted on; no features that videos were read for have more."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CountedInputs:
     """Sizes of the captions and clips that the costs of a matcher are counted on.
 
     Attributes:
-        batch: captions, and clips, that are counted on.
+        batch: captions, and as many clips, that are counted on.
         frames: frames of each clip; None for those of the backbone's rule, or 20.
         words: words of each caption.
         windows: windows of on-screen text of each clip, for matchers that read them.

@@ -61,7 +61,7 @@ class TowerChoice:
     accept_licence: bool = False
 
     def load(self) -> LoadedEncoder:
-        """Load the model.
+        """Load the model and its processors.
 
         Raises:
             EncoderError: it cannot be loaded.
@@ -97,7 +97,7 @@ class StoredChoice:
         ids: with --stored: names of the rows of an .npy, one a line; may be given again.
 
     Raises:
-        UsageError: a name or ids are given without features, or one of them cannot be used.
+        UsageError: a name or ids are given without features.
     """
 
     stored: Annotated[tuple[str, ...], typer.Option(metavar="STREAM=PLACE")] = ()
@@ -112,7 +112,7 @@ class StoredChoice:
         """Make the settings of reading the features, at most so many frames of each clip; None for all.
 
         Raises:
-            UsageError: what is given cannot be used.
+            UsageError: a stream is not named as STREAM=PLACE, ids are given without an .npy, or a name cannot be used.
         """
         from evenreel.features import StoredSettings
 

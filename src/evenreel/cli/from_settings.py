@@ -28,7 +28,14 @@ _ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class OptionSettings:
-    """The options that one parameter of a command stands for; `from_settings` says what the fields are."""
+    """The options that one parameter of a command stands for, made by `from_settings`.
+
+    Attributes:
+        source: a dataclass or a function, or `module:name` of one.
+        leave_out: parameters of it that are no options.
+        panel: heading of the options in `--help`; None for the usual one.
+        options: how options are declared, by the parameter that they are of.
+    """
 
     source: Callable[..., Any] | str
     leave_out: tuple[str, ...]
@@ -37,7 +44,7 @@ class OptionSettings:
 
     @functools.cached_property
     def make(self) -> Callable[..., Any]:
-        """The dataclass or function, imported."""
+        """The dataclass or function, which is imported where its place is named."""
         if not isinstance(self.source, str):
             return self.source
         module, _, name = self.source.partition(":")

@@ -33,7 +33,7 @@ class FuseOptions:
     Attributes:
         by: `standard`: less their mean and over their deviation; `sum`: as they are; `rank`: 1 / (60 + rank), summed
             (reciprocal rank fusion).
-        weights: of each system in turn, adding up to 1; given again for each; empty for learned, else equal.
+        weights: weight of each system in turn, adding up to 1; given again for each; empty for learned, else equal.
         validation_scores: scores of each system in turn on other captions, given again for each: scales and, with
             --corpus, weights are those that suit these best.
         corpus: folder of the corpus the scores are of; .npz files alone can do without.

@@ -1,4 +1,4 @@
-"""`evenreel models`."""
+"""`evenreel models`: known models with licences and published figures, their speed here, and export to ONNX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,15 @@ COLUMNS = 80
 
 @dataclass
 class ModelRow:
-    """A model, whether it is on this machine, only without the torch that it needs, and what was measured of it."""
+    """A model in the list of `evenreel models`.
+
+    Attributes:
+        model: what is known of the model: licence, size, published figures.
+        here: whether it is on this machine.
+        lacks_torch: whether it is here, but needs torch, which is not installed.
+        speed: frames and captions a second on this machine; None where that was not measured.
+        trouble: sentence on why it could not be measured; None for no trouble.
+    """
 
     model: KnownModel
     here: bool
@@ -66,7 +74,9 @@ def models(
     if measure:
         _measure(rows, device, precision, named=bool(names))
     if as_json:
-        print_json(_as_data(rows, table))
+        more = ("here", "lacks_torch", "speed", "trouble")
+        listed = [asdict(row.model) | {name: getattr(row, name) for name in more} for row in rows]
+        print_json({"names": dict(table.names), "sources": dict(table.sources), "models": listed})
     else:
         _show(rows, table)
     if any(row.trouble for row in rows):
@@ -103,17 +113,6 @@ def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) 
                 row.trouble = f"{row.model.id} is on this machine, but needs torch: pip install 'evenreel[torch]'."
             elif named:
                 row.trouble = f"It is not on this machine; `evenreel index --model {row.model.id}` fetches it."
-
-
-def _as_data(rows: list[ModelRow], table: ModelTable) -> dict[str, Any]:
-    return {
-        "names": dict(table.names),
-        "sources": dict(table.sources),
-        "models": [
-            asdict(row.model) | {name: getattr(row, name) for name in ("here", "lacks_torch", "speed", "trouble")}
-            for row in rows
-        ],
-    }
 
 
 def _show(rows: list[ModelRow], table: ModelTable) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evenreel.types import Corpus
 
 MOST = 1_000_000
-"""Of phrases, steps and the like that a command makes or counts."""
+"""Largest number of phrases, steps and the like that a command makes or counts."""
 MOST_SEED = 2**63 - 1
 MOST_PROCESSES = 1_024
 
@@ -97,7 +97,7 @@ def media_limits(
     memory: Annotated[int, typer.Option(min=64, max=2**24)] = USUAL.memory_bytes >> 20,
     max_damage: Annotated[float, typer.Option(min=0.0, max=1.0)] = USUAL.max_damaged_share,
 ) -> MediaLimits:
-    """Return the limits of reading one video that options give.
+    """Make the limits of reading one video of the values of options.
 
     Args:
         timeout: seconds without progress after which a video is set aside.

@@ -37,7 +37,7 @@ class CaptionEdit:
             pattern.
         paraphrases: for paraphrased: csv, parquet or the like with the columns caption_id and paraphrase.
         tagger: `auto`, `pattern` or `spacy`; `auto` is spaCy where a model is installed.
-        seed: of what is drawn: lenders, patterns.
+        seed: seed of what is drawn: lenders, patterns.
 
     Raises:
         UsageError: there is no such edit, or it does not go with patterns and paraphrases as they are given.

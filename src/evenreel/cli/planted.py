@@ -34,16 +34,16 @@ class PlantOptions:
         bias: `visual`, `textual`, `length`, `source`, `domain` or `scene_text`.
         strength: 0 plants nothing; 1 leaves no exception in training. Only `scene_text` is in the test split too.
         clips: clips of all splits together; each split is rounded down to whole groups.
-        seed: the same seed gives the same bytes.
+        seed: seed of all that is drawn; the same one gives the same bytes.
         short: shortest and longest short clip of `length`, in seconds; None for 1 and 2.5.
         long: shortest and longest long clip of `length`, in seconds; None for 5 and 8.
         mirrors: every clip of `source` beside its mirror, in all splits; needs --strength 0.
         signs: signs of a clip of `scene_text`, one after the other; captions name the word on one.
-        difficulty: of `visual`, 0 to 1 or hard, which is 1: smaller subjects among others like them.
-        new_annotators: of `textual`: habits tell nothing of a clip, and test captions have new ones.
-        misread: of `scene_text`: share of the characters misread, in each twelfth of a clip anew.
-        traced_signs: of `scene_text`: the colour of a sign's board tells its word.
-        mirror_tint: of `source`: a magenta cast of all generated clips, as a share of the range.
+        difficulty: for `visual`: from 0 to 1, or hard, which is 1: smaller subjects among others like them.
+        new_annotators: for `textual`: habits tell nothing of a clip, and test captions have new ones.
+        misread: for `scene_text`: share of the characters misread, in each twelfth of a clip anew.
+        traced_signs: for `scene_text`: the colour of a sign's board tells its word.
+        mirror_tint: for `source`: a magenta cast of all generated clips, as a share of the range.
 
     Raises:
         UsageError: an option is of another bias, lengths are not in order, or the difficulty is no number.

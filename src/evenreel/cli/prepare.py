@@ -37,7 +37,7 @@ class PrepareSource:
     """The clips and captions that a matcher was trained on.
 
     Attributes:
-        corpus: folder of the corpus that it was trained on.
+        corpus: folder of the corpus that the matcher was trained on.
         features: folder of the corpus's features, by the encoder that the matcher was trained with.
         split: part of the corpus that the matcher was trained on.
         validation: split that the correction is measured on; None for val, where the corpus has it.
@@ -76,7 +76,7 @@ class FitOptions:
             vectors (.npy, .npz, .safetensors).
         count: confounders, except those of a file.
         steps: steps that the correction, and each flow, learns for; None for 1000.
-        seed: of all that is random; None for 0.
+        seed: seed of all that is random; None for 0.
         settings: a YAML file of how it is fitted: causal, causal_fit, flow and seed.
         changes: PLACE=VALUE instead of what is set otherwise: causal_fit.lr=1e-3, causal.lambda_mi=1; may be given
             again.

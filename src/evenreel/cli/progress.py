@@ -20,7 +20,7 @@ PATIENCE_S = 2.0
 
 
 class Bars:
-    """One line: files done of all, files a minute, frames a second, time left.
+    """A progress bar in one line: files done of all, files a minute, frames a second, time left.
 
     It has the methods of `evenreel.features.progress.StagedProgress`, which it does not import: the command line stays
     light.

@@ -55,7 +55,7 @@ def _plain(value: Any) -> Any:
 
 
 def table_of(columns: Sequence[str], title: str = "", words: int = 1) -> Table:
-    """Make an empty table of a terminal, whose first columns hold words and whose others hold numbers."""
+    """Make an empty table for a terminal, whose first columns hold words and whose others hold numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -82,7 +82,7 @@ def clock(seconds: float) -> str:
 
 
 def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
-    """Print what an index run did."""
+    """Print what an index run did: how many files were read, unchanged, moved, missing, passed over, set aside."""
     if as_json:
         print_json(report.to_json() | {"library": library})
         return
@@ -240,10 +240,11 @@ def show_stats(stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool
     if as_json:
         print_json(stats.to_json() | {"models": [one.to_json() for one in models]})
         return
-    out = console()
+    out, hours = console(), stats.hours
+    length = f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"
     out.print(
         f"{safe(stats.library)}: {count(stats.files, 'file')}, {count(stats.clips, 'clip')}, "
-        f"{_length(stats.hours)}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
+        f"{length}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
     )
     names = [stats.model or "none (words only)", *(f"also {name}" for name in stats.also)]
     out.print(f"  model: {safe(', '.join(names))}   sampling: {safe(stats.rule)}")
@@ -279,12 +280,8 @@ def show_dropped(report: DropReport, as_json: bool) -> None:
     console().print(f"{done} {safe(report.model)}{': ' if report.dropped else ' '}{frees}.")
 
 
-def _length(hours: float) -> str:
-    return f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"
-
-
 def show_problems(problems: Sequence[LibraryProblem], library: Path, as_json: bool) -> None:
-    """Print what is wrong with a library."""
+    """Print what a check of a library found to be wrong, each with what to do about it; or that it is whole."""
     if as_json:
         print_json(problems)
         return
@@ -296,7 +293,7 @@ def show_problems(problems: Sequence[LibraryProblem], library: Path, as_json: bo
 
 
 def show_done(done: Sequence[str], as_json: bool) -> None:
-    """Print what a repair did."""
+    """Print what a repair of a library did, a sentence each."""
     if as_json:
         print_json(done)
         return

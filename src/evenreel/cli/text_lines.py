@@ -14,7 +14,7 @@ TABLES = (".json", ".csv", ".tsv")
 
 
 def lines_of(path: Path, what: str) -> list[str]:
-    """Read the lines of a text file, without empty ones and those that begin with `#`.
+    """Read the lines of a text file, without spaces around them, empty ones, and those that begin with `#`.
 
     Args:
         path: file to read.

@@ -35,7 +35,10 @@ TEST = "test"
 
 
 class Named(NamedTuple):
-    """A matcher as it was named; `pretrained` is None for the mean frame, which is made of a library's model."""
+    """A matcher that was named, and the folder of its checkpoint, None where it has none.
+
+    `pretrained` is None for the mean frame of a library's clips, which is made once the library's model is known.
+    """
 
     folder: Path | None
     pretrained: Pretrained | None
@@ -55,7 +58,7 @@ class Given:
         names: names of clips that have one beside their id, by id.
         set_aside: clips that had been set aside, with the reasons.
         notices: sentences on what else a reader should know.
-        uses: what went into the features (`CorpusFeatures.uses`).
+        uses: other queries or statistics that the features were made with (`evenreel.checkpoint.CorpusFeatures.uses`).
         pictures: function that makes small pictures (JPEG) of clips, by id; None where their files are not known.
     """
 
@@ -81,7 +84,7 @@ def matcher_named(name: str, features: Path | None, device: str) -> Named:
         device: device of the matcher.
 
     Raises:
-        UsageError: it is another matcher of ours, which has to be trained.
+        UsageError: the name is that of a kind of matcher that has to be trained first.
         CheckpointError: there is no such checkpoint.
     """
     from evenreel.features import read_manifest
@@ -101,7 +104,7 @@ def matcher_named(name: str, features: Path | None, device: str) -> Named:
 
 
 def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, device: str) -> Given:
-    """Read the captions of a split as queries, in the order of the corpus, and its clips; no clip id of a caption.
+    """Read the captions of a split as unlabelled queries, in the order of the corpus, and the clips of that split.
 
     Raises:
         FeaturesError: the features are not those that the matcher takes.
@@ -137,7 +140,7 @@ def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, devi
 
 
 def read_library(named: Named, source: AdaptSource, device: str) -> Given:
-    """Read the queries of a file, and all clips of a library.
+    """Read a file of queries, and all clips of the library that they were asked of.
 
     Raises:
         UsageError: the file holds no queries, or the library no clips to learn from.

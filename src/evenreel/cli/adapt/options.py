@@ -1,4 +1,4 @@
-"""Options of `evenreel adapt`: what it learns from, and what it writes."""
+"""Options of `evenreel adapt`: what it learns from, how it learns, and what it writes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class AdaptFiles:
 
     Attributes:
         out: folder of the adapted checkpoint.
-        in_place: put it in the place of CHECKPOINT, which is kept whole in CHECKPOINT/before.
+        in_place: put the adapted checkpoint in the place of CHECKPOINT, which is kept whole in CHECKPOINT/before.
         dry_run: write no checkpoint; say what would come of it.
         scores: also write the scores of the corpus (.npz): online as each batch was answered, offline of the result.
         report: also write the page of the report here; the checkpoint has it in adaptation/report.html.
@@ -103,7 +103,7 @@ class AdaptFiles:
         """Check that the checkpoint goes to one place, and that the file of scores can say what they used.
 
         Raises:
-            UsageError: it is not clear where the checkpoint goes, or the scores cannot say what they used.
+            UsageError: none or several of `out`, `in_place` and `dry_run` are given, or the file of scores is no .npz.
         """
         places = {"--out": self.out, "--in-place": self.in_place, "--dry-run": self.dry_run}
         given = [name for name, value in places.items() if value]
@@ -118,5 +118,5 @@ class AdaptFiles:
 
 
 def any_given(*records: AdaptSource | AdaptFiles) -> bool:
-    """Check whether an option of one of these records is given."""
+    """Check whether a field of one of these records is given, which are None or False by default."""
     return any(getattr(record, field.name) for record in records for field in fields(record))

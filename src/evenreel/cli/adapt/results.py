@@ -26,7 +26,7 @@ JSON, PAGE = "report.json", "report.html"
 
 
 class Written(NamedTuple):
-    """Where the checkpoint, the scores and the report were written; None where they were not."""
+    """Places of what an adaptation wrote: the checkpoint, the scores and the report; None for what was not written."""
 
     checkpoint: Path | None
     scores: Path | None
@@ -35,7 +35,15 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AdaptOutcome:
-    """Result of an adaptation: the input, the settings, what was learned and what changed."""
+    """Result of an adaptation.
+
+    Attributes:
+        given: matcher, queries and clips that it began with.
+        settings: how it learned.
+        found: the matcher that came of it, its report, and the scores where they were kept.
+        changes: what changed for the queries: first clips, examples, words.
+        made: inputs of the adaptation, for its report.
+    """
 
     given: Given
     settings: AdaptSettings
@@ -45,7 +53,7 @@ class AdaptOutcome:
 
     @property
     def kept(self) -> bool:
-        """Whether the result is the adapted weights, and not those of the source."""
+        """Whether the result has the adapted weights, and not those of the source."""
         return self.found.report.kept
 
     @property
@@ -96,7 +104,7 @@ def write(outcome: AdaptOutcome, files: AdaptFiles) -> Written:
 
     Raises:
         CheckpointError: the checkpoint cannot be written.
-        OutputError: the scores cannot.
+        OutputError: the scores or the page cannot be written.
     """
     given = outcome.given
     place = given.folder if files.in_place else files.out

@@ -1,4 +1,4 @@
-"""What `evenreel adapt` says of its work."""
+"""What `evenreel adapt` prints when it is done."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEW = 3
 
 
 def show(outcome: AdaptOutcome, written: Written, as_json: bool) -> None:
-    """Print the decision first, then what it rests on, what changed, and where the results are."""
+    """Print how an adaptation ended: whether it was kept, by which figures, what changed, and where the results are."""
     aside = outcome.given.set_aside
     if as_json:
         print_json({**outcome.record(), "written": written._asdict(), "set_aside": aside})

@@ -60,7 +60,7 @@ class SearchedLibrary:
     Attributes:
         library: audit the search of this library.
         queries: sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over.
-        neutral_source: audit the library's search as it is with --neutral-source.
+        neutral_source: audit the library's search as `evenreel search --neutral-source` has it.
     """
 
     library: Annotated[Path | None, typer.Option("--library", "-l")] = None
@@ -296,7 +296,7 @@ def _of_library(
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """Scores to audit, with their corpus, other inputs, and the name that is shown while they are read."""
+    """Scores to audit, with their corpus, other inputs, and the name that a progress bar shows."""
 
     scores: ScoreBlocks
     corpus: Corpus

@@ -42,7 +42,7 @@ def show_audits(
         report: file of the page; None for no page.
         as_json: whether to print JSON.
         not_made: sentences on audits that could not be made.
-        made: inputs of the results, for JSON.
+        made: files that the results were made of, for JSON; None where they are not told.
     """
     if as_json:
         found = {"audits": [result.to_json() for result in results], "not_made": list(not_made)}

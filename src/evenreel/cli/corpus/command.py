@@ -54,7 +54,7 @@ def import_corpus(
 def info_corpus(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus.")], as_json: JsonOption = False
 ) -> None:
-    """Say what a corpus holds."""
+    """Say what a corpus holds: clips and captions of each split, lengths, sources, domains, classes."""
     from evenreel.corpus import load_corpus, load_texts
     from evenreel.corpus.summary import summarise
 
@@ -99,7 +99,7 @@ def _show_import(done: Imported, out: Path, as_json: bool) -> None:
 
 
 def show_notices(notices: Sequence[Notice]) -> None:
-    """Print what a reader of corpora found, a line each."""
+    """Print the notices of an import, a line each: what was left out, and what else is to be known."""
     for notice in notices:
         mark = "[yellow]left out:[/] " if notice.left_out else "note: "
         console().print(f"  {mark}{safe(notice.sentence)}")

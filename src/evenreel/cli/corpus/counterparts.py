@@ -78,10 +78,10 @@ class Mixture:
     """The real clips of a corpus that give their place to a mirror.
 
     Attributes:
-        share: of the real clips, from 0 to 1, that give their place to a mirror.
+        share: share of the real clips, from 0 to 1, that give their place to a mirror.
         split: change this split alone; None for all of the corpus.
         group: generator and setting, such as 'sora text'; needed where there are several.
-        seed: of the choice; shares of one seed are nested.
+        seed: seed of the choice; shares of one seed are nested.
         paired_only: leave out real clips that have no mirror of the group.
     """
 
@@ -92,7 +92,7 @@ class Mixture:
     paired_only: bool = False
 
     def made(self, corpus: Corpus) -> Corpus:
-        """Replace the clips.
+        """Replace real clips of a corpus by their mirrors, which take their captions.
 
         Raises:
             CorpusError: the corpus has no such split or group, or too few mirrors.

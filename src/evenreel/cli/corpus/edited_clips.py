@@ -52,7 +52,7 @@ class ClipChange:
         model: model (clip or siglip) that finds what goes: a hub id, a folder, or `builtin`; None for
             google/siglip2-base-patch16-224.
         tagger: `auto`, `pattern` or `spacy`: finds what captions name; None for auto.
-        seed: of where the control paints; of whose words go where.
+        seed: seed of where the control paints, and of whose words go where.
         device: where the model runs: auto, cpu, cuda, cuda:1, mps; None for auto.
 
     Raises:
@@ -85,7 +85,7 @@ class ClipChange:
         self.settings()
 
     def settings(self) -> RemovalSettings | OverlaySettings:
-        """Make the settings of the edit.
+        """Make the settings of the edit: of taking something away, or of writing words on clips.
 
         Raises:
             UsageError: there is no such edit, or a value is out of its range.

@@ -42,7 +42,7 @@ def check_forget(library: Path | None, sources: Sequence[str]) -> None:
 
 
 def tell_library(library: Path, dictionary: SceneDictionary | None, device: str, as_json: bool) -> None:
-    """Find what every clip of a library shows, and print it; without a dictionary, forget it."""
+    """Find which phrases of a dictionary every clip of a library shows, and print a summary; None forgets them all."""
     from evenreel.library import tag_library, untag_library
 
     report = None

@@ -38,8 +38,8 @@ class Made:
 
     Attributes:
         place: folder of the dictionary.
-        dictionary: phrases.
-        embedded: phrases with their embeddings.
+        dictionary: entities and activities, with their source.
+        embedded: the dictionary with the embeddings of its phrases.
         clips: scene elements of the clips.
         audit: audit of the dictionary.
     """
@@ -52,7 +52,7 @@ class Made:
 
 
 def show_elements(made: Made, report: Path | None, as_json: bool) -> None:
-    """Print everything as JSON, or in short for people."""
+    """Print what `evenreel elements` made, whole as JSON or in short for people."""
     if as_json:
         print_json(_plain(made) | {"report": report})
         return

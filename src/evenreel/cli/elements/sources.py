@@ -143,7 +143,19 @@ def mined(read: NamedCaptions | None, split: str | None, settings: MiningSetting
 
 
 def phrase_encoder(features: Path | None, model: str | None, device: str) -> Encoder | None:
-    """Load the text tower that phrases are embedded with: that of the features, or the model that is named."""
+    """Load the text tower that phrases are embedded with: that of the features, or the model that is named.
+
+    Args:
+        features: folder of features; None where no clip is looked at.
+        model: name of a model; None for that of the features.
+        device: device of the tower.
+
+    Returns:
+        The encoder; None where neither features nor a model are named.
+
+    Raises:
+        FeaturesError: the features were computed elsewhere, or with other weights than the model has here.
+    """
     from evenreel.encoders import load_encoder
     from evenreel.features import read_manifest
 

@@ -37,14 +37,14 @@ class EvaluationFiles:
     save_scores: Path | None = None
 
     def check(self, read: Iterable[Path]) -> None:
-        """Find out that a file cannot be written before hours are spent on what belongs in it.
+        """Check that every file can be written, before hours are spent on what belongs in it.
 
         Args:
-            read: files that must stay what they are.
+            read: files that are read, which none that is written may replace.
 
         Raises:
             OutputError: a file cannot be written.
-            UsageError: two files are one, or a name says no format, or not the right one.
+            UsageError: two files are one, one is among those that are read, or a name has not the ending of its format.
         """
         asked = [path for path in (self.html, self.per_query, self.run, self.qrels, self.save_scores) if path]
         places, taken = [path.resolve() for path in asked], {path.resolve() for path in read}
@@ -75,7 +75,7 @@ def system_names(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def check_place(path: Path) -> None:
-    """Find out that a file cannot be written; folders that it lies in are made.
+    """Check that a file can be written; folders that it lies in are made.
 
     Raises:
         OutputError: the file cannot be written.
@@ -92,7 +92,7 @@ def check_place(path: Path) -> None:
 
 
 def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
-    """Write a row a system, direction and query, with the columns that the figures are calculated from."""
+    """Write a table with a row for each system, direction and query: the columns that figures are calculated from."""
     import polars as pl
 
     tables = [
@@ -106,10 +106,10 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
 
 
 def write_rows(path: Path, table: pl.DataFrame, names: Sequence[str]) -> None:
-    """Write a table, csv or parquet.
+    """Write a table as csv or parquet.
 
     Args:
-        path: file to write, whose ending says which.
+        path: file to write; a name that ends in .csv makes it csv, any other parquet.
         table: rows.
         names: columns of text from outside; in a csv, one that a spreadsheet would take for a formula is quoted.
     """
@@ -128,7 +128,7 @@ def write_rows(path: Path, table: pl.DataFrame, names: Sequence[str]) -> None:
 def write_ranked(
     files: EvaluationFiles, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceName, direction: Direction
 ) -> None:
-    """Write the scores of one direction, as a run or whole, and what is relevant in it."""
+    """Write scores of one direction, as a TREC run or whole, and what is relevant in it, each where `files` says so."""
     from evenreel.evaluation import RELEVANCE, save_scores
     from evenreel.evaluation.trec import write_qrels, write_run
 

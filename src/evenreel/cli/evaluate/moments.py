@@ -20,12 +20,12 @@ TRAIN = "train"
 
 @dataclass(frozen=True)
 class MomentsJob:
-    """What is asked of predicted windows.
+    """Evaluation of predicted windows in time, as `evenreel evaluate --moments` is asked for it.
 
     Attributes:
         metrics: words of metrics; empty for those that the corpus has an answer to.
-        settings: of an evaluation, of which `partial` and `confidence` count here.
-        files: to write; rows of queries alone.
+        settings: settings of an evaluation, of which `partial` and `confidence` count here.
+        files: files to write; only `per_query` can be.
         of_rankings: whether options were given that serve rankings of whole clips alone.
     """
 
@@ -73,7 +73,7 @@ class MomentsJob:
 
 
 def learned_of(corpus: Corpus, split: str | None) -> MomentTruth | None:
-    """The windows of the training split; None where it has none, or is among what is measured."""
+    """Return the true windows of the training split; None where it has none, or is among what is measured."""
     from evenreel.corpus import select
     from evenreel.evaluation.moments import moment_truth
     from evenreel.evaluation.moments.truth import has_windows
@@ -90,9 +90,9 @@ def measured(
     learned: MomentTruth | None,
     settings: MomentSettings,
 ) -> dict[str, MomentEvaluation]:
-    """Evaluate systems, and beside them both guesses by the metrics of the first that windows alone have.
+    """Evaluate systems, and beside them two guesses that look at no video, by the metrics of windows alone.
 
-    Beside a system that searched all clips stands what it finds by naming clips alone.
+    Where systems searched all clips, what each finds by naming whole clips stands in place of the guesses.
     """
     from evenreel.evaluation.moments import blind_predictions, clips_alone, evaluate_moments
     from evenreel.evaluation.moments.settings import parse_moment_metric

@@ -39,7 +39,7 @@ def show_evaluation(
         evaluations: evaluations by the systems' names.
         comparison: comparison of the others with the first.
         as_json: whether to print JSON.
-        made: inputs of the figures, for JSON.
+        made: files that the figures were made of, for JSON; None where they are not told.
     """
     if as_json:
         found = {"systems": [{"name": name} | one.to_json() for name, one in evaluations.items()]}

@@ -23,12 +23,12 @@ _NARROWEST = 100
 def show_moments(
     found: Mapping[str, MomentEvaluation], compared: Sequence[MomentDifference], made: Provenance | None
 ) -> None:
-    """Print figures of systems and of both guesses, and differences of systems from the first.
+    """Print figures of predicted windows, of systems and of guesses, and differences of systems from the first.
 
     Args:
         found: evaluations by name.
         compared: differences from the first.
-        made: inputs of the figures; JSON is printed where they are given.
+        made: files that the figures were made of; JSON is printed where they are given.
     """
     first = next(iter(found.values()))
     if made is not None:
@@ -63,7 +63,7 @@ def show_moments(
 
 
 def write_moments(path: Path, found: Mapping[str, MomentEvaluation]) -> None:
-    """Write a row a system and query, csv or parquet."""
+    """Write a table with a row for each system and query, as csv or parquet, with a column for each metric."""
     tables = [
         pl.DataFrame(
             {"system": [name] * len(one.query_ids), "query_id": one.query_ids, "clip_id": one.clip_ids}
@@ -80,9 +80,6 @@ def _words(one: Interval) -> str:
 
 
 def _difference(one: MomentDifference) -> dict[str, Any]:
+    interval = {"value": one.interval.value, "low": one.interval.low, "high": one.interval.high}
     tests = {"p_wilcoxon": one.p_wilcoxon, "p_holm": one.p_holm}
-    return {"system": one.system, "metric": one.metric} | _plain(one.interval) | tests
-
-
-def _plain(one: Interval) -> dict[str, float | None]:
-    return {"value": one.value, "low": one.low, "high": one.high}
+    return {"system": one.system, "metric": one.metric} | interval | tests

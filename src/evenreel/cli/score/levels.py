@@ -32,7 +32,7 @@ class SourceLevelling:
         """Refuse a file of scores that cannot say that they are levelled, and sources that nothing is levelled by.
 
         Raises:
-            UsageError: it cannot, or no split is named to learn levels from.
+            UsageError: the file is an .npy, or no split is named to learn levels from.
         """
         if self.recognise_sources and not self.level_sources:
             raise UsageError(

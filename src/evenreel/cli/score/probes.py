@@ -64,7 +64,8 @@ class Probe:
         """Check, before anything is loaded, that the options go together.
 
         Raises:
-            UsageError: they do not, or the file for the scores cannot say what was done.
+            UsageError: an option is given without the one that it needs, or with one that leaves it nothing to do, or
+                the file for the scores is an .npy, which cannot say what was done.
         """
         for wrong, sentence in (
             (

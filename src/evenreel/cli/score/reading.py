@@ -50,7 +50,7 @@ class CaptionReading:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What is to be printed with every figure of such scores, see `evenreel.types.ScoreNotes`."""
+        """Notes for scores of captions that are read so, see `evenreel.types.ScoreNotes.uses`."""
         if not self._has_bias:
             return ()
         drawn = f"the mean of {self.draws} draws (seed {self.draws_seed})" if self.draws else "its mean"
@@ -62,13 +62,13 @@ class CaptionReading:
         """Refuse a file of scores that cannot say what captions were read by.
 
         Raises:
-            UsageError: it cannot.
+            UsageError: it is an .npy, and captions are read by their bias.
         """
         if self.uses and out.suffix == ".npy":
             raise UsageError("An .npy cannot say what captions were read by; let --out end in .npz.")
 
     def read(self, pretrained: Pretrained) -> AbstractContextManager[None]:
-        """Have the matcher read captions so inside a `with`.
+        """Return a context in which the matcher encodes captions by these parts of them.
 
         Raises:
             UsageError: it has no bias of captions.

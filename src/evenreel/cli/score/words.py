@@ -76,7 +76,7 @@ class WordOptions:
 
 
 def asks_words(checkpoint: str) -> bool:
-    """Check whether bm25 or windows is meant, and not a folder of this name."""
+    """Check whether the name of a checkpoint means bm25 or windows, and no folder is called so."""
     return checkpoint in (BM25, WINDOWS) and not Path(checkpoint).exists()
 
 

@@ -138,7 +138,7 @@ def _about(recipe: Recipe, loaded: LoadedData, trained: TrainedModel) -> About:
 
 
 def inputs_of(recipe: Recipe, loaded: LoadedData) -> Inputs:
-    """Return the greatest inputs that the matcher was trained on, which are what it can be given later."""
+    """Return the most frames and words that a matcher was trained on, and what kind they are, for its checkpoint."""
     examples = loaded.material.examples
     if isinstance(examples, FeatureExamples):
         most_frames = int(row_lengths(examples.video_features.frame_mask).max())
