@@ -49,7 +49,7 @@ def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         tables=tuple(hubness_tables(measured, words)),
         figures=tuple(_figures(measured)),
         notices=(*score_notices(scores, corpus, settings.cluster), *hubness_notices(measured, words)),
-        method=tuple(hubness_method(measured, words)),
+        method=tuple(hubness_method(words)),
         confidence=settings.confidence,
     )
 

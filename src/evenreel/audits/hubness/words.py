@@ -86,7 +86,7 @@ def hubness_notices(measured: HubnessMeasures, words: QueryWords) -> Iterator[st
         yield f"Words were looked at in {words.queries:,} of {words.of:,} queries, drawn at random."
 
 
-def hubness_method(measured: HubnessMeasures, words: QueryWords) -> Iterator[str]:
+def hubness_method(words: QueryWords) -> Iterator[str]:
     """Yield paragraphs on how the audit of hubs was computed, with the sources."""
     yield paragraph("hubness", "Counts")
     yield paragraph("hubness", "By chance", draws=DRAWS)

@@ -272,7 +272,7 @@ def _restore_clips(library: Path, connection: sqlite3.Connection, work: _Work) -
             others.add(path)
         else:
             replace_rows(connection, shard, hashlib.sha256(path.read_bytes()).hexdigest())
-    _drop(library, connection, damaged | others)
+    _drop(connection, damaged | others)
     connection.execute("DELETE FROM files WHERE clip_id NOT IN (SELECT clip_id FROM clips)")
     work.put_aside |= damaged | others
     for lost, why in ((damaged, "that are damaged"), (others, "of another model, sampling rule or place")):
@@ -286,7 +286,7 @@ def _clips_of_files(connection: sqlite3.Connection) -> list[str]:
     return [clip_id for (clip_id,) in rows if is_clip_id(clip_id)]
 
 
-def _drop(library: Path, connection: sqlite3.Connection, shards: Iterable[Path]) -> None:
+def _drop(connection: sqlite3.Connection, shards: Iterable[Path]) -> None:
     """Drop the clips of shards, and their files, so that the next index reads them again."""
     lost = [path.stem for path in shards if path.parent.name == path.stem[:2]]
     connection.executemany("DELETE FROM files WHERE clip_id = ?", [(clip_id,) for clip_id in lost])
