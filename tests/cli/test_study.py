@@ -252,7 +252,7 @@ def test_elements_are_found_by_towers_before_their_training(place: Place, tmp_pa
     config = tmp_path / "bima" / "config.json"
     config.write_text(config.read_text().replace('"before": null', f'"before": "{manifest.weights_hash}"'))
     named = {"bima": str(tmp_path / "bima"), "towers": "mean_pool"}
-    sources = PictureSources(features=place.features, matchers=named, seen=place.features)
+    sources = PictureSources(features=place.features, matchers=named, pretrained_features=place.features)
     bima, towers = load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, sources).models
     assert bima.part.videos.pretrained_mean is not None and towers.part.videos.pretrained_mean is None
     np.testing.assert_allclose(bima.part.videos.pretrained_mean, clip_means(bima.part.videos), atol=1e-6)
