@@ -27,7 +27,7 @@ import polars as pl
 from evenreel.evaluation import EvaluationSettings, Metric, parse_metric
 from evenreel.evaluation.intervals import difference_interval, figure_intervals
 from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import Columns, percentile_ends, sampled_figures
+from evenreel.evaluation.stats import GroupedColumns, percentile_ends, sampled_figures
 
 WORDS = ("R@1", "R@10", "MedR", "MeanR", "Rsum", "GeoR", "MRR")
 CENTRES = {62: -0.58, 17: 1.8, 1: 4.35}
@@ -87,7 +87,7 @@ def covered(draw: Draw, groups: Any, worlds: int, words: tuple[str, ...] = WORDS
     for world in range(worlds):
         columns = columns_of(draw.ranks(np.random.default_rng(world)))
         found = figure_intervals(columns, groups, asked, GALLERY)
-        sampled = sampled_figures(metrics, [Columns(columns, groups)], asked) if world < worlds // 4 else {}
+        sampled = sampled_figures(metrics, [GroupedColumns(columns, groups)], asked) if world < worlds // 4 else {}
         for place, word in enumerate(words):
             held[0, place] += inside(found[word], truth[word])
             if sampled:
@@ -135,7 +135,7 @@ def ties(worlds: int, data: Path) -> list[float]:
                 columns = {"R@1": np.where(random.random(count) < hits / 100, 100.0, tied)}
                 held[0] += inside(figure_intervals(columns, groups, asked, GALLERY)["R@1"], truth)
                 if world < worlds // 4:
-                    (drawn,) = sampled_figures(asked.metrics, [Columns(columns, groups)], asked)["R@1"]
+                    (drawn,) = sampled_figures(asked.metrics, [GroupedColumns(columns, groups)], asked)["R@1"]
                     held[1] += inside(Interval(0.0, *percentile_ends(drawn, 0.95)), truth)
             rows[f"{hits} % hit, {count} clips"] = {"R@1": (100 * held[0] / worlds, 100 * held[1] / (worlds // 4))}
     return show("Few hits, half of the others tied", rows)
@@ -209,7 +209,7 @@ def missed(draw: Draw, better: float, worlds: int, metrics: list[Metric]) -> dic
         for place, metric in enumerate(metrics):
             out[0, place] += not inside(difference_interval(metric, first, second, groups, 0.95), truth[place])
         if world < worlds // 4:
-            drawn = sampled_figures(metrics, [Columns(one, groups) for one in (first, second)], asked)
+            drawn = sampled_figures(metrics, [GroupedColumns(one, groups) for one in (first, second)], asked)
             for place, metric in enumerate(metrics):
                 before, after = drawn[str(metric)]
                 out[1, place] += not inside(Interval(0.0, *percentile_ends(after - before, 0.95)), truth[place])

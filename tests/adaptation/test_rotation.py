@@ -12,11 +12,11 @@ import torch
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.rotation import (
     alike_groups,
+    caption_map,
     group_means,
     labelled_rotation,
+    rotate_captions,
     rotation_towards,
-    turn_captions,
-    turnable,
 )
 from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings_files import load_settings
@@ -140,16 +140,16 @@ def test_a_folded_rotation_turns_what_the_map_makes_of_captions() -> None:
     sentences = torch.from_numpy(unit(7, SIZE, seed=8)).float()
     real = torch.ones(7, dtype=torch.bool)
     before = matcher.text_map(sentences, real).detach().numpy()
-    turn_captions(matcher, turned(25.0))
+    rotate_captions(matcher, turned(25.0))
     assert matcher.text_map(sentences, real).detach().numpy() == pytest.approx(before @ turned(25.0), abs=1e-5)
 
 
 @pytest.mark.parametrize("settings", [{"kind": "mlp"}, {"shared": True}])
 def test_a_map_that_no_rotation_can_become_a_part_of_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="linear"):
-        turnable(linear(**settings))
+        caption_map(linear(**settings))
     with pytest.raises(UsageError, match="linear"):
-        turnable(build_matcher("mean_pool", SIZE))
+        caption_map(build_matcher("mean_pool", SIZE))
 
 
 def test_adapting_by_the_shipped_settings_finds_more_and_leaves_the_source() -> None:

@@ -22,7 +22,7 @@ from evenreel.evaluation.metrics import parse_metric, parse_metrics
 from evenreel.evaluation.results import DirectionResult, Evaluation, Interval
 from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.evaluation.stats import (
-    Columns,
+    GroupedColumns,
     holm,
     percentile_ends,
     randomisation_test,
@@ -93,7 +93,7 @@ def test_a_sample_is_worked_out_as_a_loop_would() -> None:
         drawn["Rsum"].append(sum(recalls))
         drawn["GeoR"].append(float(np.prod(recalls)) ** (1 / 3))
         drawn["MRR"].append(sample["MRR"].mean())
-    found = sampled_figures(metrics, [Columns(columns_of(ranks), groups)], asked)
+    found = sampled_figures(metrics, [GroupedColumns(columns_of(ranks), groups)], asked)
     for word, values in drawn.items():
         np.testing.assert_allclose(found[word][0], values)
     median = figure_intervals(columns_of(ranks), groups, asked, 100)["MedR"]
@@ -308,7 +308,7 @@ def test_sums_over_clips_are_as_good_as_every_query(word: str) -> None:
     rng = np.random.default_rng(5)
     metric, groups = parse_metric(word), rng.integers(0, 9, 40)
     columns = {name: np.where(rng.random(40) < 0.2, np.nan, v) for name, v in columns_of(np.arange(1, 41)).items()}
-    drawn = sampled_figures([metric], [Columns(columns, groups)], EvaluationSettings(resamples=50))[word]
+    drawn = sampled_figures([metric], [GroupedColumns(columns, groups)], EvaluationSettings(resamples=50))[word]
     weights = np.concatenate([*resampled_weights(groups, 50, 0)])
     np.testing.assert_allclose(drawn, [metric.summary(columns, weights)])
 

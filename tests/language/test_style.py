@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
 from evenreel.language import load_tagger
-from evenreel.language.style import EDITS, paraphrased, restyled, turned_marks
+from evenreel.language.style import EDITS, paraphrased, restyled, toggle_marks
 from evenreel.language.tokens import split_words
 from evenreel.language.wording import Wording, wording
 from evenreel.planted import vocabulary
@@ -131,7 +131,7 @@ def test_patterns_wrap_captions_as_often_as_each_other() -> None:
 
 
 def test_the_control_changes_no_word() -> None:
-    assert [turned_marks(text) for text in ("a dog", "A dog.", " it {x} ")] == ["A dog.", "a dog", "It {x}."]
+    assert [toggle_marks(text) for text in ("a dog", "A dog.", " it {x} ")] == ["A dog.", "a dog", "It {x}."]
 
 
 def test_what_is_wrong_is_said_in_a_sentence() -> None:

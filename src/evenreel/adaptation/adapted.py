@@ -15,7 +15,7 @@ from evenreel.adaptation.drift import Drift, drift_of, mean_shift
 from evenreel.adaptation.learning import Learner, learnable
 from evenreel.adaptation.quality import Quality, QualityVerdict, compared, of_both, quality
 from evenreel.adaptation.report import AdaptationStep
-from evenreel.adaptation.rotation import labelled_rotation, turn_captions, turnable
+from evenreel.adaptation.rotation import caption_map, labelled_rotation, rotate_captions
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import QueryStream, check_sentences, joined, taken
 from evenreel.adaptation.titan.pseudo_labels import (
@@ -71,7 +71,7 @@ class TestTimeMatcher(nn.Module):
         resources.check(settings)
         learnable(matcher, settings.learns, settings.objective)
         if settings.objective == "rotation":
-            turnable(matcher)
+            caption_map(matcher)
         self.settings, self._resources, self._videos = settings, resources, videos
         self.source: Any = _frozen(matcher)
         drift = settings.safety.drift and resources.statistics is not None
@@ -213,7 +213,7 @@ class TestTimeMatcher(nn.Module):
         assert self._at_source.vectors is not None
         queries, clips = vectors_of(self.student, window.texts).numpy(), self._at_source.vectors.numpy()
         rotation = labelled_rotation(queries, clips, self.settings.alike, self.settings.matching.temperature)
-        turn_captions(self.student, rotation)
+        rotate_captions(self.student, rotation)
         self._follow()
         return {"cosine": float(np.trace(rotation)) / len(rotation)}
 

@@ -108,7 +108,7 @@ def labelled_rotation(queries: FloatArray, clips: FloatArray, alike: float, temp
     return rotation
 
 
-def turnable(matcher: Any) -> ResidualMap:
+def caption_map(matcher: Any) -> ResidualMap:
     """Return the linear map of captions, in a matcher's adapter, that a rotation can be merged into.
 
     Raises:
@@ -124,13 +124,13 @@ def turnable(matcher: Any) -> ResidualMap:
     return found
 
 
-def turn_captions(matcher: Any, rotation: FloatArray) -> None:
+def rotate_captions(matcher: Any, rotation: FloatArray) -> None:
     """Rotate the captions of a matcher by R (D, D), by merging it into the weights of its linear map of captions.
 
     Raises:
         UsageError: the matcher has no linear map of captions alone.
     """
-    own = turnable(matcher)
+    own = caption_map(matcher)
     last = own.change[-1]
     assert isinstance(last, nn.Linear)
     with torch.no_grad():

@@ -18,7 +18,7 @@ from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS, Matcher, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.entry import LearnedFrom
-from evenreel.matchers.matcher import LearnsMore
+from evenreel.matchers.matcher import HasTrainingParts
 
 
 class Wrapper(NamedTuple):
@@ -143,7 +143,7 @@ def training_only(network: nn.Module) -> tuple[str, ...]:
     return tuple(
         f"{path}.{name}.".removeprefix(".")
         for path, part in network.named_modules()
-        if isinstance(part, LearnsMore)
+        if isinstance(part, HasTrainingParts)
         for name in part.training_only
     )
 
@@ -151,7 +151,7 @@ def training_only(network: nn.Module) -> tuple[str, ...]:
 def without_training_only(matcher: Matcher) -> Matcher:
     """Return the matcher after deleting the parts that only its loss needs."""
     for part in module(matcher).modules():
-        if isinstance(part, LearnsMore):
+        if isinstance(part, HasTrainingParts):
             for name in part.training_only:
                 setattr(part, name, None)
     return matcher

@@ -67,11 +67,11 @@ class CaptionEdit:
             UsageError: a pattern has no place for the caption, the table cannot be read, or there is no such tagger.
         """
         from evenreel.language import load_tagger
-        from evenreel.language.style import paraphrased, restyled, turned_marks
+        from evenreel.language.style import paraphrased, restyled, toggle_marks
 
         texts = corpus.captions["text"].to_list()
         if self.edit == CONTROL:
-            return [*map(turned_marks, texts)]
+            return [*map(toggle_marks, texts)]
         if self.paraphrases is not None:
             from evenreel.corpus.paraphrases import read_paraphrases
 

@@ -17,7 +17,7 @@ from evenreel.config import usable_cores
 from evenreel.evaluation.blocks import Items, Search
 from evenreel.evaluation.first_hit import Hits, every_hit, first_hits, hit_columns
 from evenreel.evaluation.metrics import Metric
-from evenreel.evaluation.ordered import Tables, order_columns
+from evenreel.evaluation.ordered import DiscountTables, order_columns
 from evenreel.evaluation.places import best_items, find_places
 from evenreel.evaluation.settings import EvaluationSettings, Ties
 from evenreel.evaluation.weighted import mean_of
@@ -64,7 +64,7 @@ class RankingPlan:
     metrics: tuple[Metric, ...]
     ties: Ties
     every: bool
-    tables: Tables
+    tables: DiscountTables
 
     def calculate(self, scores: NDArray[Any], items: Items) -> Ranked:
         """Rank b queries by their scores (b, gallery) and compute the columns of the metrics.

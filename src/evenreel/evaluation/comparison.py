@@ -16,7 +16,7 @@ from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.results import DirectionResult, Evaluation, Interval
 from evenreel.evaluation.settings import Direction, EvaluationSettings
 from evenreel.evaluation.stats import (
-    Columns,
+    GroupedColumns,
     holm,
     percentile_ends,
     randomisation_test,
@@ -166,7 +166,7 @@ def _interval(metric: Metric, base: DirectionResult, other: DirectionResult, set
     """Compute the interval of the difference; of medians by samples of groups, the same for both systems."""
     if metric.is_of_means:
         return difference_interval(metric, base.per_query, other.per_query, base.groups, settings.confidence)
-    systems = [Columns(one.per_query, base.groups) for one in (base, other)]
+    systems = [GroupedColumns(one.per_query, base.groups) for one in (base, other)]
     before, after = sampled_figures([metric], systems, settings)[str(metric)]
     values = [float(metric.summary(one.per_query)[0]) for one in (base, other)]
     return Interval(values[1] - values[0], *percentile_ends(after - before, settings.confidence))

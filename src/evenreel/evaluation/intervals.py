@@ -32,7 +32,7 @@ from evenreel.arrays import Column
 from evenreel.evaluation.metrics import FIRST_RANK, Metric, PerQuery
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.settings import EvaluationSettings
-from evenreel.evaluation.stats import Columns, numbered, percentile_ends, sampled_figures
+from evenreel.evaluation.stats import GroupedColumns, numbered, percentile_ends, sampled_figures
 
 _WORSE = 1.5
 """How many times as bad as the worst group seen one more may be, for the upper end of a mean rank."""
@@ -117,7 +117,7 @@ def _sampled_interval(
     metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
 ) -> Interval:
     """Percentiles of the figure over samples of groups."""
-    value, columns = float(metric.summary(per_query)[0]), Columns(per_query, groups)
+    value, columns = float(metric.summary(per_query)[0]), GroupedColumns(per_query, groups)
     if columns.count < 2:
         return Interval(value)
     (drawn,) = sampled_figures([metric], [columns], settings)[str(metric)]

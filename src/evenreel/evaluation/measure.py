@@ -27,7 +27,7 @@ from evenreel.evaluation.blocks import (
 from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.evaluation.intervals import effective, figure_intervals
 from evenreel.evaluation.metrics import Metric
-from evenreel.evaluation.ordered import Tables
+from evenreel.evaluation.ordered import DiscountTables
 from evenreel.evaluation.results import DirectionResult, Evaluation
 from evenreel.evaluation.settings import Direction, EvaluationSettings
 from evenreel.evaluation.weighted import mean_of
@@ -160,7 +160,7 @@ def _v2t(case: _Case, progress: Progress) -> DirectionResult:
 
 
 def _rank(search: Search, settings: EvaluationSettings, progress: Progress, *, every: bool = False) -> Ranked:
-    plan = RankingPlan(settings.metrics, settings.ties, every, Tables.of(search.gallery_size))
+    plan = RankingPlan(settings.metrics, settings.ties, every, DiscountTables.of(search.gallery_size))
     return rank_all(search, plan, settings, progress)
 
 

@@ -44,20 +44,22 @@ class Discounts:
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class DiscountTables:
     """Discounts by place for a gallery of one size: `gain` is 1 / log2(place + 1), `inverse` is 1 / place."""
 
     gain: Discounts
     inverse: Discounts
 
     @classmethod
-    def of(cls, gallery: int) -> Tables:
+    def of(cls, gallery: int) -> DiscountTables:
         """Make the discounts for a gallery of this number of items."""
         places = np.arange(1, gallery + 1, dtype=np.float64)
         return cls(Discounts.of(1 / np.log2(places + 1)), Discounts.of(1 / places))
 
 
-def order_columns(places: Places, items: Items, metrics: tuple[Metric, ...], tables: Tables) -> dict[str, Column]:
+def order_columns(
+    places: Places, items: Items, metrics: tuple[Metric, ...], tables: DiscountTables
+) -> dict[str, Column]:
     """Compute the columns (b,) of metrics of the whole order, in percent; NaN for queries without relevant items."""
     columns = {}
     for metric in metrics:
@@ -68,7 +70,7 @@ def order_columns(places: Places, items: Items, metrics: tuple[Metric, ...], tab
     return columns
 
 
-def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: Tables) -> Column:
+def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: DiscountTables) -> Column:
     """Compute nDCG: the gain discounted by 1 / log2(place + 1), divided by that of the best order; see `Metric.cutoff`.
 
     The gain of an item is its degree of relevance. Every place of a stretch of t equal scores has the expected gain g /
@@ -89,7 +91,7 @@ def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: Tables) -> Column
         return gained / _best_gain(items, found, cuts, tables)
 
 
-def average_precision(places: Places, tables: Tables, *, graded: bool = False) -> Column:
+def average_precision(places: Places, tables: DiscountTables, *, graded: bool = False) -> Column:
     """Compute average precision: the mean precision at the items of degree 1, 0 at one that is not retrieved.
 
     Precision at a place is the share of items up to there that are relevant. Strictly, those are the items of degree
@@ -115,7 +117,7 @@ def average_precision(places: Places, tables: Tables, *, graded: bool = False) -
         return _sums(terms, places.query, places.queries) / _sums(places.strict, places.query, places.queries)
 
 
-def _best_gain(items: Items, found: Indices, cuts: Indices, tables: Tables) -> Column:
+def _best_gain(items: Items, found: Indices, cuts: Indices, tables: DiscountTables) -> Column:
     """Gain of the order in which no lower degree stands before a higher one."""
     starts = np.cumsum(found) - found
     best = np.empty_like(items.degree)

@@ -31,7 +31,7 @@ _EXACT = 100
 """Groups up to which signed ranks are tested exactly, in at most as many steps of 10,101 additions."""
 
 
-class Columns:
+class GroupedColumns:
     """Per-query values of one system, grouped for resampling: a sample says how often each of G groups counts."""
 
     def __init__(self, per_query: PerQuery, groups: NDArray[np.int64]) -> None:
@@ -81,7 +81,7 @@ class Columns:
 
 
 def sampled_figures(
-    metrics: Sequence[Metric], systems: Sequence[Columns], settings: EvaluationSettings
+    metrics: Sequence[Metric], systems: Sequence[GroupedColumns], settings: EvaluationSettings
 ) -> dict[str, NDArray[np.float64]]:
     """Compute the figures (S, B) of S systems on the same B bootstrap samples, by the metric's name."""
     drawn: dict[str, list[NDArray[np.float64]]] = {str(metric): [] for metric in metrics}
@@ -147,7 +147,7 @@ def randomisation_test(
     if not differs.any():
         return 1.0
     member, every = numbered(groups)
-    both = Columns(
+    both = GroupedColumns(
         {name: np.concatenate([first[name], second[name]]) for name in metric.columns},
         np.concatenate([member, member + every]),
     )
@@ -170,7 +170,7 @@ def same(first: Column, second: Column) -> NDArray[np.bool_]:
     return np.isclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
-def _difference(metric: Metric, both: Columns, swapped: Column) -> Column:
+def _difference(metric: Metric, both: GroupedColumns, swapped: Column) -> Column:
     """(2n,) columns of two systems, one after the other, and (b, G) swaps, 0 or 1 -> (b,) differences."""
     kept = 1 - swapped
     ones, others = np.hstack([kept, swapped]), np.hstack([swapped, kept])

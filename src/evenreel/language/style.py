@@ -67,10 +67,10 @@ def paraphrased(captions: Sequence[str], patterns: Sequence[str], seed: int = 0)
     return [_in_pattern(patterns[place], text) for place, text in zip(drawn, captions, strict=True)]
 
 
-def turned_marks(caption: str) -> str:
+def toggle_marks(caption: str) -> str:
     """Toggle the first capital and the full stop of a caption and keep every word: a control edit.
 
-    >>> turned_marks("A man runs."), turned_marks("a man runs")
+    >>> toggle_marks("A man runs."), toggle_marks("a man runs")
     ('a man runs', 'A man runs.')
     """
     text = caption.strip()

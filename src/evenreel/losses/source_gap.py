@@ -22,13 +22,13 @@ def source_hinge(
 
     Args:
         real: (B,) scores of captions and their real videos.
-        generated: (B,) scores of the same captions and the mirrors of these videos.
-        kept: (B,) True = takes part, the paper's `m`.
+        generated: (B,) scores of the same captions and the generated videos that mirror these.
+        kept: (B,) True = the pair counts, the paper's `m`.
         margin: lead of real videos from which the loss is 0.
-        reduction: `sum`, which grows with the batch, or `mean` over the pairs that take part.
+        reduction: `sum`, which grows with the batch, or `mean` over the pairs that count.
 
     Returns:
-        A number in float32; 0 where no pair takes part.
+        A number in float32; 0 where no pair counts.
 
     >>> import torch
     >>> real, generated = torch.tensor([0.5, 0.2, 0.1]), torch.tensor([0.3, 0.6, 0.9])
@@ -47,12 +47,12 @@ def source_neutral(real: Tensor, generated: Tensor, kept: Tensor, reduction: Red
 
     Args:
         real: (B,) scores of captions and their real videos.
-        generated: (B,) scores of the same captions and the mirrors of these videos.
-        kept: (B,) True = takes part.
+        generated: (B,) scores of the same captions and the generated videos that mirror these.
+        kept: (B,) True = the pair counts.
         reduction: `mean`, or `sum`, which grows with the batch.
 
     Returns:
-        A number in float32; 0 where no pair takes part.
+        A number in float32; 0 where no pair counts.
 
     >>> import torch
     >>> real, generated = torch.tensor([0.5, 0.2, 0.1]), torch.tensor([0.3, 0.6, 0.9])

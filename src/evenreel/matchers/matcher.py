@@ -93,7 +93,7 @@ class FitsPairs(Protocol):
 
 
 @runtime_checkable
-class LearnsMore(Protocol):
+class HasTrainingParts(Protocol):
     """Matcher with parts that only its loss needs: checkpoints leave them out, and training starts them anew."""
 
     training_only: tuple[str, ...]
@@ -101,7 +101,7 @@ class LearnsMore(Protocol):
 
 
 @runtime_checkable
-class TellsFigures(Protocol):
+class ReportsFigures(Protocol):
     """Matcher, or part of one, that reports figures of training beside its loss."""
 
     figures: dict[str, Tensor]
@@ -109,7 +109,7 @@ class TellsFigures(Protocol):
 
 
 @runtime_checkable
-class TellsParts(Protocol):
+class ScoresInParts(Protocol):
     """Matcher whose score is the mean of a few named parts, which a wrapper passes on."""
 
     def part_scores(self, text: Any, video: Any) -> dict[str, Tensor]:

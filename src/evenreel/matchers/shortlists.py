@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from evenreel.errors import UsageError
 from evenreel.matchers.adapter import Adapted
-from evenreel.matchers.matcher import Coarse, Matcher, TellsParts
+from evenreel.matchers.matcher import Coarse, Matcher, ScoresInParts
 from evenreel.similarity.states import Encoded, mapped, take_rows
 from evenreel.similarity.tiles import DEFAULT_BUDGET_BYTES, MatcherScores
 from evenreel.types import FloatArray
@@ -112,11 +112,11 @@ class CoarseScorer(nn.Module):
 
 def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
     """Return the scorer of a matcher's cheap score; None where it has none."""
-    scored = whose_states(matcher)
+    scored = encoding_matcher(matcher)
     return CoarseScorer(scored) if isinstance(scored, Coarse) else None
 
 
-def whose_states(matcher: Matcher) -> Matcher:
+def encoding_matcher(matcher: Matcher) -> Matcher:
     """Return the matcher that encodes: the wrapped one of an adapted matcher, else the matcher itself."""
     return matcher.matcher if isinstance(matcher, Adapted) else matcher
 
@@ -126,11 +126,11 @@ class _Noting(nn.Module):
 
     def __init__(self, matcher: Matcher) -> None:
         super().__init__()
-        self.matcher = whose_states(matcher)
+        self.matcher = encoding_matcher(matcher)
         self.noted: list[dict[str, FloatArray]] = []
 
     def score(self, text: Any, video: Any) -> Tensor:
-        parts = self.matcher.part_scores(text, video) if isinstance(self.matcher, TellsParts) else {}
+        parts = self.matcher.part_scores(text, video) if isinstance(self.matcher, ScoresInParts) else {}
         self.noted.append({name: part[0].float().cpu().numpy() for name, part in parts.items()})
         if not parts:
             return self.matcher.score(text, video)

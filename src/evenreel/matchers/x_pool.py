@@ -20,7 +20,7 @@ from evenreel.matchers.contrastive import logit_scale_at
 from evenreel.matchers.entry import Entry
 from evenreel.matchers.matcher import Limits
 from evenreel.settings_checks import ABOVE_0, SHARE, check_settings
-from evenreel.similarity.conditioned import AskingTexts, AttendedVideos, PooledVideos, centred, gram, pooled_cosines
+from evenreel.similarity.conditioned import AttendedVideos, AttendingTexts, PooledVideos, centred, gram, pooled_cosines
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ class TextConditionedPooling(nn.Module):
         output: Tensor = self.norm_output(pooled + self.dropout(self.linear(pooled)))
         return output
 
-    def texts(self, sentence: Tensor) -> AskingTexts:
+    def texts(self, sentence: Tensor) -> AttendingTexts:
         """Compute the tensors of captions that `pooled_cosines` takes, from sentence vectors (Q, D)."""
-        return AskingTexts(self.queries(sentence), sentence, sentence @ self.common().T)
+        return AttendingTexts(self.queries(sentence), sentence, sentence @ self.common().T)
 
     def videos(self, frames: Tensor, frame_mask: Tensor) -> PooledVideos:
         """Compute the tensors of videos that `pooled_cosines` takes, from frames (V, T, D)."""
@@ -134,7 +134,7 @@ class XPool(nn.Module):
         self.pooling = TextConditionedPooling(dimension, settings.dropout)
         self.logit_scale = logit_scale_at(settings.temperature)
 
-    def encode_text(self, text: TextBatch) -> AskingTexts:
+    def encode_text(self, text: TextBatch) -> AttendingTexts:
         """Encode captions as attention queries and unit vectors of sentences, (Q, D) each."""
         return self.pooling.texts(F.normalize(text.sentence, dim=-1))
 
@@ -142,7 +142,7 @@ class XPool(nn.Module):
         """Encode videos as attention keys and values of their frames (V, T, D), with Gram matrices."""
         return self.pooling.videos(F.normalize(video.frames, dim=-1), video.frame_mask)
 
-    def score(self, text: AskingTexts, video: PooledVideos) -> Tensor:
+    def score(self, text: AttendingTexts, video: PooledVideos) -> Tensor:
         """Compute the cosines (Q, V) of captions with the videos pooled by them; dropout is never applied."""
         return pooled_cosines(text, video, self.pooling.norm_output.eps)
 

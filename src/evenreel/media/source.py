@@ -120,7 +120,7 @@ class Source:
         start_s = float((container.start_time or 0) * _CONTAINER_TICKS_S)
         return claim - start_s if 0 < start_s < claim else claim
 
-    def bears_out(self, end: int, claimed_s: float) -> bool:
+    def confirms_end(self, end: int, claimed_s: float) -> bool:
         """Return whether the last packet's end (a timestamp) agrees with a claimed end in seconds, but for rounding."""
         return abs(self.clock.seconds(end) - claimed_s) <= _ROUNDING_FRAMES * self.usual_duration_s()
 

@@ -205,11 +205,11 @@ class Video:
         claimed_s = source.claimed_end_s()
         if claimed_s is not None and source.container.format.name not in JOINABLE:
             timestamps, end = self._measure(since=source.clock.timestamp(claimed_s - _TAIL_S))
-            if timestamps and source.bears_out(end, claimed_s):
+            if timestamps and source.confirms_end(end, claimed_s):
                 return _Extent(source.clock.seconds(timestamps[-1]), claimed_s)
         timestamps, end = self._measure()
         last_s = source.clock.seconds(timestamps[-1]) if timestamps else source.clock.offset_s
-        if claimed_s is not None and source.bears_out(end, claimed_s):
+        if claimed_s is not None and source.confirms_end(end, claimed_s):
             return _Extent(last_s, claimed_s)
         end_s = max(source.clock.offset_s, source.clock.seconds(end))
         if claimed_s is not None and end_s < claimed_s - _SHORT_BY_S:

@@ -21,10 +21,10 @@ from evenreel.report.words import (
     interval,
     intervals_sentence,
     main_sentence,
+    merge_sentences,
     number,
     p_value,
     percent,
-    said_once,
     signed,
 )
 from evenreel.types import Corpus
@@ -68,7 +68,7 @@ def _notices(evaluations: Mapping[str, Evaluation], comparison: Comparison | Non
         verdicts = [
             Text(difference_sentence(row, comparison.confidence)) for row in comparison.rows if row.metric == metric
         ]
-    said = said_once({name: evaluation_notices(one) for name, one in evaluations.items()})
+    said = merge_sentences({name: evaluation_notices(one) for name, one in evaluations.items()})
     said += comparison.notices if comparison else ()
     return verdicts + [Text(sentence, "notice") for sentence in said]
 

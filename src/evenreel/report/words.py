@@ -133,17 +133,17 @@ def evaluation_notices(evaluation: Evaluation) -> list[str]:
     return [*([uses_sentence(evaluation.uses)] if evaluation.uses else []), *evaluation.notices]
 
 
-def said_once(by_system: Mapping[str, Iterable[str]]) -> list[str]:
+def merge_sentences(by_system: Mapping[str, Iterable[str]]) -> list[str]:
     """Merge sentences about systems: each once, after the names of the systems that it holds for, in order.
 
     Args:
         by_system: sentences by the name of the system; with a single system, names are left out.
 
-    >>> said_once({"a": ["Old."], "b": ["Old.", "Odd."], "c": ["Old."]})
+    >>> merge_sentences({"a": ["Old."], "b": ["Old.", "Odd."], "c": ["Old."]})
     ['All 3 systems: Old.', 'b: Odd.']
-    >>> said_once({"a": ["Old."], "b": ["Odd."], "c": ["Odd."]})
+    >>> merge_sentences({"a": ["Old."], "b": ["Odd."], "c": ["Odd."]})
     ['a: Old.', 'b and c: Odd.']
-    >>> said_once({"a": ["Old."]})
+    >>> merge_sentences({"a": ["Old."]})
     ['Old.']
     """
     systems: dict[str, list[str]] = {}

@@ -20,7 +20,7 @@ CHUNK_NUMBERS = 2**19
 """Attention weights of a chunk: a handful of tables of 4 MiB stay in a processor's cache."""
 
 
-class AskingTexts(NamedTuple):
+class AttendingTexts(NamedTuple):
     """Captions that frames are pooled for (X-Pool).
 
     Attributes:
@@ -74,7 +74,7 @@ class PooledVideos(NamedTuple):
     length: Tensor
 
 
-def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
+def pooled_cosines(texts: AttendingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
     """Compute cosines (Q, V) of captions and the videos pooled for each, `b + s (x_0 + r sum_f a_f x_f)`.
 
     Here `a` is the softmax of the queries and keys over real frames, `r` and `s` are one over the roots of the
@@ -105,7 +105,7 @@ def pooled_vectors(query: Tensor, videos: AttendedVideos, common: Tensor, epsilo
     return torch.einsum("vnq,vnd->qvd", weights, rows) + common[1]
 
 
-def _cosines(videos: PooledVideos, texts: AskingTexts, epsilon: float) -> Tensor:
+def _cosines(videos: PooledVideos, texts: AttendingTexts, epsilon: float) -> Tensor:
     """(v, q) of one chunk."""
     weights = _weights(texts.query, AttendedVideos(*videos[:-1]), epsilon)
     along = (weights[:, 1:] * (videos.values @ texts.target.T)).sum(1)

@@ -45,8 +45,8 @@ class Times:
     """Durations of an epoch of a recipe's training and of its members.
 
     Attributes:
-        alone: time of one training on all clips.
-        members: time of each member; empty without members.
+        alone: duration of an epoch of one training on all clips.
+        members: duration of an epoch of each member; empty without members.
     """
 
     alone: EpochTime

@@ -19,7 +19,7 @@ from evenreel.matchers import MATCHERS, TextBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.entry import LearnedFrom
 from evenreel.matchers.hgr.matcher import Hgr, HgrSettings, with_vocabulary
-from evenreel.matchers.hgr.text import Most, numbered
+from evenreel.matchers.hgr.text import GraphLimits, graph_tensors
 from evenreel.types import RoleGraph, RoleNode
 from tests.matchers.examples import DIMENSION, KNOWN, SETTINGS, captions, disturb, pairs, scores_of, small, videos
 
@@ -152,7 +152,7 @@ def test_what_is_past_the_limits_is_cut_off() -> None:
 
 def test_a_role_of_another_set_is_that_of_a_noun() -> None:
     strange = RoleGraph(("red", "ball"), (RoleNode("ARGM-CAU", (0, 1)),))
-    assert numbered([strange], {}, Most(30, 4, 6)).roles.tolist() == [[ROLES.index("NOUN")]]
+    assert graph_tensors([strange], {}, GraphLimits(30, 4, 6)).roles.tolist() == [[ROLES.index("NOUN")]]
 
 
 def test_captions_without_graphs_are_refused() -> None:

@@ -14,7 +14,7 @@ from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers import VideoBatch, build_matcher
 from evenreel.matchers.lengths import check_lengths
-from evenreel.matchers.matcher import Coarse, LearnsMore, TellsParts
+from evenreel.matchers.matcher import Coarse, HasTrainingParts, ScoresInParts
 from evenreel.matchers.tcd.matcher import Tcd
 from evenreel.matchers.tcd.reference import multi_head_attention, pair_parts
 from evenreel.matchers.tcd.settings import PRINTED
@@ -211,7 +211,7 @@ def test_the_loss_is_of_the_pairs_and_calibration_of_the_matched_alone() -> None
 
 def test_what_calibrates_is_not_kept() -> None:
     matcher = tcd()
-    assert isinstance(matcher, LearnsMore)
+    assert isinstance(matcher, HasTrainingParts)
     assert matcher.training_only == ("calibration",)
     assert tcd(lambda_hsc=0.0).calibration is None
     assert tcd(modalities="video").calibration is None
@@ -219,7 +219,7 @@ def test_what_calibrates_is_not_kept() -> None:
 
 def test_it_tells_parts_and_has_a_cheap_score() -> None:
     matcher, text, video = tcd(), texts(), clips()
-    assert isinstance(matcher, TellsParts)
+    assert isinstance(matcher, ScoresInParts)
     assert isinstance(matcher, Coarse)
     cheap = matcher.coarse(matcher.encode_text(text), matcher.encode_video(video))
     for sentence, row in zip(text.sentence, cheap, strict=True):

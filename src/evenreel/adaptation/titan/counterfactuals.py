@@ -141,7 +141,7 @@ def over_attended(
     """
     words = [_words(tokens, settings.parts) for tokens in tagged]
     found: list[OverAttended] = []
-    for video, queries in crowded(matches, len(tagged), settings.beta).items():
+    for video, queries in hub_queries(matches, len(tagged), settings.beta).items():
         counts = Counter(word for query in queries for word in words[query])
         above = ((word, count) for word, count in counts.items() if _exceeds(count, len(queries), settings.theta))
         ordered = sorted(above, key=lambda one: (-one[1], one[0]))
@@ -225,7 +225,7 @@ class _Writer:
         return rewritten(text, tokens, words)
 
 
-def crowded(matches: NDArray[np.int64], queries: int, beta: float) -> dict[int, list[int]]:
+def hub_queries(matches: NDArray[np.int64], queries: int, beta: float) -> dict[int, list[int]]:
     """Return the queries of each hub, a clip that more than `beta` queries match, by the index of the clip.
 
     Args:

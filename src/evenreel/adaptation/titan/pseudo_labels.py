@@ -153,7 +153,7 @@ class PseudoPairs(NamedTuple):
     rank: LabelRank | None = None
 
     def kept(self, share: float) -> PseudoPairs:
-        """Select the share of pairs with the least doubt, the first of ties; at least two."""
+        """Select the share of pseudo-labelled pairs with the least `doubt`, the first of ties; at least two pairs."""
         if share >= 1:
             return self
         count = max(2, round(share * len(self.columns)))

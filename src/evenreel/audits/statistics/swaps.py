@@ -21,7 +21,7 @@ from evenreel.audits.pairs import PairedScores
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.deltas import LOCATION_METRICS, Figures
 from evenreel.evaluation.metrics import PerQuery
-from evenreel.evaluation.stats import Columns
+from evenreel.evaluation.stats import GroupedColumns
 
 Drawn = dict[str, Figures]
 """(1 + B,) figures by their words: as measured first, then of each of B samples."""
@@ -56,7 +56,7 @@ def swapped_figures(first: PerQuery, second: PerQuery, cluster: NDArray[np.int64
         flips: (1 + B, G) whether a sample exchanges the clips of a cluster.
     """
     every = flips.shape[1]
-    both = Columns(
+    both = GroupedColumns(
         {name: np.concatenate([first[name], second[name]]) for name in first},
         np.concatenate([cluster, cluster + every]),
     )

@@ -20,8 +20,8 @@ from evenreel.report.words import (
     evaluation_notices,
     intervals_sentence,
     main_sentence,
+    merge_sentences,
     percent,
-    said_once,
 )
 
 _NARROWEST = 100
@@ -64,7 +64,7 @@ def show_evaluation(
 
 
 def _show_notices(out: Console, evaluations: Mapping[str, Evaluation]) -> None:
-    for notice in said_once({name: evaluation_notices(one) for name, one in evaluations.items()}):
+    for notice in merge_sentences({name: evaluation_notices(one) for name, one in evaluations.items()}):
         out.print(f"[yellow]{safe(notice)}[/]")
 
 

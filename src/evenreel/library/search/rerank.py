@@ -33,8 +33,8 @@ CACHE_BYTES = 2**28
 """Most memory for encoded clips by default: a clip of 12 frames of 512 numbers takes 2 to 242 KiB, as matchers go."""
 
 PARTS = {"video": "seen", "ocr": "on_screen", "hybrid": "both"}
-"""What a hit calls the parts of a matcher's score (`evenreel.matchers.matcher.TellsParts`): what is seen in the frames,
-what is read on screen, and what is seen and read together."""
+"""What a hit calls the parts of a matcher's score (`evenreel.matchers.matcher.ScoresInParts`): what is seen in the
+frames, what is read on screen, and what is seen and read together."""
 
 
 class RerankScores(NamedTuple):

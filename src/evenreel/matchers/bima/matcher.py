@@ -74,7 +74,7 @@ class Bima(Wti):
     """
 
     training_only: tuple[str, ...] = ("captioner", "text_decoder")
-    """See `evenreel.matchers.matcher.LearnsMore`. The head of the bias stays: what it holds can be looked at."""
+    """See `evenreel.matchers.matcher.HasTrainingParts`. The head of the bias stays: what it holds can be looked at."""
 
     def __init__(self, dimension: int, settings: BimaSettings) -> None:
         super().__init__(dimension, settings)

@@ -22,7 +22,7 @@ from evenreel.language.word_vectors import read_word_vectors
 from evenreel.losses.ranking import RankingSettings, ranking_hinge
 from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
 from evenreel.matchers.entry import Entry, LearnedFrom
-from evenreel.matchers.hgr.text import GraphTexts, Most, numbered
+from evenreel.matchers.hgr.text import GraphLimits, GraphTexts, graph_tensors
 from evenreel.matchers.matcher import Limits
 from evenreel.settings_checks import (
     ABOVE_0_TO_1,
@@ -185,8 +185,8 @@ class Hgr(nn.Module):
                 "The matcher hgr reads captions as role graphs, and these have none; make them with "
                 "evenreel.features.graphs.with_graphs."
             )
-        most = Most(self.settings.max_words, self.settings.max_verbs, self.settings.max_nouns)
-        captions = numbered(text.graphs, self._numbers, most)
+        most = GraphLimits(self.settings.max_words, self.settings.max_verbs, self.settings.max_nouns)
+        captions = graph_tensors(text.graphs, self._numbers, most)
         state: PhraseTexts = self.texts(captions.on(self.texts.words.weight.device))
         return state if text.vector_map is None else _changed(state, text.vector_map)
 

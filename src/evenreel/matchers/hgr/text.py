@@ -23,7 +23,7 @@ UNKNOWN = 0
 _ROLE_NUMBERS = {role: number for number, role in enumerate(ROLES)}
 
 
-class Most(NamedTuple):
+class GraphLimits(NamedTuple):
     """Greatest numbers of words, verbs and nouns of a caption; the rest is cut off."""
 
     words: int
@@ -31,7 +31,7 @@ class Most(NamedTuple):
     nouns: int
 
 
-class Numbers(NamedTuple):
+class GraphTensors(NamedTuple):
     """Role graphs of Q captions as tensors, with P = A + N phrases each: A verbs, then N nouns.
 
     Attributes:
@@ -50,13 +50,13 @@ class Numbers(NamedTuple):
     edges: Tensor
     verbs: int
 
-    def on(self, device: torch.device) -> Numbers:
+    def on(self, device: torch.device) -> GraphTensors:
         """Return a copy with the tensors on another device."""
         words, lengths, members, roles, edges = (one.to(device) for one in self[:5])
-        return Numbers(words, lengths, members, roles, edges, self.verbs)
+        return GraphTensors(words, lengths, members, roles, edges, self.verbs)
 
 
-def numbered(graphs: Sequence[RoleGraph], vocabulary: Mapping[str, int], most: Most) -> Numbers:
+def graph_tensors(graphs: Sequence[RoleGraph], vocabulary: Mapping[str, int], most: GraphLimits) -> GraphTensors:
     """Convert the role graphs of captions to tensors, each cut to greatest numbers of words, verbs and nouns.
 
     A phrase loses its words past the last one that is kept, and is left out where none remains. Every verb attends to
@@ -83,13 +83,15 @@ def numbered(graphs: Sequence[RoleGraph], vocabulary: Mapping[str, int], most: M
                 edges[row, pair, pair[::-1]] = True
     lengths = np.array([len(one.words) for one in kept])
     as_tensor = torch.from_numpy
-    return Numbers(as_tensor(words), as_tensor(lengths), as_tensor(members), as_tensor(roles), as_tensor(edges), verbs)
+    return GraphTensors(
+        as_tensor(words), as_tensor(lengths), as_tensor(members), as_tensor(roles), as_tensor(edges), verbs
+    )
 
 
 class _CutGraph:
     """A graph cut to the first words, and the first verbs and nouns that have one of these."""
 
-    def __init__(self, graph: RoleGraph, most: Most) -> None:
+    def __init__(self, graph: RoleGraph, most: GraphLimits) -> None:
         self.graph, self.words = graph, graph.words[: most.words]
         there = [number for number in range(len(graph.nodes)) if self.within(number)]
         self.verbs = [number for number in there if graph.nodes[number].is_verb][: most.verbs]
@@ -157,7 +159,7 @@ class GraphTexts(nn.Module):
         self.roles = _vectors(roles if roles.is_meta else roles.normal_())  # for what has no numbers it takes seconds
         self.graph = GraphAttention(size, dropouts[1])
 
-    def forward(self, captions: Numbers) -> PhraseTexts:
+    def forward(self, captions: GraphTensors) -> PhraseTexts:
         """Encode role graphs as unit vectors of sentences (Q, E), verbs (Q, A, E) and nouns (Q, N, E), with masks."""
         hidden = self._read(captions)
         real = torch.arange(hidden.shape[1], device=hidden.device) < captions.lengths[:, None]
@@ -171,7 +173,7 @@ class GraphTexts(nn.Module):
         first = captions.verbs
         return PhraseTexts(unit[:, 0], found[:, :first], mask[:, :first], found[:, first:], mask[:, first:])
 
-    def _read(self, captions: Numbers) -> Tensor:
+    def _read(self, captions: GraphTensors) -> Tensor:
         """(Q, W, E) every word after those before it and those behind it, the mean of the two directions."""
         words = self.dropout(self.words(captions.words))
         packed = pack_padded_sequence(words, captions.lengths.cpu(), batch_first=True, enforce_sorted=False)
@@ -179,7 +181,7 @@ class GraphTexts(nn.Module):
         forward, backward = both.chunk(2, dim=-1)
         return (forward + backward) / 2
 
-    def _phrases(self, hidden: Tensor, captions: Numbers) -> Tensor:
+    def _phrases(self, hidden: Tensor, captions: GraphTensors) -> Tensor:
         """(Q, P, E) the maximum over the words of each phrase, scaled by its role; zero where there is none."""
         own = hidden[:, None].masked_fill(~captions.members[..., None], float("-inf")).amax(2)
         own = own.masked_fill(~captions.members.any(2)[..., None], 0.0)

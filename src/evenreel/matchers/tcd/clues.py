@@ -60,7 +60,7 @@ class CoAttention(nn.Module):
         return logits, self.value(keys)
 
 
-def weighed_attention(logits: Tensor, queries: Tensor, keys: Tensor, key_mask: Tensor) -> Tensor:
+def weighted_attention(logits: Tensor, queries: Tensor, keys: Tensor, key_mask: Tensor) -> Tensor:
     """Compute attention (v, q, l, k) whose logits are weighted by captions, as equation 6 is printed.
 
     Args:
@@ -191,7 +191,7 @@ class Clue(nn.Module):
         parts = [(rows.other, sides.other, sides.other_types)]
         if isinstance(rows.own, KeyValues):
             parts.insert(0, (rows.own, sides.own, sides.own_types))
-        found = self.cross.output(looked(self.cross, query, parts))
+        found = self.cross.output(attend_weighted(self.cross, query, parts))
         clue: Tensor = token + found if self.residual else found
         return clue
 
@@ -244,7 +244,9 @@ class CrossAttention(nn.Module):
         return mean + pooled if self.residual else pooled
 
 
-def looked(attention: AttentionMaps, query: Tensor, parts: list[tuple[KeyValues, RowWeights, Tensor]]) -> Tensor:
+def attend_weighted(
+    attention: AttentionMaps, query: Tensor, parts: list[tuple[KeyValues, RowWeights, Tensor]]
+) -> Tensor:
     """Attend with queries (v, q, D) to weighted rows of one or two modalities: (v, q, D), before the output map.
 
     Args:

@@ -30,7 +30,7 @@ from evenreel.matchers.entry import Entry
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import PooledVectors as Sentences
-from evenreel.matchers.tcd.clues import Clue, ClueWeights, CoAttention, CrossAttention, weighed_attention
+from evenreel.matchers.tcd.clues import Clue, ClueWeights, CoAttention, CrossAttention, weighted_attention
 from evenreel.matchers.tcd.settings import TcdSettings, reads_on_screen
 from evenreel.similarity.clues import RowTerms, RowWeights, conditioned, mean_row
 from evenreel.similarity.pooling import masked_mean, masked_softmax
@@ -117,7 +117,7 @@ class Tcd(nn.Module):
     """
 
     training_only: tuple[str, ...] = ("calibration",)
-    """See `evenreel.matchers.matcher.LearnsMore`."""
+    """See `evenreel.matchers.matcher.HasTrainingParts`."""
 
     def __init__(self, dimension: int, settings: TcdSettings) -> None:
         super().__init__()
@@ -299,8 +299,8 @@ class Tcd(nn.Module):
             )
         of_video, of_ocr = streams.video_mix, streams.ocr_mix
         if not self.settings.attention_norm:
-            of_video = weighed_attention(of_video, windows, frames, video.frame_mask)
-            of_ocr = weighed_attention(of_ocr, frames, windows, video.window_mask)
+            of_video = weighted_attention(of_video, windows, frames, video.frame_mask)
+            of_ocr = weighted_attention(of_ocr, frames, windows, video.window_mask)
         looks = slice(None if self.settings.co_residual else 0)
         return (
             RowWeights(windows[..., looks], frames, of_video, video.window_mask),

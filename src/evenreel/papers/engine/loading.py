@@ -39,7 +39,7 @@ from evenreel.papers.engine.sources import (
     TrainingSources,
 )
 from evenreel.progress import Progress
-from evenreel.report.words import said_once
+from evenreel.report.words import merge_sentences
 from evenreel.types import Corpus, TextFeatures
 
 ZERO_SHOT = "mean_pool"
@@ -70,7 +70,7 @@ class StudyCorpus:
             "test": self.test,
             "corpus": self.whole,
             "set_aside": tuple(dict.fromkeys(self.set_aside)),
-            "notices": tuple(dict.fromkeys((*self.notices, *said_once(self.of_systems)))),
+            "notices": tuple(dict.fromkeys((*self.notices, *merge_sentences(self.of_systems)))),
         }
 
     @property

@@ -25,7 +25,7 @@ from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress, part_of
 from evenreel.training.cost import Shape
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.material import drawn_as_told
+from evenreel.training.data.material import weighted_examples
 from evenreel.training.data.pairs import needs_relevance, pairs_of
 from evenreel.training.data.splits import CorpusSplits, parts_of
 from evenreel.training.ensemble.members import train_recipe
@@ -249,7 +249,7 @@ def _pixels_of(recipe: Recipe, splits: Splits, run: TrainingRun) -> tuple[Traini
         if read.set_aside
         else ()
     )
-    examples, _ = drawn_as_told(recipe, read.learned, usable.corpus)
+    examples, _ = weighted_examples(recipe, read.learned, usable.corpus)
     lengths = lengths_of(usable.corpus, read.learned.pairs.clip_ids)
     learning = replace(pixel_inputs(read), examples=examples, lengths=lengths)
     return learning, Splits(usable, kept, splits.notices + lost)
@@ -302,7 +302,7 @@ def learning_of(
         weights_hash: digest of the weights of the features' encoder; None where nobody says.
     """
     learned, selected = splits.learned, splits.selected
-    examples, _ = drawn_as_told(recipe, _examples(learned, relevance=needs_relevance(recipe)), learned.corpus)
+    examples, _ = weighted_examples(recipe, _examples(learned, relevance=needs_relevance(recipe)), learned.corpus)
     return TrainingInputs(
         examples,
         learned.videos.frames.shape[-1],

@@ -8,7 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, counterfactuals, crowded, over_attended
+from evenreel.adaptation.titan.counterfactuals import (
+    CounterfactualSettings,
+    counterfactuals,
+    hub_queries,
+    over_attended,
+)
 from evenreel.evaluation import Interval
 from evenreel.evaluation.concentration import balance
 from evenreel.papers.engine.seeds import SeededRuns
@@ -53,7 +58,7 @@ def no_crowd(targets: Sequence[Target], settings: AdaptSettings) -> Iterator[str
 def counts(target: Target, how: CounterfactualSettings) -> tuple[int, int]:
     """Count the clips that the source model crowds with queries, and the counterfactual captions made of these."""
     made = counterfactuals(target.sentences, target.tagged, target.firsts, how)
-    return len(crowded(target.firsts, len(target.sentences), how.beta)), len(made)
+    return len(hub_queries(target.firsts, len(target.sentences), how.beta)), len(made)
 
 
 def sweep_tables(targets: Sequence[Target], settings: AdaptSettings) -> tuple[AuditTable, ...]:
@@ -81,7 +86,7 @@ def sweep_figures(target: Target, runs: SeededRuns[str, str], settings: AdaptSet
 
 def _hubs(target: Target, how: CounterfactualSettings) -> Iterator[tuple[Cell, ...]]:
     firsts = target.firsts
-    full = crowded(firsts, len(firsts), how.beta)
+    full = hub_queries(firsts, len(firsts), how.beta)
     words: dict[int, list[str]] = {}
     for one in over_attended(target.tagged, firsts, replace(how, beta=0)):
         words.setdefault(one.video, []).append(f"{one.word} ({one.count:,})")

@@ -89,7 +89,7 @@ class BiasedLengths(NamedTuple):
 
 
 def bias_lengths(clips: pl.DataFrame, strength: float, count: int, seed: int) -> BiasedLengths:
-    """Assign annotated clips lengths that are a shortcut for their nouns.
+    """Permute the lengths of annotated clips so that in training a clip's length predicts its noun.
 
     Args:
         clips: clips of an annotation table.

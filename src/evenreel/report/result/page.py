@@ -11,7 +11,7 @@ from evenreel.errors import UsageError
 from evenreel.report.page import Chart, Page, Section, Table, Text
 from evenreel.report.result.record import AuditResult, AuditTable
 from evenreel.report.result.words import DASH, cell, cells, effect_interval, verdict
-from evenreel.report.words import p_value, percent, said_once
+from evenreel.report.words import merge_sentences, p_value, percent
 
 if TYPE_CHECKING:
     from evenreel.report.result.record import Effect
@@ -54,7 +54,7 @@ def notices_of(results: Sequence[AuditResult]) -> list[str]:
     by_system: dict[str, list[str]] = {}
     for result in results:
         by_system.setdefault(result.system, []).extend(result.notices)
-    return said_once(by_system)
+    return merge_sentences(by_system)
 
 
 def _notices(results: Sequence[AuditResult], of_all: Sequence[str]) -> Iterator[Section]:

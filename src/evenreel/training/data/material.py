@@ -95,7 +95,7 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     source = {"caption_texts": digest(text for part in splits.both for text in part.captions["text"]), **read.source}
     if (words := recipe.changed_words) is not None:
         source["words_changed"] = json.dumps(asdict(words))
-    learned, drawn = drawn_as_told(recipe, read.learned, splits.learned)
+    learned, drawn = weighted_examples(recipe, read.learned, splits.learned)
     by_length = recipe.members is not None and recipe.members.by == "length"
     start = None if recipe.start is None else load_start(recipe.start, read.encoder, recipe.data.streams)
     known = () if start is None else start.about.uses
@@ -114,7 +114,7 @@ def load_material(recipe: Recipe, progress: Progress = lambda share: None, verdi
     return LoadedData(material, read.validation, read.encoder, read.set_aside, splits.trimmed, drawn, tuple(uses))
 
 
-def drawn_as_told(
+def weighted_examples(
     recipe: Recipe, learned: TrainingExamples, corpus: Corpus
 ) -> tuple[TrainingExamples, tuple[str, ...]]:
     """Apply a recipe's weights of training clips and its exchange of backgrounds.

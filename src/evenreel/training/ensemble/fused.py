@@ -63,7 +63,7 @@ def ensemble_of(
     )
 
 
-def with_weighed_heads(
+def with_weighted_heads(
     recipe: Recipe, material: TrainingInputs, trained: TrainedModel, strata: Sequence[Stratum], outside: RunHooks
 ) -> TrainedModel:
     """Weight the heads of a matcher (one for each stratum of length) as the recipe says, not by equation 5.

@@ -16,7 +16,7 @@ from typing import Any, cast
 from evenreel.checkpoint.architecture import build, module
 from evenreel.errors import UsageError
 from evenreel.training.data.examples import TrainingInputs
-from evenreel.training.ensemble.fused import ensemble_of, with_weighed_heads
+from evenreel.training.ensemble.fused import ensemble_of, with_weighted_heads
 from evenreel.training.ensemble.processes import train_apart
 from evenreel.training.ensemble.runs import MemberRun, seeded_runs, stratum_runs, whole_run
 from evenreel.training.ensemble.strata import described, divided, known
@@ -117,7 +117,7 @@ def _train_heads(
     examples = replace(examples, pairs=replace(examples.pairs, strata=numbers))
     material = _with_fresh_heads(recipe, replace(material, examples=examples))
     trained = train_held(recipe, material, folder, outside)
-    return with_weighed_heads(recipe, material, trained, described(examples.pairs, lengths, numbers), outside)
+    return with_weighted_heads(recipe, material, trained, described(examples.pairs, lengths, numbers), outside)
 
 
 def _with_fresh_heads(recipe: Recipe, material: TrainingInputs) -> TrainingInputs:

@@ -12,7 +12,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from evenreel.errors import EvenreelError
-from evenreel.matchers.matcher import TellsFigures
+from evenreel.matchers.matcher import ReportsFigures
 from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.run_folder import CHECKPOINTS, LAST, METRICS, writing
 from evenreel.training.loop.saved_files import MetricsFile, write_weights
@@ -234,7 +234,7 @@ def _training_figures(trainer: Trainer, module: RetrievalModule, step: int) -> d
     told = {
         name: float(value)
         for part in module.matcher.modules()
-        if isinstance(part, TellsFigures)
+        if isinstance(part, ReportsFigures)
         for name, value in part.figures.items()
     }
     # The scheduler has moved on already; what the step was made with is one before.
