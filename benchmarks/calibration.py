@@ -1,22 +1,23 @@
 """Whether a probability that a search tells is one, on planted libraries of 15 to 5,000 clips.
 
-    python -m benchmarks.calibration [--sizes 15 50 ...] [--libraries 6] [--confidence calibrated|rank] [--shuffled]
+    python -m benchmarks.calibration [--sizes 15 50 ...] [--libraries 36] [--confidence calibrated|rank] [--shuffled]
     python -m benchmarks.calibration --fit FILE
 
-Clips of a coloured shape in a place each are rendered, a frame a second, and encoded with the built-in model. A library
-has clips of half of the pairs of colour and shape (three quarters at 5,000 clips), and of each pair in some of the
-places; some are frequent in it and others rare. It is asked for all pairs, for as many combinations with a place, for
+Clips of a coloured shape in a place each are rendered, a frame a second, and encoded with the built-in model. Some
+things of one, two or three words (a shape, a shape of a colour or in a place, all three) are left out of a library;
+others are frequent in it or rare. It is asked for as many things of each kind that it has as that it has not, for
 everyday things and for nonsense. All figures are of the product's own search.
 
 The calibration is fitted (`--fit`) on clips and queries that name three of every four colours, shapes and places; what
 is reported is of other clips, of all colours, shapes and places, and of queries that name one at least that was not
-fitted on. `--all-words` reports the others too. Everyday things and nonsense are others than those of the fit.
+fitted on. `--all-words` asks the others too. Everyday things and nonsense are others than those of the fit.
 
-Per size: the expected calibration error (ECE, ten equal bins, queries with and without an answer weighing equally) per
-query and per hit, among the first ten; the latter also of queries with and without an answer by themselves; the area
-under the ROC curve for whether the library has an answer; how many queries without an answer 'fit'; how many with one;
-and how many queries of nonsense find a clip above 'may fit'. Status 1 where a goal is missed, which `--shuffled` (the
-truth of queries, and of hits, exchanged at random) and `--confidence rank` (the rank among nonsense, taken for a
+Per size and kind: the expected calibration error (ECE, ten equal bins, queries with and without an answer weighing
+equally) per query and per hit, among the first ten; the latter also of queries with and without an answer by
+themselves; the area under the ROC curve for whether the library has an answer; how many queries without an answer
+'fit'; how many with one; and how many queries of nonsense find a clip above 'may fit'. Beside the error per query
+stands that of a rule that is exactly right, on as many queries. Status 1 where a goal is missed, which `--shuffled`
+(the truth of queries, and of hits, exchanged at random) and `--confidence rank` (the rank among nonsense, taken for a
 probability) show to be possible.
 """
 
@@ -26,6 +27,7 @@ import argparse
 import sqlite3
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,7 +41,7 @@ from scipy.stats import rankdata
 
 from evenreel.encoders import load_encoder
 from evenreel.language.scene_dictionary import packaged
-from evenreel.library.calibration.file import write_calibration
+from evenreel.library.calibration.file import FILE, calibration_of, write_calibration
 from evenreel.library.calibration.fit import LabelledQuery, fit_calibration
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query
@@ -53,11 +55,18 @@ from evenreel.types import Encoder, TextEmbedding
 
 SIZES = (15, 50, 120, 500, 1000, 5000)
 CLIPS = 8_000
-FIT_SEED, REPORT_SEED = 3, 6
+FIT_SEED, REPORT_SEED = 3, 7
 EVERY = 4
 """One of so many colours, shapes and places is not fitted on."""
+KINDS = ("one", "two", "three")
+EACH, OTHERS = 16, 16
+"""Queries of each kind, with an answer and without, and of everyday things and nonsense, that a library is asked."""
+
 HITS = 10
 BINS = 10
+TIMED = 120
+"""Queries whose searches `--cost` times."""
+
 MOST_ERROR, ANSWERED, NONSENSE = 0.05, (0.03, 0.08), 0.05
 """Goals: calibration error, share of answered queries without an answer, and of nonsense above 'may fit'."""
 
@@ -104,13 +113,15 @@ class Asked:
 
 
 def planted_queries(world: World) -> list[Asked]:
-    """Every colour and shape of a world, alone and with every place; and single ones of the three."""
+    """Every two and every three of the colours, shapes and places of a world, and every one by itself."""
     colours, shapes, places = world
     at = [{name: place for place, name in enumerate(names)} for names in WHOLE]
     return [
-        *(Asked(f"a {c} {s}", "pair", (at[0][c], at[1][s], None)) for c, s in product(colours, shapes)),
+        *(Asked(f"a {c} {s}", "two", (at[0][c], at[1][s], None)) for c, s in product(colours, shapes)),
+        *(Asked(f"something {c} in the {p}", "two", (at[0][c], None, at[2][p])) for c, p in product(colours, places)),
+        *(Asked(f"a {s} in the {p}", "two", (None, at[1][s], at[2][p])) for s, p in product(shapes, places)),
         *(
-            Asked(f"a {c} {s} in the {p}", "triple", (at[0][c], at[1][s], at[2][p]))
+            Asked(f"a {c} {s} in the {p}", "three", (at[0][c], at[1][s], at[2][p]))
             for c, s, p in product(colours, shapes, places)
         ),
         *(Asked(f"something {c}", "one", (at[0][c], None, None)) for c in colours),
@@ -230,22 +241,39 @@ def library_of(pool: Pool, clips: Sequence[int], folder: Path, encoder: Encoder)
     with transaction(connection):
         set_meta(connection, {"weights_hash": encoder.weights_hash})
         update_null_scores(connection, vectors, encoder)
-    return Searcher(connection, lambda _: vectors, lambda: encoder)
+    return Searcher(connection, lambda _: vectors, lambda: encoder, folder)
 
 
 def drawn(pool: Pool, size: int, rng: np.random.Generator) -> list[int]:
-    """The clips of a library: half of the pairs, each in some places, some frequent and some rare."""
-    large = size > len(pool.counts) // 4
-    absent, elsewhere = (0.25, 0.1) if large else (0.5, 0.4)
-    pairs = np.unique(pool.shown[:, :2], axis=0).tolist()
-    kept = [pairs[at] for at in rng.permutation(len(pairs))[int(len(pairs) * absent) :]]
-    weights = {(c, s): rng.lognormal(0.0, 1.5) for c, s in kept}
-    without = {(c, s, p) for c, s in kept for p in range(len(WHOLE[2])) if rng.random() < elsewhere}
-    of_clip = np.array([weights.get((c, s), 0.0) * ((c, s, p) not in without) for c, s, p in pool.shown.tolist()])
-    places = np.flatnonzero(of_clip)
-    assert len(places) >= size
+    """The clips of a library: things of one, two or three words are not in it at all, others are frequent or rare."""
+    queries = planted_queries(WHOLE)
+    left, floor = np.ones(len(pool.counts), np.bool_), max(size, len(pool.counts) // 2)
+    for kind in ("one", *("two", "three") * len(queries)):
+        kept = left & ~_any_of(queries, kind, rng).right(pool.shown)
+        if kept.sum() < floor:
+            break
+        left = kept
+    of_clip = np.ones(len(pool.counts))
+    for column, names in enumerate(WHOLE):
+        of_clip *= rng.lognormal(0.0, 0.7, len(names))[pool.shown[:, column]]
+    places = np.flatnonzero(left)
     keys = np.log(rng.random(len(places))) / of_clip[places]
     return sorted(places[np.argsort(-keys)[:size]].tolist())
+
+
+def _any_of(queries: Sequence[Asked], kind: str, rng: np.random.Generator) -> Asked:
+    own = [one for one in queries if one.kind == kind]
+    return own[int(rng.integers(len(own)))]
+
+
+def chosen(queries: Sequence[Asked], shown: NDArray[np.int64], most: int, rng: np.random.Generator) -> list[Asked]:
+    """Queries of each kind, as many that a library answers as that it does not where there are so many."""
+    answered = [bool(one.right(shown).any()) for one in queries]
+    found = []
+    for kind, there in product(KINDS, (True, False)):
+        own = [one for one, known in zip(queries, answered, strict=True) if (one.kind, known) == (kind, there)]
+        found += [own[at] for at in rng.permutation(len(own))[:most]]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,19 +317,19 @@ def told(result: SearchResult, confidence: str) -> tuple[float, list[float]]:
     return max(ranks), ranks
 
 
-def measured(pool: Pool, size: int, libraries: int, confidence: str, encoder: Encoder) -> Answers:
+def measured(
+    pool: Pool, size: int, libraries: int, confidence: str, encoder: Encoder, *, all_words: bool = False
+) -> Answers:
     """Ask drawn libraries of one size for everything."""
-    queries, found = planted_queries(WHOLE), []
-    pairs, triples, ones = ([one for one in queries if one.kind == kind] for kind in ("pair", "triple", "one"))
+    queries, found = [one for one in planted_queries(WHOLE) if one.new or all_words], []
     others = [*everyday(1), *nonsense(60, seed=17)]
     for number in range(libraries):
         rng = np.random.default_rng([REPORT_SEED, size, number])
         clips = drawn(pool, size, rng)
-        some = [triples[at] for at in rng.permutation(len(triples))[:48]]
-        rest = [others[at] for at in rng.permutation(len(others))[:40]]
+        rest = [others[at] for at in rng.permutation(len(others))[:OTHERS]]
         with tempfile.TemporaryDirectory() as folder:
             searcher = library_of(pool, clips, Path(folder), encoder)
-            for asked in (*pairs, *some, *ones, *rest):
+            for asked in (*chosen(queries, pool.shown[clips], EACH, rng), *rest):
                 result = searcher.search(Query(asked.text, k=HITS))
                 right = asked.right(pool.shown)
                 probability, hits = told(result, confidence)
@@ -365,35 +393,41 @@ def missed(own: dict[str, float], nonsense_fits: float) -> list[str]:
     return [*wrong, *(["nonsense"] if nonsense_fits > NONSENSE else [])]
 
 
-def report(size: int, found: Answers, *, all_words: bool) -> list[str]:
-    """Print the figures of one size; return the goals that pairs missed."""
+def floor(said: NDArray[np.float64], weights: NDArray[np.float64], seed: int = 0) -> float:
+    """Mean calibration error, were what was said exactly right: so much is due to the number of queries."""
+    draws = np.random.default_rng(seed).random((200, len(said))) < said
+    return float(np.mean([calibration_error(said, right, weights) for right in draws]))
+
+
+def report(size: int, found: Answers) -> list[str]:
+    """Print the figures of one size; return the goals that were missed."""
     nonsense_fits = float(found.fits[found.kind == "nonsense"].mean())
     print(f"\n{size:,} clips; nonsense above 'may fit': {nonsense_fits:.1%}", end="")
     print(f"; everyday things: {found.fits[found.kind == 'everyday'].mean():.1%}")
     failed: list[str] = []
-    for kind in ("pair", "triple", "one"):
-        chosen = found.of((found.kind == kind) & (found.new | all_words))
+    for kind in KINDS:
+        chosen = found.of(found.kind == kind)
         if len(set(chosen.answered.tolist())) < 2:
             continue
         own = figures(chosen)
-        print(f"  {kind:<7}", ", ".join(f"{name} {value:.3f}" for name, value in own.items()))
-        if kind == "pair":
-            failed = missed(own, nonsense_fits)
-            for name, table in (
-                ("queries", bins_of(chosen.probability, chosen.answered, balanced(chosen.answered))),
-                ("hits", bins_of(*by_hit(chosen))),
-            ):
-                cells = " ".join(f"{said:.2f}/{true:.2f}({weight:.2f})" for weight, said, true in table.T if weight)
-                print(f"    {name}: said/right(share) {cells}")
-    if failed:
-        print(f"    MISSED: {', '.join(failed)}")
+        print(f"  {kind:<6}", ", ".join(f"{name} {value:.3f}" for name, value in own.items()))
+        print(f"    errors were all exactly right: {floor(chosen.probability, balanced(chosen.answered)):.3f} a query")
+        for name, table in (
+            ("queries", bins_of(chosen.probability, chosen.answered, balanced(chosen.answered))),
+            ("hits", bins_of(*by_hit(chosen))),
+        ):
+            cells = " ".join(f"{said:.2f}/{true:.2f}({weight:.2f})" for weight, said, true in table.T if weight)
+            print(f"    {name}: said/right(share) {cells}")
+        if wrong := missed(own, nonsense_fits):
+            print(f"    MISSED: {', '.join(wrong)}")
+        failed += wrong
     return failed
 
 
 def fit(place: Path, encoder: Encoder, clips: int) -> None:
     """Fit the calibration of the built-in model."""
     pool = pool_of(FITTED, FIT_SEED, clips, encoder)
-    phrases = [one.text for one in planted_queries(WHOLE) if one.kind == "pair"]
+    phrases = [one.text for one in planted_queries(WHOLE) if one.kind == "two"]
     labelled = [
         LabelledQuery(one.text, frozenset(map(str, np.flatnonzero(one.right(pool.shown)).tolist())), one.kind)
         for one in (*planted_queries(FITTED), *everyday(0), *nonsense(60, seed=5))
@@ -404,15 +438,38 @@ def fit(place: Path, encoder: Encoder, clips: int) -> None:
     write_calibration(place, replace(found, fitted_on=f"rendered clips of coloured shapes: {found.fitted_on}"))
 
 
+def cost(pool: Pool, size: int, encoder: Encoder) -> None:
+    """Print how long a search takes with its probabilities, and without any, in turn and of new texts each."""
+    packaged = calibration_of(None, encoder.weights_hash)
+    assert packaged is not None
+    queries = [one.text for one in planted_queries(WHOLE)][:: len(planted_queries(WHOLE)) // TIMED]
+    clips = drawn(pool, size, np.random.default_rng([REPORT_SEED, size]))
+    taken_s: dict[bool, list[float]] = {True: [], False: []}
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        write_calibration(Path(other) / FILE, replace(packaged, weights_hash="of another model"))
+        searchers = {
+            told: library_of(pool, clips, Path(place), encoder) for told, place in ((True, one), (False, other))
+        }
+        for number, text in enumerate(queries):
+            for told in (True, False) if number % 2 else (False, True):
+                begun = time.perf_counter()
+                found = searchers[told].search(Query(text, k=HITS))
+                taken_s[told].append(time.perf_counter() - begun)
+                assert (found.probability is not None) == told
+    with_, without = (1000 * float(np.median(taken_s[told][5:])) for told in (True, False))
+    print(f"{size:,} clips: {with_:.1f} ms a search, {without:.1f} without probabilities; {with_ / without:.2f} times")
+
+
 def main() -> int:
     """Fit, or ask and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--libraries", type=int, default=6)
+    parser.add_argument("--libraries", type=int, default=36)
     parser.add_argument("--clips", type=int, default=CLIPS, help="clips that are rendered")
     parser.add_argument("--confidence", choices=("calibrated", "rank"), default="calibrated")
     parser.add_argument("--shuffled", action="store_true")
     parser.add_argument("--all-words", action="store_true")
+    parser.add_argument("--cost", action="store_true", help="time searches alone")
     parser.add_argument("--fit", type=Path, metavar="FILE")
     options = parser.parse_args()
     encoder = RememberingEncoder(load_encoder("builtin", device="cpu"))
@@ -420,12 +477,16 @@ def main() -> int:
         fit(options.fit, encoder, options.clips)
         return 0
     pool = pool_of(WHOLE, REPORT_SEED, options.clips, encoder)
+    if options.cost:
+        for size in options.sizes:
+            cost(pool, size, load_encoder("builtin", device="cpu"))
+        return 0
     failed: list[str] = []
     for size in options.sizes:
-        found = measured(pool, size, options.libraries, options.confidence, encoder)
+        found = measured(pool, size, options.libraries, options.confidence, encoder, all_words=options.all_words)
         if options.shuffled:
             found = found.shuffled(np.random.default_rng(0))
-        failed += report(size, found, all_words=options.all_words)
+        failed += report(size, found)
     return 1 if failed else 0
 
 

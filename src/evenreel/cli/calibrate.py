@@ -30,7 +30,7 @@ def calibrate(
     place = library or default_library()
     with open_library(labelled or place, device=device) as opened, share_bar("drawing libraries") as progress:
         found = calibrate_library(opened, place, progress=progress)
-    sizes = found.thresholds.sizes
+    sizes = found.sizes
     if as_json:
         print_json({
             "library": place, "model": found.encoder_id, "fitted_on": found.fitted_on, "date": found.date,

@@ -29,8 +29,12 @@ HAND = AnswerCalibration(
     phrases=("a red circle", "blue star"),
     vectors=np.eye(2, 3, dtype=np.float32),
     anything=LogisticRule(-3.0, (1.0, 0.5, 2.0, 0.25, 0.125, -0.1, *(0.0,) * 5, *ONE, *MANY)),
-    clip=LogisticRule(-1.0, (1.0, -2.0, 0.5, 0.0, 0.0, 0.0, 0.0)),
-    thresholds=Thresholds((5, 500), (0.6, 0.8), (0.3, 0.3)),
+    clip=LogisticRule(-1.0, (1.0, -2.0, 0.5, *(0.0,) * 4, *(5.0, 0.0, 5.0, 0.0), *(0.7, 0.0, 0.25, 0.0))),
+    thresholds=(
+        Thresholds((5, 500), (0.9, 0.9), (0.3, 0.3)),
+        Thresholds((5, 500), (0.97, 0.97), (0.3, 0.3)),
+        Thresholds((5, 500), (0.6, 0.8), (0.3, 0.3)),
+    ),
 )
 THREE = NearestClips(
     clips=100, median=-1.0, z=np.array([4.0, 3.0, 1.0]), margins=np.array([1.0, 2.0, -1.0]), words=2.0, asked=3
@@ -44,7 +48,7 @@ def test_a_case_worked_by_hand() -> None:
     odds += 0.9 + 0.3 * 2
     anything = 1 / (1 + math.exp(-odds))
     assert found.anything == pytest.approx(anything)
-    each = [odds - 1 - 2 * (4 - z) + 0.5 * margin for z, margin in ((4, 1), (3, 2), (1, -1))]
+    each = [odds - 1 + 0.7 - (2 - 0.25) * (4 - z) + 0.5 * margin for z, margin in ((4, 1), (3, 2), (1, -1))]
     expected = [min(anything, 1 / (1 + math.exp(-one))) for one in each]
     assert found.clips.tolist() == pytest.approx(expected)
     assert found.states == ("fits", "fits", "may_fit"), "over the half, and over a tenth"
@@ -57,19 +61,26 @@ def test_queries_of_one_word_two_and_more_have_rules_of_their_own(words: int, we
     assert logistic_odds(replace(THREE, asked=words)) == pytest.approx(two + more)
 
 
+@pytest.mark.parametrize(("words", "state"), [(1, "may_fit"), (2, "may_fit"), (3, "fits"), (6, "fits")])
+def test_they_have_thresholds_of_their_own(words: int, state: str) -> None:
+    always = replace(HAND, anything=LogisticRule(math.log(0.85 / 0.15), (0.0,) * 23))
+    assert always.probabilities(replace(THREE, asked=words)).states[0] == state
+
+
 def logistic_odds(near: NearestClips) -> float:
     return float(HAND.anything.log_odds(near.query_row()[None])[0])
 
 
 def test_between_sizes_a_threshold_goes_straight_with_the_logarithm() -> None:
-    middle = HAND.thresholds
+    middle = HAND.thresholds[2]
     assert middle.state(0.701, 50) == "fits"  # 50 is half-way from 5 to 500
     assert middle.state(0.699, 50) == "may_fit"
     assert middle.state(0.29, 50) == "nothing"
 
 
 def test_where_the_library_answers_the_nearest_clip_fits() -> None:
-    sure = replace(HAND, thresholds=Thresholds((5, 500), (0.0, 0.0), (0.0, 0.0)), clip=LogisticRule(-9.0, (0.0,) * 7))
+    none = Thresholds((5, 500), (0.0, 0.0), (0.0, 0.0))
+    sure = replace(HAND, thresholds=(none,) * 3, clip=LogisticRule(-9.0, (0.0,) * 15))
     assert sure.probabilities(THREE).states == ("fits", "nothing", "nothing")
 
 
@@ -139,13 +150,13 @@ def test_a_calibration_of_another_model_is_none(tmp_path: Path) -> None:
     assert calibration_of(None, "words-1") is None, "the packaged one is of another model"
 
 
-@pytest.mark.parametrize(("number", "remedy"), [(1, "fit it again with `evenreel calibrate`"), (3, "update evenreel")])
+@pytest.mark.parametrize(("number", "remedy"), [(2, "fit it again with `evenreel calibrate`"), (4, "update evenreel")])
 def test_one_of_another_format_is_said_in_a_sentence(tmp_path: Path, number: int, remedy: str) -> None:
     path = tmp_path / FILE
     write_calibration(path, HAND)
     arrays, record = unseal(path.read_bytes())
     path.write_bytes(seal(arrays, record | {"format": number}))
-    with pytest.raises(LibraryError, match=f"has format {number}, not 2; {remedy}"):
+    with pytest.raises(LibraryError, match=f"has format {number}, not 3; {remedy}"):
         read_calibration(path)
 
 
@@ -177,8 +188,11 @@ def _without(*path: str) -> Callable[[dict[str, Any]], None]:
         _without("phrases"),
         _without("clip", "weights"),
         lambda record: record["anything"]["weights"].pop(),
-        lambda record: record["thresholds"].update(more=1),
-        lambda record: record["thresholds"].update(sizes=[5]),
+        lambda record: record["thresholds"][1].update(more=1),
+        lambda record: record["thresholds"][2].update(sizes=[5]),
+        lambda record: record["thresholds"][2].update(sizes=[5, 501]),
+        lambda record: record["thresholds"][0].update(fits=[0.5]),
+        lambda record: record["thresholds"].pop(),
         lambda record: record.update(phrases=["one"]),
         lambda record: record.update(format="1"),
     ],

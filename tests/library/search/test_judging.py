@@ -38,8 +38,8 @@ RULE = AnswerCalibration(
             *MANY,
         ),
     ),
-    clip=LogisticRule(-1.0, (0.9, -0.8, 0.7, 0.06, 0.05, -0.04, 0.03)),
-    thresholds=Thresholds((5, 40), (0.6, 0.6), (0.3, 0.3)),
+    clip=LogisticRule(-1.0, (0.9, -0.8, 0.7, 0.06, 0.05, -0.04, 0.03, -0.5, 0.2, 0.1, 0.3, 0.4, -0.1, -0.2, 0.15)),
+    thresholds=(Thresholds((5, 40), (0.6, 0.6), (0.3, 0.3)),) * 3,
 )
 SEEN = (
     ["red bus", "red bus street"], ["blue boat", "harbour"], ["dog beach"], ["red boat"], ["snow mountain", "sun"],
@@ -98,7 +98,7 @@ def slow(text: str) -> tuple[float, dict[str, float]]:
     anything, found = 1 / (1 + math.exp(-odds)), {}
     for clip, above in z.items():
         own = [odds, z[first] - above, margin[clip]]
-        all_signals = [*own, size, *(size * one for one in own)]
+        all_signals = [*own, *(number * one for number in by for one in (1.0, *own))]
         here = RULE.clip.intercept + sum(w * one for w, one in zip(RULE.clip.weights, all_signals, strict=True))
         found[clip] = min(anything, 1 / (1 + math.exp(-here)))
     return anything, found
@@ -176,7 +176,7 @@ def test_pictures_are_told_nothing(tmp_path: Path) -> None:
 
 
 def test_hits_beyond_those_looked_at_are_told_a_probability_too(tmp_path: Path) -> None:
-    rule = replace(RULE, thresholds=Thresholds((5, 400), (0.6, 0.6), (0.3, 0.3)))
+    rule = replace(RULE, thresholds=(Thresholds((5, 400), (0.6, 0.6), (0.3, 0.3)),) * 3)
     found = made(tmp_path, rule, clips=LOOKED_AT + 40)[1].search(Query("violin", k=LOOKED_AT + 20))
     assert len(found.hits) == LOOKED_AT + 20
     assert all(hit.probability is not None for hit in found.hits)

@@ -17,7 +17,7 @@ from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, T
 from evenreel.library.calibration.signals import CLIP_ROW, QUERY_ROW
 from evenreel.types import FloatArray
 
-FORMAT = 2
+FORMAT = 3
 FILE = "calibration.safetensors"
 
 
@@ -36,7 +36,7 @@ def write_calibration(path: Path, calibration: AnswerCalibration) -> None:
         "phrases": calibration.phrases,
         "anything": asdict(calibration.anything),
         "clip": asdict(calibration.clip),
-        "thresholds": asdict(calibration.thresholds),
+        "thresholds": [asdict(one) for one in calibration.thresholds],
     }
     write_durably(path, seal({"vectors": calibration.vectors.astype("<f2")}, record))
 
@@ -96,9 +96,12 @@ def _parsed(payload: bytes, name: str) -> AnswerCalibration:
 
 
 def _calibration(vectors: FloatArray, record: Mapping[str, Any]) -> AnswerCalibration:
-    thresholds = Thresholds(**{key: tuple(values) for key, values in record["thresholds"].items()})
-    phrases, sizes = tuple(record["phrases"]), len(thresholds.sizes)
-    if len(phrases) != len(vectors) or (len(thresholds.fits), len(thresholds.may_fit)) != (sizes, sizes):
+    one, two, more = (
+        Thresholds(**{key: tuple(values) for key, values in given.items()}) for given in record["thresholds"]
+    )
+    phrases, sizes = tuple(record["phrases"]), len(one.sizes)
+    lengths = {len(values) for given in (one, two, more) for values in (given.fits, given.may_fit)}
+    if len(phrases) != len(vectors) or lengths != {sizes} or not one.sizes == two.sizes == more.sizes:
         raise ValueError("its parts do not belong together")
     return AnswerCalibration(
         encoder_id=record["encoder_id"],
@@ -109,7 +112,7 @@ def _calibration(vectors: FloatArray, record: Mapping[str, Any]) -> AnswerCalibr
         vectors=vectors,
         anything=_rule(record["anything"], QUERY_ROW),
         clip=_rule(record["clip"], CLIP_ROW),
-        thresholds=thresholds,
+        thresholds=(one, two, more),
     )
 
 

@@ -43,6 +43,9 @@ MOST_QUERIES = 2_000
 LEFT = 0.8
 """Share of the clips that the largest library drawn has; others answer the queries that it has no answer to."""
 
+FEWEST_ABSENT = 20
+"""Queries of so many words without an answer, at each size, that have thresholds of their own."""
+
 RIDGE = 1e-4
 """Weight of the squared weights of standardised signals, beside the mean loss."""
 
@@ -169,8 +172,9 @@ def fit_calibration(
     shares = np.concatenate([np.full(len(row), weight / len(row)) for row, weight in zip(rows, weights, strict=True)])
     clip = _fit(np.concatenate(rows), np.concatenate(asked.right), shares)
     without = ~asked.answered & asked.plausible
-    thresholds = _thresholds(logistic(odds[without]), asked.sizes[without])
-    sizes = thresholds.sizes
+    words = np.array([near.words_asked for near in asked.nearest])
+    thresholds = _by_words(logistic(odds[without]), asked.sizes[without], words[without])
+    sizes = thresholds[0].sizes
     return AnswerCalibration(
         encoder_id=encoder.encoder_id,
         weights_hash=encoder.weights_hash,
@@ -292,6 +296,18 @@ def _fit(rows: NDArray[np.float64], right: Flags, weights: Column) -> LogisticRu
     model.fit((rows - mean) / deviation, right, weights)
     own = model.coef_[0] / deviation
     return LogisticRule(float(model.intercept_[0] - own @ mean), tuple(own.tolist()))
+
+
+def _by_words(absent: Column, sizes: Indices, words: Indices) -> tuple[Thresholds, Thresholds, Thresholds]:
+    """Thresholds for queries of one word, of two and of more; of all where too few are of so many at some size."""
+    known = np.unique(sizes)
+
+    def of(place: int) -> Thresholds:
+        own = words == place
+        enough = all((sizes[own] == size).sum() >= FEWEST_ABSENT for size in known)
+        return _thresholds(absent[own], sizes[own]) if enough else _thresholds(absent, sizes)
+
+    return of(0), of(1), of(2)
 
 
 def _thresholds(absent: Column, sizes: Indices) -> Thresholds:

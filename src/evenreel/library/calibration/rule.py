@@ -2,7 +2,7 @@
 
 Two logistic regressions: how likely anything in the library shows what was asked for, and how likely one clip does.
 'Fits' and 'may fit' follow from the first: an answer is given where the probability is one that `ANSWERED` of the
-plausible queries of the fitted set reached that nothing answers, in libraries of as many clips.
+plausible queries of the fitted set of as many words reached that nothing answers, in libraries of as many clips.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class AnswerCalibration:
         vectors: (N, D) their vectors, of unit length.
         anything: rule for the signals of a query.
         clip: rule for the signals of a clip.
-        thresholds: what 'fits' and 'may fit' mean.
+        thresholds: what 'fits' and 'may fit' mean for a query of one word, of two, and of more; of the same sizes.
     """
 
     encoder_id: str
@@ -108,7 +108,7 @@ class AnswerCalibration:
     vectors: FloatArray
     anything: LogisticRule
     clip: LogisticRule
-    thresholds: Thresholds
+    thresholds: tuple[Thresholds, Thresholds, Thresholds]
 
     @cached_property
     def phrase_words(self) -> tuple[frozenset[str], ...]:
@@ -116,13 +116,18 @@ class AnswerCalibration:
         return tuple(frozenset(content_words(phrase)) for phrase in self.phrases)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of clips of the libraries that the rule was fitted on, in ascending order."""
+        return self.thresholds[0].sizes
+
+    @property
     def most_clips(self) -> int:
         """Number of clips of the largest library that the rule holds for."""
-        return int(BEYOND * self.thresholds.sizes[-1])
+        return int(BEYOND * self.sizes[-1])
 
     def covers(self, clips: int) -> bool:
         """Return whether the rule holds for a search among so many clips."""
-        return self.thresholds.sizes[0] <= clips <= self.most_clips
+        return self.sizes[0] <= clips <= self.most_clips
 
     def probabilities(self, nearest: NearestClips) -> AnswerProbabilities:
         """Compute the probability that the library answers, and those of its nearest clips, none of which is larger.
@@ -132,7 +137,7 @@ class AnswerCalibration:
         odds = float(self.anything.log_odds(nearest.query_row()[None])[0])
         anything = float(logistic(np.array(odds)))
         clips = np.minimum(logistic(self.clip.log_odds(nearest.clip_rows(odds))), anything)
-        said = self.thresholds.state(anything, nearest.clips)
+        said = self.thresholds[nearest.words_asked].state(anything, nearest.clips)
         states = tuple(_state(said, float(clip), nearest=place == 0) for place, clip in enumerate(clips))
         return AnswerProbabilities(anything, clips, states)
 

@@ -34,7 +34,7 @@ MOST_WORDS = 6
 MANY_WORDS = 3
 """Number of words from which a query counts as one of many words."""
 
-QUERY_ROW, CLIP_ROW = 23, 7
+QUERY_ROW, CLIP_ROW = 23, 15
 """Lengths of the rows of signals that the rules for a query and for a clip weigh."""
 
 
@@ -68,12 +68,11 @@ class NearestClips:
         margins = self.margins[:FIRST]
         top = float(self.z[0])
         signals = np.array([top, margins.max(), (margins > 0).mean(), self.words, top - self.median])
-        by = (math.log(self.clips), float(self.asked == 1), float(self.asked >= MANY_WORDS))
-        row: Column = crossed(signals[None], *by)[0]
+        row: Column = crossed(signals[None], *self._by())[0]
         return row
 
     def clip_rows(self, log_odds: float) -> NDArray[np.float64]:
-        """Return the signals of each clip, crossed with the logarithm of the number of clips: (H, 7).
+        """Return the signals of each clip, crossed as those of the query are: (H, 15).
 
         They are the log odds that any clip answers, z on the nearest clip less z here, and the margin here.
 
@@ -81,7 +80,15 @@ class NearestClips:
             log_odds: log odds that any clip answers.
         """
         anything = np.full(len(self.z), log_odds)
-        return crossed(np.stack([anything, self.z[0] - self.z, self.margins], axis=1), math.log(self.clips))
+        return crossed(np.stack([anything, self.z[0] - self.z, self.margins], axis=1), *self._by())
+
+    @property
+    def words_asked(self) -> int:
+        """Place among queries of one word (0), of two (1), and of `MANY_WORDS` or more (2)."""
+        return min(self.asked, MANY_WORDS) - 1
+
+    def _by(self) -> tuple[float, float, float]:
+        return math.log(self.clips), float(self.asked == 1), float(self.asked >= MANY_WORDS)
 
 
 def crossed(signals: NDArray[np.float64], *by: float) -> NDArray[np.float64]:

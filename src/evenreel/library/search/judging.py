@@ -54,7 +54,7 @@ def uncalibrated(calibration: AnswerCalibration | None, clips: int) -> str | Non
     if calibration.covers(clips):
         return None
     return (
-        f"The calibration holds for {calibration.thresholds.sizes[0]:,} to {calibration.most_clips:,} clips, and "
+        f"The calibration holds for {calibration.sizes[0]:,} to {calibration.most_clips:,} clips, and "
         f"{clips:,} were searched, so nothing is said about how likely a clip is right."
     )
 
