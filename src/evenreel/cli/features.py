@@ -80,11 +80,18 @@ class FrameChoice:
         frames: frames of each clip, the middles of equal parts; None for 12.
         rule: instead of --frames: which frames, for example 'every 0.5 s' or 'clip4clip 12'.
         words: on-screen text: read by OCR, or the corpus's own (its texts.parquet), believed.
+
+    Raises:
+        UsageError: both a number of frames and a rule are given.
     """
 
     frames: Annotated[int | None, OptionForm(least=1, most=MOST)] = None
     rule: str | None = None
     words: Annotated[Words, typer.Option()] = "ocr"
+
+    def __post_init__(self) -> None:
+        if self.frames is not None and self.rule is not None:
+            raise UsageError("Give either --frames or --rule; '--frames 12' is --rule '12 midpoints'.")
 
 
 @dataclass(frozen=True)
@@ -153,16 +160,14 @@ def features(
     from evenreel.features import compute_features, feature_folder
     from evenreel.media import parse_rule
 
-    frames, rule, corpus = chosen.frames, chosen.rule, places.corpus
-    if frames is not None and rule is not None:
-        raise UsageError("Give either --frames or --rule; '--frames 12' is --rule '12 midpoints'.")
+    corpus = places.corpus
     own_words = chosen.words == "corpus"
     if own_words and not settings.read_text:
         raise UsageError("Leave --no-ocr out: --words corpus reads no text in frames, and --no-ocr asks for none.")
     check_licence(towers.model, towers.accept_licence)
     settings = replace(
         settings,
-        rule=str(parse_rule(rule or f"{frames or DEFAULT_FRAMES} midpoints")),  # before a model is loaded
+        rule=str(parse_rule(chosen.rule or f"{chosen.frames or DEFAULT_FRAMES} midpoints")),  # before a model is loaded
         videos=places.videos or corpus,
     )
     shipped = load_texts(corpus) if own_words else None

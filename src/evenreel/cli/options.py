@@ -18,6 +18,12 @@ MOST = 1_000_000
 MOST_SEED = 2**63 - 1
 MOST_PROCESSES = 1_024
 
+LICENCE_HELP = "Accept the model's licence where that forbids commercial use."
+CLUSTER_HELP = (
+    "What intervals and tests draw: auto (videos where the corpus shows that clips share one, else clips), clip, "
+    "video, or a column of the corpus."
+)
+
 CorpusArgument = Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")]
 RecipeArgument = Annotated[
     str,
@@ -29,33 +35,9 @@ LibraryOption = Annotated[
     Path | None,
     typer.Option("--library", "-l", help="Folder of the library. \\[default: EVENREEL_LIBRARY or your data folder]"),
 ]
-VideosOption = Annotated[
-    Path | None, typer.Option("--videos", help="Folder in which the paths of the clips begin. \\[default: CORPUS]")
-]
-SeenOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder of features by the matcher's towers before their training, for one that selects scene elements."
-    ),
-]
-TaggerOption = Annotated[str, typer.Option(help="auto, pattern or spacy; auto is spaCy where a model is installed.")]
-ClusterOption = Annotated[
-    str,
-    typer.Option(
-        help="What intervals and tests draw: auto (videos where the corpus shows that clips share one, else clips), "
-        "clip, video, or a column of the corpus."
-    ),
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
-NoVisionOption = Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")]
-NoOcrOption = Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
-ReadersOption = Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Reader processes; 0: one a core.")]
-AcceptLicenceOption = Annotated[
-    bool, typer.Option("--accept-licence", help="Accept the model's licence where that forbids commercial use.")
-]
-RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
 
 
 @dataclass(frozen=True)
@@ -110,13 +92,13 @@ def media_limits(
 SHARED: dict[str, Any] = {
     "device": DeviceOption,
     "precision": PrecisionOption,
-    "workers": ReadersOption,
-    "retry": RetryOption,
-    "accept_licence": AcceptLicenceOption,
+    "workers": Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Reader processes; 0: one a core.")],
+    "retry": Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")],
+    "accept_licence": Annotated[bool, typer.Option("--accept-licence", help=LICENCE_HELP)],
     "limits": media_limits,
-    "vision": NoVisionOption,
-    "read_text": NoOcrOption,
-    "cluster": ClusterOption,
+    "vision": Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")],
+    "read_text": Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")],
+    "cluster": Annotated[str, typer.Option(help=CLUSTER_HELP)],
     "resamples": Annotated[int, typer.Option(min=0, max=MOST)],
     "seed": Annotated[int, typer.Option(min=0, max=MOST_SEED)],
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import CorpusArgument, JsonOption
+from evenreel.cli.options import CorpusClips, JsonOption
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.errors import CorpusError, UsageError
 from evenreel.settings_checks import OptionForm
@@ -86,10 +86,9 @@ class CaptionEdit:
 
 
 def perturb(
-    folder: CorpusArgument,
     out: Annotated[Path, typer.Option(help="Folder of the corpus with the edited captions.")],
+    clips: CorpusClips = from_settings(CorpusClips, leave_out=("videos",)),
     edit: CaptionEdit = from_settings(CaptionEdit),
-    split: Annotated[str | None, typer.Option(help="Only this part of the corpus, such as test.")] = None,
     keep_unchanged: Annotated[bool, typer.Option("--keep-unchanged", help=KEEP_HELP)] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,15 +98,15 @@ def perturb(
     """
     import polars as pl
 
-    from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
+    from evenreel.corpus import make_corpus, save_corpus
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.language.style import differ_in_words
 
+    folder = clips.folder
     if any((out / name).exists() for name in ("clips.parquet", "captions.parquet")):
         what = "is the corpus itself" if out.resolve() == folder.resolve() else "holds a corpus already"
         raise CorpusError(f"{out} {what}; give --out another folder.")
-    whole = load_corpus(folder)
-    corpus = whole if split is None else select(whole, split=split)
+    corpus = clips.load()
     texts = edit.texts(corpus)
     differ = ne if edit.edit == CONTROL else differ_in_words  # what changes no more than the control does is no edit
     changed = [*map(differ, corpus.captions["text"], texts)]

@@ -10,7 +10,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import CorpusArgument, JsonOption, VideosOption
+from evenreel.cli.options import CorpusClips, JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
 from evenreel.wording import count
@@ -21,23 +21,21 @@ if TYPE_CHECKING:
 
 
 def equalise_corpus(
-    folder: CorpusArgument,
     out: Annotated[Path, typer.Option(help="Folder of the new corpus and its clips.")],
-    videos: VideosOption = None,
+    clips: CorpusClips = from_settings(CorpusClips, leave_out=("split",)),
     settings: EqualiseSettings = from_settings(
         "evenreel.edits.settings:EqualiseSettings", leave_out=("videos",), fit=Annotated[str, typer.Option()]
     ),
     as_json: JsonOption = False,
 ) -> None:
     """Give all clips one codec, rate, size and, within a pair, length. Exit status 3 if clips were set aside."""
-    from evenreel.corpus import load_corpus
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.equalise import equalise
 
-    corpus = load_corpus(folder)
+    corpus = clips.load()
     with share_bar(f"encoding {corpus.clips.height:,} clips") as progress:
-        report = equalise(corpus, out, replace(settings, videos=videos or folder), progress)
-    copy_class_names(folder, out)
+        report = equalise(corpus, out, replace(settings, videos=clips.place), progress)
+    copy_class_names(clips.folder, out)
     _show(report, as_json)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
