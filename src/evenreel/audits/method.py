@@ -1,4 +1,4 @@
-"""How audits compute their figures: paragraphs of `audits/words`, which has a page for each kind of audit."""
+"""Paragraphs on how audits compute their figures, from `audits/words`, which has a page for each kind of audit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def paragraph(page: str, heading: str, **values: object) -> str:
     Args:
         page: name of a file in `audits/words`, without its ending.
         heading: heading of the paragraph there.
-        values: what stands in its braces.
+        values: values that replace the names in its braces.
 
     >>> paragraph("shared", "Permuted clips", what="lengths are permuted")[:70]
     'Interval and p are over captions and clips: lengths are permuted, whil'

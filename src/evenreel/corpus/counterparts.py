@@ -106,7 +106,7 @@ def only_paired(corpus: Corpus, group: str | None = None, *, split: str | None =
 
     Args:
         corpus: real clips and their mirrors.
-        group: of the mirrors; None: the only one that there is.
+        group: group of the mirrors to keep; None: the only one that there is.
         split: leave out clips of this split alone; None: of the whole corpus.
 
     Raises:

@@ -180,11 +180,11 @@ def find_generated(corpus: Corpus, place: Path, videos: Path, generator: Generat
     may have `generated_id`, `source` and `setting`; a row without a path is a clip that has no counterpart.
 
     Args:
-        corpus: with the real clips.
+        corpus: corpus of the real clips.
         place: a folder, or a csv file.
         videos: folder in which the paths of the corpus's clips begin; a path inside it is written from there, another
             one is absolute.
-        generator: who made the videos; a csv may say it row by row.
+        generator: generator of the videos; a csv may name it row by row.
 
     Raises:
         CorpusError: the place does not exist, a video fits several clips, no generator is named, or the csv is

@@ -32,7 +32,7 @@ _COLUMNS = ("clip_id", "setting", "prompt", "keyframe", "first_half")
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """What a video generator is given in order to make the counterpart of a real clip.
+    """Request to a video generator for the counterpart of a real clip: its inputs and the file to write.
 
     Attributes:
         clip_id: id of the real clip.

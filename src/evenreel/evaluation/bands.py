@@ -92,7 +92,7 @@ def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, pr
 
     Args:
         search: queries, gallery and relevance.
-        plan: what to compute.
+        plan: columns to compute, and how ties are ranked.
         settings: `band_bytes` and `threads` are used.
         progress: called repeatedly with the share that is done, 0 to 1.
     """

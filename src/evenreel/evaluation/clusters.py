@@ -33,7 +33,7 @@ class Clusters:
 
     Attributes:
         number: number of the cluster by clip id.
-        word: what a cluster is, in the plural: `clips`, `videos`, or `values of participant`.
+        word: name for clusters in the plural: `clips`, `videos`, or `values of participant`.
         clips: number of clips.
         column: column that the clusters are made of; empty for clips by themselves.
         alone: number of clips without a value in the column; each is a cluster by itself.

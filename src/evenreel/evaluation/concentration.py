@@ -19,7 +19,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Balance:
-    """How evenly the queries of a matching are spread over videos.
+    """Distribution of the queries of a matching over videos, and measures of how even it is.
 
     Attributes:
         queries: number of queries.

@@ -42,7 +42,7 @@ class DirectionResult:
         hits: first hits of the queries, their `query` a place in `query_ids`; what `hit_chance` is calculated from.
             Several of a query count on average: a hit a caption under `video-mean` and `every-caption`.
         without_relevant: ids of the queries that have no item of a degree above 0; no figure includes them.
-        drawn_by: what a group is, in the plural: `clips`, `videos`, or values of a column.
+        drawn_by: name for groups in the plural: `clips`, `videos`, or values of a column.
     """
 
     direction: Direction

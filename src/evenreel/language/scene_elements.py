@@ -48,15 +48,15 @@ class MiningSettings:
     """Settings of mining a dictionary of scene elements from captions.
 
     Attributes:
-        tagger: what finds the words of captions: auto, pattern or spacy (`evenreel.language.load_tagger`).
+        tagger: tagger that finds the words of captions: auto, pattern or spacy (`evenreel.language.load_tagger`).
         min_captions: leave out phrases that fewer captions name; most of those are misreadings and rarities.
         max_entities: most entities, the most frequent first.
         max_activities: most activities, the most frequent first.
-        modifiers: what is noted of `big red ball`: `all`, also `red ball` and `ball`; `whole`, it alone; `bare`, `ball`
-            alone. A rare combination is then left out as too rare, and its noun stays, which `whole` would lose; `bare`
-            cannot tell a red ball from a blue one. Modifiers are adjectives: `tennis ball` is never cut.
-        objects: what is noted of `kick red ball`: `all`, also `kick ball` and `kick`; `whole`, it alone; `bare`, `kick`
-            alone.
+        modifiers: phrases that `big red ball` counts for: `all`, also `red ball` and `ball`; `whole`, it alone; `bare`,
+            `ball` alone. A rare combination is then left out as too rare, and its noun stays, which `whole` would lose;
+            `bare` cannot tell a red ball from a blue one. Modifiers are adjectives: `tennis ball` is never cut.
+        objects: phrases that `kick red ball` counts for: `all`, also `kick ball` and `kick`; `whole`, it alone; `bare`,
+            `kick` alone.
         synonyms: groups of words of which the first stands for all; none by default, because an encoder tells words
             apart that a list of synonyms does not.
     """

@@ -30,7 +30,7 @@ class Sequence(NamedTuple):
 
 
 class CycleIndices(NamedTuple):
-    """Where cycles end, for each of the N places where one begins.
+    """Ends of cycles, for each of the N places where one begins.
 
     Attributes:
         mean: (B, N) soft index mu of the end; places are counted from 1.

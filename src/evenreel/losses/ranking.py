@@ -1,4 +1,4 @@
-"""The ranking loss of HGR (Chen et al., CVPR 2020), and which pairs of a batch take part in it.
+"""The ranking loss of HGR (Chen et al., CVPR 2020), and the choice of its positive and negative pairs in a batch.
 
 A matching pair has to lead every other pair of its row and its column by a margin; the loss is what a lead lacks.
 Relevance-aware mining (Falcon et al., arXiv 2203.08688) looks at how far a pair is relevant first: RAN takes no
@@ -90,7 +90,7 @@ def ranking_hinge(
     Args:
         scores: (B, B) similarities, a caption a row and a video a column, the matching pairs on the diagonal.
         same: (B, B) True where caption i describes video j; the diagonal is taken as True.
-        settings: the margins, and which pairs take part.
+        settings: margins, and which pairs are positives and negatives.
         relevance: (B, B) degrees, 0 to 1, to which video j answers caption i; only `ran` and `ranp` look at them.
 
     Returns:

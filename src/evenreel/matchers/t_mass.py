@@ -4,7 +4,7 @@ Text is `t + radius * noise`, where the radius comes from the similarities of th
 once; evaluation draws several times and keeps the draw that fits best. Videos are pooled as in X-Pool.
 
 Evaluation here compares, for each pair, draws of this caption for this video with this video pooled by this caption.
-The public evaluation pools a video by the caption that describes it, whatever caption is asked about.
+The public evaluation pools a video by the caption that describes it, whatever caption it is compared with.
 """
 
 from __future__ import annotations

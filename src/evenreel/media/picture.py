@@ -26,7 +26,7 @@ _TURNS = {(True, True, False): 90, (False, True, True): 180, (True, False, True)
 
 @dataclass(frozen=True)
 class Orientation:
-    """How stored pictures are turned for display: transposed first, then mirrored.
+    """Orientation of stored pictures: for display they are transposed first, then mirrored.
 
     Attributes:
         transpose: whether rows become columns.

@@ -28,7 +28,7 @@ def page_paragraph(package: str, page: str, heading: str, **values: object) -> s
         package: package that has a folder `words`, such as `evenreel.audits`.
         page: name of a page there, without its ending.
         heading: heading of the paragraph.
-        values: what stands in its braces.
+        values: values that replace the names in its braces.
 
     >>> page_paragraph("evenreel.audits", "hubness", "By chance", draws=100)[82:141]
     'shown of clips at random; the mean over 100 such rankings. '

@@ -84,7 +84,7 @@ def row_logits(own: Tensor, other: Tensor, weighing: RowWeights) -> Tensor:
     Args:
         own: (v, q, h, l) products with the rows' own vectors.
         other: (v, q, h, k) products with vectors of the other modality.
-        weighing: how rows are combined from both.
+        weighing: weights by which rows are combined from both.
     """
     of_other = mixed(other * weighing.other[:, :, None], weighing.mix.mT)
     return own * weighing.own[:, :, None] + of_other if weighing.own.shape[-1] else of_other

@@ -66,7 +66,7 @@ class OverlayMeasures:
         pairs: scores of captions, each with a wrong clip that carries its own clip's words as `Perturbed.own`.
         first: share of `pairs` in which the wrong clip is first, in percent, by the edit; `AS_IS` without one.
         shifts: shifts by clip (`WRONG`, `OWN`) and edit.
-        unknown: by clip (`WRONG`, `OWN`), number of captions without a distance in some version, which count in no
+        unknown: number of captions without a distance in some version, by clip (`WRONG`, `OWN`); they count in no
             figure of distances.
         effect: rise of wrong clips under the first edit, beyond the control where there is one, in the unit `unit`.
         clips: number of clips whose words some wrong clip carries.

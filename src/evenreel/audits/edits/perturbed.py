@@ -40,7 +40,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """Where the own clips of Q captions stand among the V - 1 other clips.
+    """Ranks and score distances of the own clips of Q captions among the V - 1 other clips.
 
     Attributes:
         hits: ranks of the own clips; equal scores are in random order.

@@ -48,7 +48,7 @@ class Chance:
 
 @dataclass(frozen=True, eq=False)
 class EntryCounts:
-    """How often each of G sets of captions has each of V clips among its first clips.
+    """Counts of how often each of G sets of captions has each of V clips among its first clips.
 
     Attributes:
         starts: (G + 1,) index at which the entries of each set begin, and at last where they end.

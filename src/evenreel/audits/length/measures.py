@@ -64,8 +64,9 @@ class LengthMeasures:
         effect: length bias where training classes are known, else the ratio.
         ratio: length of the first clips over that of `LengthData.others`; the effect where no length bias can be
             measured.
-        length_biases: by depth, rank correlations of the mean length of the first clips with the length in training:
-            plain, given the length in test, and of the excess as in the effect; empty where training is not known.
+        length_biases: for each depth, rank correlations of the mean length of the first clips with the length in
+            training: plain, given the length in test, and of the excess as in the effect; empty where training is not
+            known.
         failures: failures that length bias may explain; None where training is not known.
     """
 

@@ -49,7 +49,7 @@ class Association:
 
 @dataclass(frozen=True)
 class AlikePairs:
-    """How the pairs of a real clip and its mirror that are alike in an outward property are ranked.
+    """Win rate of real clips over their mirrors, among pairs that are alike in an outward property.
 
     Attributes:
         known: number of pairs of which the property is known.

@@ -32,7 +32,7 @@ NEUTRAL = 50.0
 
 @dataclass(frozen=True)
 class Preference:
-    """How often real clips are ranked above generated ones where neither answers the caption.
+    """Rate at which real clips are ranked above generated ones where neither answers the caption.
 
     Attributes:
         real, generated: number of clips of each kind.

@@ -19,7 +19,7 @@ class SourceDebias:
         share: share of the batch that the term is computed on, drawn anew at each step.
         on: `logit`, scores times the logit scale, as in the contrastive loss; `cosine`, the scores themselves. The
             scale gets no gradient, or a flatter softmax would lower the term with the same ranking.
-        reduction: `mean` over the pairs that take part, or `sum`, which grows with the batch.
+        reduction: `mean` over the pairs that count, or `sum`, which grows with the batch.
         margin: for `hinge`, by how much real videos have to lead, in the unit of `on`.
     """
 

@@ -234,7 +234,7 @@ def corrected_scores(
 
 @dataclass(frozen=True)
 class Alike:
-    """How similar the vectors p_i, by which debiasing moved clips, are within a set of clips.
+    """Similarity of the vectors p_i, by which debiasing moved clips, within a set of clips.
 
     Attributes:
         count: number of clips whose p_i is not 0; others have no direction and are left out.

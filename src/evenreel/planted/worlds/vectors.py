@@ -73,7 +73,7 @@ class Stream(IntEnum):
 
 
 class Contents(NamedTuple):
-    """What V clips of a drawn world show, as class numbers from 0 and ranks.
+    """Contents of V clips of a drawn world, as class numbers from 0 and ranks.
 
     Attributes:
         verbs: (V,) verb class.

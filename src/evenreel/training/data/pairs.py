@@ -197,7 +197,7 @@ def batch_seed(seed: int, batch: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Mirrors:
-    """Which clips of a table are the real and the generated one of a pair.
+    """Pairs of a real clip and the generated one that mirrors it, among the clips of a table.
 
     Attributes:
         other: (V,) row of the other clip of each clip's pair; -1 where it has none in the table.
