@@ -29,7 +29,7 @@ _PLURALS = {CLIP: "clips", VIDEO: "videos"}
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Clusters of clips that intervals and tests draw together, such as the clips of one video.
+    """Clusters of clips that intervals and tests resample together, such as the clips of one video.
 
     Attributes:
         number: number of the cluster by clip id.
@@ -59,7 +59,7 @@ class Clusters:
 
     @property
     def notice(self) -> str:
-        """Sentence for the reader on what intervals draw, where it is not single clips; else empty."""
+        """Sentence that says what intervals and tests resample, where it is not single clips; else empty."""
         if self.by_clip:
             return ""
         of = f"The {self.clips - self.alone:,} clips{' that say so' if self.alone else ''} are of "
@@ -80,7 +80,7 @@ class Clusters:
 
 
 def clusters_of(corpus: Corpus, cluster: str = AUTO) -> Clusters:
-    """Assign the clips of a corpus to clusters that intervals and tests draw together.
+    """Assign the clips of a corpus to clusters that intervals and tests resample together.
 
     Args:
         corpus: the clips, such as those of one split.

@@ -41,7 +41,7 @@ class Places:
 
     @property
     def starts(self) -> Indices:
-        """Return the index (b + 1,) at which each query's stretches begin, and at last where they end."""
+        """Return, for b queries, the index (b + 1,) of the first of each one's stretches, and at last the number of all."""
         return np.searchsorted(self.query, np.arange(self.queries + 1))
 
     def sums_before(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

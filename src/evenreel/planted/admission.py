@@ -1,4 +1,7 @@
-"""Admission of planted biases: the measurements of `benchmarks/evidence`, as they are shipped with the package."""
+"""Shipped measurements of planted biases, by which a bias is admitted (can tell methods apart) or not.
+
+They are made by `benchmarks/evidence`.
+"""
 
 from __future__ import annotations
 

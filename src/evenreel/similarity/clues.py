@@ -69,7 +69,11 @@ def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certai
 
 
 def taken(shares: Tensor, weighing: RowWeights) -> tuple[Tensor, Tensor]:
-    """Convert weights of combined rows (v, q, h, l) to weights of the vectors they are combined from.
+    """Convert weights of combined rows (v, q, h, l) to weights of the vectors that rows are combined from.
+
+    Args:
+        shares: (v, q, h, l) weights of rows (frames or windows), for v videos, q captions and h heads.
+        weighing: how captions combine rows from vectors of both modalities.
 
     Returns:
         Weights of own vectors (v, q, h, l), and of vectors of the other modality (v, q, h, k).
@@ -124,14 +128,27 @@ def by_head(rows: Tensor, heads: int) -> Tensor:
 
 
 def mean_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
-    """Compute the mean of the real combined rows of each pair, (v, q, D), without making the rows."""
+    """Compute, for each pair of a video and a caption, the mean of the rows as the caption weights them: (v, q, D).
+
+    Args:
+        weighing: weights of v videos' rows (frames or windows) by q captions.
+        rows: vectors that the rows are combined from.
+    """
     count = weighing.mask.sum(1).to(weighing.own.dtype)[:, None, None, None]
     shares = (weighing.mask[:, None, None] / count).expand(-1, weighing.own.shape[1], -1, -1)
     return summed(taken(shares, weighing), rows)
 
 
 def every_row(weighing: RowWeights, rows: RowTerms) -> Tensor:
-    """Compute the combined rows of each pair, (v, q, l, D)."""
+    """Compute, for each pair of a video and a caption, the rows (frames or windows) as the caption weights them.
+
+    Args:
+        weighing: weights of v videos' rows by q captions.
+        rows: vectors that the rows are combined from.
+
+    Returns:
+        (v, q, l, D) combined rows.
+    """
     of_other = weighing.mix[:, None] if weighing.mix.dim() == 3 else weighing.mix
     others = (of_other * weighing.other[:, :, None]) @ rows.other[:, None]
     return weighing.own[..., None] * rows.own[:, None] + others if weighing.own.shape[-1] else others

@@ -75,7 +75,7 @@ class PooledVideos(NamedTuple):
 
 
 def pooled_cosines(texts: AttendingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
-    """Compute cosines (Q, V) of captions and the videos pooled for each, `b + s (x_0 + r sum_f a_f x_f)`.
+    """Compute cosines (Q, V) of captions and videos pooled for each (X-Pool), `b + s (x_0 + r sum_f a_f x_f)`.
 
     Here `a` is the softmax of the queries and keys over real frames, `r` and `s` are one over the roots of the
     variances that the first two Gram matrices give, and `x_0` and `b` are rows that all videos have in common.

@@ -124,9 +124,9 @@ def _nonempty(groups: Groups) -> Groups:
 
 
 def strip_captions(measured: LengthMeasures) -> list[int]:
-    """Choose captions to show as strips: one of each of the most affected classes, a suspected failure if there is one.
+    """Choose the captions that a chart of first items shows: one of each of the classes that length bias affects most.
 
-    Where classes are not known, the first captions are chosen.
+    It is a suspected failure if the class has one. Where classes are not known, the first captions are chosen.
     """
     data = measured.data
     suspected = set(measured.failures.suspected.tolist()) if measured.failures else set()

@@ -22,7 +22,7 @@ CLUE_STD = 0.02
 
 
 def through(linear: nn.Linear, rows: RowTerms) -> RowTerms:
-    """Apply a linear map to the own and other vectors of rows."""
+    """Apply a linear layer to rows (frames or windows): to their own vectors, and to those of the other modality."""
     return RowTerms(linear(rows.own), linear(rows.other))
 
 

@@ -45,7 +45,7 @@ from evenreel.types import Corpus, FloatArray, TextFeatures, VideoFeatures
 
 @dataclass(frozen=True)
 class AnnotatorSettings:
-    """Settings of a world of annotators that are the same at every strength.
+    """Settings of a drawn world with biased annotators, the same at every strength of the bias.
 
     Attributes:
         groups: number K of groups of annotators.

@@ -53,7 +53,7 @@ from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
 @dataclass(frozen=True)
 class BackgroundSettings:
-    """Settings of a world of backgrounds that are the same at every strength.
+    """Settings of a drawn world with biased backgrounds, the same at every strength of the bias.
 
     Attributes:
         kinds: number K of kinds of backgrounds.

@@ -39,7 +39,7 @@ SEARCHERS = range(1_000, 1_050)
 
 @dataclass(frozen=True)
 class DomainSettings:
-    """Settings of a world of two domains: how the source differs from the target, and the world of both.
+    """Settings of a drawn world of two domains: how the source differs from the target, and what both share.
 
     Attributes:
         offset: share of the squared length of source frames that is a vector common to all of them.

@@ -67,7 +67,7 @@ def _scenes() -> WorldSettings:
 
 @dataclass(frozen=True)
 class SignSettings:
-    """Settings of a world of signs that are the same at every strength.
+    """Settings of a drawn world in which captions name signs, the same at every strength of the bias.
 
     Attributes:
         words: number K of words that a sign may have.

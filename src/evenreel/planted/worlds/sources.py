@@ -131,7 +131,10 @@ def draw_mirrored_world(
 
 
 def captioned(world: FeatureWorld) -> FeatureWorld:
-    """Select the clips that have a caption, as in a collection that was filled up with generated clips."""
+    """Select the clips of a drawn world that have a caption, some real and some generated ones.
+
+    It is like a collection that somebody filled up with generated clips.
+    """
     own = pl.col("clip_id").is_in(world.corpus.captions["clip_id"].implode())
     return world.among(make_corpus(world.corpus.clips.filter(own), world.corpus.captions))
 

@@ -70,7 +70,7 @@ def yaml_files(package: str) -> dict[str, Path]:
 
 
 def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
-    """Read and check a recipe.
+    """Read a training recipe from a YAML file, apply changes, and check it.
 
     Args:
         path: a YAML file.
