@@ -1,4 +1,4 @@
-"""Confidence intervals of figures and of differences, over groups of queries that are drawn together.
+"""Confidence intervals of figures and of differences, over groups of queries that are resampled together.
 
 A figure is a mean over queries, or made of such means, so its variance follows from what each group of queries adds to
 it (linearisation), and the ends from a form that fits what the queries' values are:
@@ -43,7 +43,7 @@ _FLAT = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class GroupedMean:
-    """Mean over n queries in G groups that are drawn together, with what each group adds to it.
+    """Mean over n queries in G groups that are resampled together, with what each group adds to it.
 
     Attributes:
         value: mean over all queries.
@@ -61,7 +61,7 @@ class GroupedMean:
 
         Args:
             values: (n,) values of queries, at least one not NaN.
-            groups: (n,) whole numbers, equal for queries that are drawn together.
+            groups: (n,) whole numbers, equal for queries that are resampled together.
         """
         known = ~np.isnan(values)
         values = values[known]
@@ -99,7 +99,7 @@ def figure_intervals(
 
     Args:
         per_query: (n,) columns that the metrics read, shares in percent.
-        groups: (n,) whole numbers, equal for queries that are drawn together.
+        groups: (n,) whole numbers, equal for queries that are resampled together.
         settings: `metrics` and `confidence`; `resamples` and `seed` of the samples for medians, 0 for no interval.
         gallery_size: the largest rank there is.
     """
@@ -132,7 +132,7 @@ def figure_interval(
     Args:
         metric: metric of the figure.
         per_query: (n,) columns that it reads, shares in percent.
-        groups: (n,) whole numbers, equal for queries that are drawn together.
+        groups: (n,) whole numbers, equal for queries that are resampled together.
         confidence: confidence of the interval.
         gallery_size: the largest rank there is.
 
@@ -222,7 +222,7 @@ def difference_interval(
         metric: metric to compare.
         first: (n,) columns of one system.
         second: (n,) columns of the other, in the same order of queries.
-        groups: (n,) whole numbers, equal for queries that are drawn together.
+        groups: (n,) whole numbers, equal for queries that are resampled together.
         confidence: confidence of the interval.
     """
     sides = [[GroupedMean.of(one[column], groups) for column in metric.columns] for one in (first, second)]

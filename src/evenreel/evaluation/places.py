@@ -41,7 +41,7 @@ class Places:
 
     @property
     def starts(self) -> Indices:
-        """Return, for b queries, the index (b + 1,) of the first of each one's stretches, and at last the number of all."""
+        """Return, for b queries, the index (b + 1,) of each one's first stretch, and at last their number."""
         return np.searchsorted(self.query, np.arange(self.queries + 1))
 
     def sums_before(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

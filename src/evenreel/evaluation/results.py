@@ -32,7 +32,7 @@ class DirectionResult:
         direction: `t2v` or `v2t`.
         protocol: name of the protocol, see `EvaluationSettings`.
         query_ids: n ids of captions, or of clips where a clip is the query.
-        groups: (n,) whole numbers, equal for queries that are drawn together: those of one clip, or of one video. The
+        groups: (n,) numbers, equal for queries that are resampled together: those of one clip, or of one video. The
             captions of a clip are not independent, so samples are of groups.
         per_query: (n,) columns that the metrics are computed from, and `rank`; shares in percent. Columns that need an
             item of full relevance are NaN for a query that has items of lower degrees only.

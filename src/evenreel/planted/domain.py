@@ -1,4 +1,4 @@
-"""The domain bias: training clips are of another domain, with another look, other words and other combinations."""
+"""The planted bias `domain`: training clips have another look, other words and other combinations than test clips."""
 
 from __future__ import annotations
 

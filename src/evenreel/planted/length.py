@@ -1,4 +1,4 @@
-"""The length bias: half of the activities are short and the other half long."""
+"""The planted bias `length`: in training half of the activities are short and the other half long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scene-text bias: clips that differ in nothing but the words on their signs."""
+"""The planted bias `scene_text`: clips that differ in nothing but the words on their signs."""
 
 from __future__ import annotations
 

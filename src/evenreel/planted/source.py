@@ -1,4 +1,4 @@
-"""The source bias: a generator's clips look like the ideal of their captions, and training is full of them."""
+"""The planted bias `source`: a generator's clips look like their captions' ideal, and training is full of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The textual bias: each annotator describes the clips of one shape, with habits of wording of their own."""
+"""The planted bias `textual`: each annotator describes the clips of one shape, with habits of wording of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The visual bias: the subjects of a shape stand before one background, which no caption names."""
+"""The planted bias `visual`: the subjects of a shape stand before one background, which no caption names."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _read(name: str) -> dict[str, Any]:
 
 @cache
 def colours() -> dict[str, Colour]:
-    """Return the colours of subjects, by name."""
+    """Return the colours (red, green, blue) that subjects of scenes may have, by name."""
     return {name: _colour(entry["rgb"]) for name, entry in _read("colours").items()}
 
 

@@ -126,7 +126,7 @@ class CausalCorrection(nn.Module):
         self.tell_video, self.tell_query = (_Teller(dimension) for _ in range(2))
 
     def attended(self, q: Tensor, v: Tensor) -> Tensor:
-        """Compute the source confounder of pairs (eq. 11): `E[g] = softmax((w1 q + w2 v) c_s^T) (w3 c_s)`.
+        """Compute the source confounder of query-clip pairs (eq. 11): `E[g] = softmax((w1 q + w2 v) c_s^T) (w3 c_s)`.
 
         Args:
             q: (B, D) unit vectors of queries.
@@ -177,7 +177,7 @@ class CausalCorrection(nn.Module):
         return logits.squeeze(-1)
 
     def target_confounder(self, q: Tensor, v: Tensor, confounders: Tensor) -> Tensor:
-        """Compute the target confounder of pairs (eq. 13): `c^c = sigmoid((w4 v + w5 q) c_t^T) c_t`.
+        """Compute the target confounder of query-clip pairs (eq. 13): `c^c = sigmoid((w4 v + w5 q) c_t^T) c_t`.
 
         Args:
             q: (B, D) unit vectors of queries.

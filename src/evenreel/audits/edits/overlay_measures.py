@@ -87,7 +87,7 @@ class OverlayMeasures:
 
     @property
     def unit(self) -> Unit:
-        """Unit of the effect."""
+        """Unit of the effect: `sd`, standard deviations of scores, or `places` in the ranking."""
         return _unit(self.unknown)
 
 

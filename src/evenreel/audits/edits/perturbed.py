@@ -61,7 +61,7 @@ class Standings:
 
     @classmethod
     def of(cls, own: Block, others: Block) -> Standings:
-        """Compute where b own clips stand, from their scores (b,) and those of the other clips (b, V - 1).
+        """Compute ranks and distances of b own clips from their scores (b,) and those of the other clips (b, V - 1).
 
         >>> found = Standings.of(np.array([3.0]), np.array([[1.0, 3.0, 5.0, -np.inf]]))
         >>> found.distance.tolist(), found.percentile.tolist()
@@ -116,7 +116,7 @@ class Perturbed:
         versions: scores by the name of the edit, `AS_IS` (no edit) first.
         clip_ids: (V,) ids of the clips.
         own: (Q,) index of the clip that each caption describes, or looks for.
-        cluster: (V,) numbers from 0, equal for clips that are drawn together, such as those of one video.
+        cluster: (V,) numbers from 0, equal for clips that are resampled together, such as those of one video.
         caption_ids: (Q,) ids of the captions.
         notices: sentences on what was left out.
     """
@@ -191,7 +191,7 @@ class Perturbed:
         return replace(self, versions=versions, own=clips, caption_ids=tuple(self.caption_ids[one] for one in captions))
 
     def standings(self, placings: Mapping[str, tuple[bool, bool]], band_bytes: int) -> dict[tuple[str, str], Standings]:
-        """Compute where own clips stand, by the names of edit and placing, (`AS_IS`, `AS_IS`) first.
+        """Compute ranks and distances of own clips, by the names of edit and placing, (`AS_IS`, `AS_IS`) first.
 
         Args:
             placings: by name, whether the own clip's score is the edited one, and whether the others' are.

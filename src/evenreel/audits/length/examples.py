@@ -89,7 +89,16 @@ def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int
 def strip_parts(
     measured: LengthMeasures, scores: CheckedScores, captions: Sequence[int] | None = None
 ) -> dict[str, list[Strip]]:
-    """Return strips of the first items for some captions, and for their clips as queries; empty without relevance."""
+    """Return the first items, with their relevance, for some captions and for their clips as queries.
+
+    Args:
+        measured: measures of one system.
+        scores: scores that they are of.
+        captions: rows of the captions; None for `strip_captions`.
+
+    Returns:
+        Strips of queries by the title of the chart's panel; empty where no relevance is known.
+    """
     relevance = measured.data.relevance
     captions = strip_captions(measured) if captions is None else list(captions)
     if relevance is None or not captions:

@@ -278,7 +278,7 @@ def _group(clips: pl.DataFrame, pairs: pl.DataFrame, settings: AuditSettings) ->
 
 
 def _mean(pairs: pl.DataFrame, settings: AuditSettings) -> Interval:
-    """The mean similarity; mirrors of one real clip are drawn together."""
+    """The mean similarity; mirrors of one real clip are resampled together."""
     clip = pairs["clip_id"].rank("dense").to_numpy().astype(np.int64)
     return mean_interval(pairs["similarity"].to_numpy(), clip, settings)
 

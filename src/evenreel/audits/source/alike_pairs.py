@@ -139,7 +139,7 @@ class _Pairs:
     Attributes:
         wins: (Q,) 1 where the real clip of a caption stands above its mirror, 1/2 at a tie, else 0.
         pair: (Q,) place of each caption's pair among the n.
-        drawn: (Q,) number of what each caption is drawn together with.
+        drawn: (Q,) number of what each caption is resampled together with.
         held: (n,) numbers of the pairs in the scores.
         gaps: (n,) mean score of the real clip less that of its mirror; NaN where one is never retrieved.
         settings: of the intervals.

@@ -97,7 +97,7 @@ def outward_table(corpus: Corpus) -> pl.DataFrame:
 def compare(
     table: pl.DataFrame, one: PairProperty, real: Sequence[str], generated: Sequence[str]
 ) -> PropertyComparison:
-    """Compare the two clips of n pairs in an outward property.
+    """Compare the two clips of n pairs in an outward property, such as the codec.
 
     Args:
         table: table of properties by clip, from `outward_table`.

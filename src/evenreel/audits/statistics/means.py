@@ -1,7 +1,7 @@
 """Means over captions with confidence intervals, and sign tests of pairs.
 
-The intervals are those of `evenreel.evaluation.intervals`, over groups of captions that are drawn together. Source of
-the test: Dixon and Mood 1946 (sign test).
+The intervals are those of `evenreel.evaluation.intervals`, over groups of captions that are resampled together.
+Source of the test: Dixon and Mood 1946 (sign test).
 """
 
 from __future__ import annotations

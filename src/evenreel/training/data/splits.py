@@ -45,7 +45,7 @@ class CorpusSplits(NamedTuple):
 
     @property
     def both(self) -> tuple[Corpus, ...]:
-        """Both splits, or the one that there is."""
+        """Both splits, the one to train on and the one to select on, or the former alone."""
         return (self.learned,) if self.selected is None else (self.learned, self.selected)
 
 
