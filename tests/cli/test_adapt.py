@@ -36,7 +36,7 @@ from evenreel.library import open_library
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.media import open_video
 from evenreel.media.sampling import EverySeconds
-from tests.cli.test_library_commands import evenreel
+from tests.cli.test_library_commands import evenreel, here
 
 FAST = ("--device", "cpu")
 LEARNS = (
@@ -418,7 +418,7 @@ def test_a_trained_and_prepared_checkpoint_on_a_library_and_back(place: Place, s
     asked, found = shelf.hits(trained), shelf.hits(tmp_path / "mine")
     assert found != asked
 
-    in_place = evenreel("adapt", trained, *shelf.learned_from, *learns, "--in-place")
+    in_place = here("adapt", trained, *shelf.learned_from, *learns, "--in-place")
     assert (in_place.returncode, in_place.stderr) == (0, ""), in_place.stderr
     assert shelf.hits(trained) == found
     assert good("adapt", trained, "--undo") == f"{trained} is as it was before it was adapted.\n"
