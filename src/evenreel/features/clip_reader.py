@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import EncoderError, MediaError
-from evenreel.features.frame_windows import FrameWindow, WindowMaker, period_s, within_shots
+from evenreel.features.frame_windows import FrameWindow, WindowMaker, period_s, spans, within_shots
 from evenreel.features.shards import Shard, text_track
 from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
@@ -316,7 +316,7 @@ class ClipReader:
     ) -> Shard | MediaError:
         assert reading.info is not None  # there are frames
         duration_s, cuts_s = source.part.length_s(reading.info.duration_s), reading.end["cuts_s"]
-        times_s = np.array(reading.times_s, np.float64)
+        times_s = sampled_s = np.array(reading.times_s, np.float64)
         spans_s, frames, encoder = spans(times_s, duration_s), None, None
         if view is not None:
             found = view.finish()
@@ -338,34 +338,23 @@ class ClipReader:
             tracks=tuple(map(text_track, reading.end["tracks"])) if wanted.text else None,
             reader_id=reading.end["reader_id"] if wanted.text else None,
             cuts_s=None if cuts_s is None else np.array(cuts_s, np.float64),
+            text_times_s=None if not wanted.text or np.array_equal(sampled_s, times_s) else sampled_s,
         )
-
-
-def spans(times_s: np.ndarray[Any, np.dtype[np.float64]], duration_s: float | None) -> np.ndarray[Any, Any]:
-    """Compute the stretch that each sampled frame stands for: up to half-way to its neighbours.
-
-    Args:
-        times_s: (T,) times of the frames, rising.
-        duration_s: length of the clip; without it the last stretch is as long as the one before.
-
-    Returns:
-        (T, 2) start and end in seconds.
-
-    >>> spans(np.array([0.5, 1.5, 3.5]), 4.0).tolist()
-    [[0.0, 1.0], [1.0, 2.5], [2.5, 4.0]]
-    """
-    middles = (times_s[:-1] + times_s[1:]) / 2
-    last_step = times_s[-1] - middles[-1] if len(middles) else 0.0
-    end = max(times_s[-1] + last_step if duration_s is None else duration_s, times_s[-1])
-    edges = np.concatenate([[min(0.0, times_s[0])], middles, [end]])
-    return np.stack([edges[:-1], edges[1:]], axis=1)
 
 
 def merge(new: Shard, old: Shard) -> Shard:
     """Merge the stages of two shards of a clip: fields of the new one, and those of the old one that it lacks."""
+    seen, read = old if new.frames is None else new, old if new.tracks is None else new
     return replace(
-        old if new.frames is None else new,
-        tracks=old.tracks if new.tracks is None else new.tracks,
-        reader_id=old.reader_id if new.tracks is None else new.reader_id,
+        seen,
+        tracks=read.tracks,
+        reader_id=read.reader_id,
         cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
+        text_times_s=_text_times(read, seen.times_s),
     )
+
+
+def _text_times(read: Shard, times_s: Times) -> Times | None:
+    """The times at which text was read, for a shard with frames of these times; None where they are the same."""
+    own = read.times_s if read.text_times_s is None else read.text_times_s
+    return None if read.tracks is None or np.array_equal(own, times_s) else own

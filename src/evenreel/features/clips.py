@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from evenreel.errors import MediaError, Reason
 from evenreel.features.manifest import FeatureSet
@@ -50,4 +50,6 @@ def clip_key(digest: str, clip: CorpusClip, made: FeatureSet, precision: str = F
         named += ["precision", precision]
     if made.words == "corpus":
         named += ["words of clip", clip.clip_id]
+    if made.frame_window is not None:
+        named += ["windows of frames", *astuple(made.frame_window)]
     return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()

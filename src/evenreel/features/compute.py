@@ -102,9 +102,15 @@ def _words_from(shipped: CorpusWords | None) -> Words:
 
 def _manifest(encoder: Encoder, settings: FeatureSettings, words_from: Words) -> Manifest:
     """Return the manifest of this run alone."""
-    made = FeatureSet(settings.rule, words_from, settings.windows if settings.read_text else None)
+    windows = settings.windows if settings.read_text else None
+    made = FeatureSet(settings.rule, words_from, windows, _frame_window(encoder))
     videos = str(settings.videos.absolute())
     return Manifest(encoder.encoder_id, encoder.weights_hash, encoder.dimension, precision_of(encoder), videos, (made,))
+
+
+def _frame_window(encoder: Encoder) -> WindowRule | None:
+    """Windows of frames of an encoder of moving pictures; None for one of single frames."""
+    return encoder.window if encoder.window.frames > 1 else None
 
 
 class LockedEncoder:
@@ -118,11 +124,11 @@ class LockedEncoder:
         return self._encoder
 
     def window(self) -> WindowRule:
-        """Return the rule of single pictures: a model of windows takes each for a still video."""
-        return WindowRule()
+        """Return the windows of frames that the encoder takes."""
+        return self._encoder.window
 
     def encode(self, windows: Pixels) -> FloatArray:
-        """Encode pictures (N, 1, 3, H, W) to (N, D) as `Encoder.encode_windows` does."""
+        """Encode windows (N, T, 3, H, W) to (N, D) as `Encoder.encode_windows` does."""
         with self._encoding:
             return self._encoder.encode_windows(windows)
 
@@ -155,7 +161,7 @@ class FeatureJob:
     ) -> None:
         self._folder, self._model, self._settings, self._progress = folder, model, settings, progress
         self._target = reader
-        self._precision = precision_of(model.encoder())
+        self._precision, self._frame_window = precision_of(model.encoder()), _frame_window(model.encoder())
         self._words = words
         self._ledger = Ledger.load(folder)
         self._report = FeatureReport(str(folder), model.encoder().encoder_id)
@@ -234,7 +240,8 @@ class FeatureJob:
         return True
 
     def _key(self, clip: CorpusClip, digest: str) -> str:
-        return clip_key(digest, clip, FeatureSet(self._settings.rule, _words_from(self._words)), self._precision)
+        made = FeatureSet(self._settings.rule, _words_from(self._words), frame_window=self._frame_window)
+        return clip_key(digest, clip, made, self._precision)
 
     def _wanted(self, shard: Shard | None) -> WantedStages:
         """The stages to do for a clip, given what is stored of it."""
@@ -269,7 +276,8 @@ class FeatureJob:
 
     def _new_reader(self) -> ClipReader:
         settings = self._settings
-        reading = ReaderSettings(settings.rule, self._recognises, settings.worker_count, settings.limits)
+        shots = self._frame_window is not None  # which no window goes on over
+        reading = ReaderSettings(settings.rule, self._recognises, settings.worker_count, settings.limits, shots)
         return ClipReader(reading, [self._model], self._count_frame, self._target)
 
     def _read_file(self, reader: ClipReader, clips: list[CorpusClip]) -> None:

@@ -111,3 +111,23 @@ def within_shots(
     start_s = np.where(np.append(False, changes), begins, np.maximum(begins, spans_s[:, 0]))
     end_s = np.where(np.append(changes, False), ends, np.minimum(ends, spans_s[:, 1]))
     return np.stack([start_s, end_s], axis=1), shot_of
+
+
+def spans(times_s: NDArray[np.float64], duration_s: float | None) -> NDArray[np.float64]:
+    """Compute the stretch that each sampled frame stands for: up to half-way to its neighbours.
+
+    Args:
+        times_s: (T,) times of the frames, rising.
+        duration_s: length of the clip; without it the last stretch is as long as the one before.
+
+    Returns:
+        (T, 2) start and end in seconds.
+
+    >>> spans(np.array([0.5, 1.5, 3.5]), 4.0).tolist()
+    [[0.0, 1.0], [1.0, 2.5], [2.5, 4.0]]
+    """
+    middles = (times_s[:-1] + times_s[1:]) / 2
+    last_step = times_s[-1] - middles[-1] if len(middles) else 0.0
+    end = max(times_s[-1] + last_step if duration_s is None else duration_s, times_s[-1])
+    edges = np.concatenate([[min(0.0, times_s[0])], middles, [end]])
+    return np.stack([edges[:-1], edges[1:]], axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -165,7 +165,7 @@ def pad_videos(
     confidence = np.zeros((len(shards), windows), np.float32)
     for row, shard in enumerate(shards):
         read[row] = _present(shard.windows)
-        texts, sampled = shard.window_texts or (), Sampled(shard.times_s, shard.spans_s)
+        texts, sampled = shard.window_texts or (), Sampled.of_text(shard)
         written[row] = [bool(text) for text in texts]
         confidence[row] = read_confidence(shard.tracks or (), sampled, texts, exact=exact)
     return VideoFeatures(tuple(ids), padded, mask, times_s, OnScreen(read, written, confidence))
@@ -235,14 +235,16 @@ class FoundClips:
 
         Returns:
             `encoder_id`, `weights_hash`, `precision`, `rule`, `words`, `windows`, and `clips`: a digest over the ids of
-            the clips, their parts and the content of their videos.
+            the clips, their parts, the content of their videos and the windows of frames that vectors are of.
         """
         keys = [(clip.clip_id, key) for clip, key in self.keys]
         return {
             "encoder_id": self.manifest.encoder_id,
             "weights_hash": self.manifest.weights_hash,
             "precision": self.manifest.precision,
-            **asdict(self.made),
+            "rule": self.made.rule,
+            "words": self.made.words,
+            "windows": self.made.windows,
             "clips": hashlib.blake2b(json.dumps(keys).encode(), digest_size=16).hexdigest(),
         }
 

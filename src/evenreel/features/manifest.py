@@ -18,7 +18,7 @@ from evenreel.features.sealed import glance
 from evenreel.features.settings import FLOAT32, Words, precision_of
 from evenreel.features.shards import shard_files
 from evenreel.features.texts import block_files
-from evenreel.types import Encoder
+from evenreel.types import Encoder, WindowRule
 
 FORMAT = 1
 MANIFEST = "features.json"
@@ -43,11 +43,13 @@ class FeatureSet:
         rule: how frames were sampled.
         words: source of on-screen text.
         windows: O, number of on-screen windows; None where on-screen text was never read.
+        frame_window: windows of frames that each vector is made of; None for single frames.
     """
 
     rule: str
     words: Words = "ocr"
     windows: int | None = None
+    frame_window: WindowRule | None = None
 
     def __str__(self) -> str:
         return self.rule if self.words == "ocr" else f"{self.rule}, words of the corpus"
@@ -223,7 +225,13 @@ def _build_set(fields: Mapping[str, Any]) -> FeatureSet:
     windows = fields["windows"] if fields["windows"] is None else _take(fields, "windows", int)
     if fields["words"] not in get_args(Words):
         raise ValueError(f"words of {fields['words']!r}")
-    return FeatureSet(_take(fields, "rule", str), fields["words"], windows)
+    frame_window = fields.get("frame_window")
+    return FeatureSet(
+        _take(fields, "rule", str),
+        fields["words"],
+        windows,
+        None if frame_window is None else WindowRule(**frame_window),
+    )
 
 
 def _take(fields: Mapping[str, Any], name: str, kind: type[Any]) -> Any:

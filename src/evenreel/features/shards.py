@@ -37,6 +37,7 @@ _DTYPES = {
     "frames": np.float16,
     "windows": np.float16,
     "cuts_s": np.float64,
+    "text_times_s": np.float64,
 }
 _WRITTEN = re.compile(rf"[0-9a-f]{{32}}{re.escape(SUFFIX)}")
 _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{3,128}")
@@ -77,6 +78,8 @@ class Shard:
         windows: (O, D) float16, features of those sentences by the same encoder, rows of unit length, zero where there
             is none; None together with `window_texts`.
         cuts_s: (S - 1,) float64, when the shots after the first begin, in order; None where shots were not looked for.
+        text_times_s: (R,) float64, times of the frames in which text was read; None where these are `times_s`, as they
+            are where `frames` are single frames and no windows of frames.
     """
 
     clip_id: str
@@ -92,6 +95,7 @@ class Shard:
     window_texts: tuple[str, ...] | None = None
     windows: NDArray[np.float16] | None = None
     cuts_s: NDArray[np.float64] | None = None
+    text_times_s: NDArray[np.float64] | None = None
 
 
 def is_clip_id(text: object) -> bool:
@@ -270,6 +274,7 @@ def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
         window_texts=None if window_texts is None else tuple(window_texts),
         windows=arrays.get("windows"),
         cuts_s=arrays.get("cuts_s"),
+        text_times_s=arrays.get("text_times_s"),
     )
 
 
@@ -318,6 +323,9 @@ def _length_problem(features: NDArray[np.float16]) -> str | None:
 
 
 def _text_problem(shard: Shard) -> str | None:
+    read = shard.text_times_s
+    if read is not None and (shard.tracks is None or read.ndim != 1 or not len(read) or (np.diff(read) < 0).any()):
+        return "the times at which its text was read are out of order, or nothing was"
     if (shard.tracks is None) != (shard.reader_id is None):
         return "text tracks and the name of their reader go together, and one is missing"
     for track in shard.tracks or ():

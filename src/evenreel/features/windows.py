@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.features.frame_windows import spans
 from evenreel.features.shards import Shard
 from evenreel.types import Encoder, TextTrack
 
@@ -38,6 +39,13 @@ class Sampled(NamedTuple):
 
     times_s: NDArray[np.float64]
     spans_s: NDArray[np.float64]
+
+    @classmethod
+    def of_text(cls, shard: Shard) -> Sampled:
+        """Return the times of the frames in which the text of a clip was read."""
+        if shard.text_times_s is None:
+            return cls(shard.times_s, shard.spans_s)
+        return cls(shard.text_times_s, spans(shard.text_times_s, float(shard.spans_s[-1, 1])))
 
 
 class Windows(NamedTuple):
@@ -82,7 +90,7 @@ def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = Fa
     """
     if shard.tracks is None or shard.frames is None:
         return replace(shard, window_texts=None, windows=None)
-    made = read_windows(shard.tracks, Sampled(shard.times_s, shard.spans_s), count, encoder, exact=exact)
+    made = read_windows(shard.tracks, Sampled.of_text(shard), count, encoder, exact=exact)
     return replace(shard, window_texts=made.texts, windows=made.vectors)
 
 

@@ -185,7 +185,7 @@ def changed_windows(
     """
     said = written(
         shard.tracks or (),
-        Sampled(shard.times_s, shard.spans_s),
+        Sampled.of_text(shard),
         made.windows or 0,
         fits,
         exact=made.words == "corpus",
@@ -215,7 +215,7 @@ def changed_signs(shard: Shard, clip_id: str, changes: WordChanges, made: Featur
     tracks, count = shard.tracks or (), made.windows or 1
     if not changes.words_differ:
         return tuple(tracks)
-    sampled = Sampled(shard.times_s, shard.spans_s)
+    sampled = Sampled.of_text(shard)
     spans = windows_of(tracks, sampled, count, exact=made.words == "corpus")
     edges_s = np.linspace(0.0, float(sampled.spans_s[-1, 1]), count + 1).tolist()
     signs: list[TextTrack] = []
