@@ -48,7 +48,11 @@ class OrderedRows:
         return marks.take(self.order) if marks.ndim == 1 else _take_rows(marks, self.order)
 
     def beaten(self, placed: Flags) -> Column:
-        """Count the marked clips that score less than the clip at each place, equal ones half: (b, V)."""
+        """Count, for each place of the sorted rows, the marked clips that score less, equal ones half: (b, V).
+
+        Args:
+            placed: (b, V) marks of clips by their places, see `OrderedRows.placed`.
+        """
         before = _counts_before(placed)
         if self.distinct:
             return np.asarray((before[:, :-1] + before[:, 1:]) / 2)

@@ -111,7 +111,7 @@ def mine(
     """Make a scene dictionary of the entities and activities that captions name, with the number of captions of each.
 
     Args:
-        captions: captions of training clips alone: a dictionary mined from test captions knows the answers.
+        captions: captions of training clips alone: a dictionary mined from test captions would contain the answers.
         extract: finds the phrases of captions; None for a tagger and rules.
         settings: how phrases are found, and the limits of the dictionary.
         progress: called with the share that is done.

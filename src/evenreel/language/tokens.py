@@ -35,7 +35,7 @@ Tagged = tuple[Token, ...]
 
 
 class Tagger(Protocol):
-    """Finds the words of captions and their parts of speech."""
+    """Part-of-speech tagger: splits captions into words and tags them."""
 
     @property
     def name(self) -> str:

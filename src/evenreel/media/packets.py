@@ -127,7 +127,7 @@ def usual_duration(stream: VideoStream) -> int:
 def mean_rate(stream: VideoStream) -> float | None:
     """Return the stream's frames per second; None where it is unknown.
 
-    FFmpeg's mean is 1,000 for some of 25 that start late; what it guesses is then right.
+    FFmpeg's mean rate is wrong for some files that start late (1,000 for 25), in which case its guessed rate is taken.
     """
     mean, usual = stream.average_rate, stream.guessed_rate
     rate = usual if mean and usual and mean > 2 * usual else mean

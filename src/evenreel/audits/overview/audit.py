@@ -202,7 +202,7 @@ def similarity_table(found: Overview) -> AuditTable:
 
 
 def consistency_table(found: Overview) -> AuditTable:
-    """Tabulate how much the similarity of a group differs between splits."""
+    """Tabulate how much the similarity of a group's mirrors to their real clips differs between splits."""
     rows = tuple(
         (group, splits, *interval_cells(one)) for group, by in found.consistency.items() for splits, one in by.items()
     )

@@ -1,4 +1,4 @@
-"""Members whose towers are trained too: separate runs, each with a checkpoint and an encoder of its own.
+"""Ensemble members whose towers are trained too: separate runs, each with its own checkpoint and encoder.
 
 On features computed once, members become one matcher (`evenreel.training.ensemble.members`). Towers trained on each
 stratum encode the gallery differently, so only the members' scores can be combined, after training (equation 5 of the
