@@ -10,9 +10,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from evenreel.adaptation.preparing import PrepareSettings
 from evenreel.cli.commands import command_of
+from evenreel.cli.corpus.edited_clips import ClipChange
+from evenreel.cli.elements.command import KAPPA, ElementsOptions
+from evenreel.cli.features import FrameChoice
 from evenreel.cli.from_settings import documented, from_settings
+from evenreel.cli.planted import PlantOptions
+from evenreel.cli.prepare import FitOptions
+from evenreel.config import DEFAULT_MODEL
+from evenreel.edits.settings import RemovalSettings
 from evenreel.errors import UsageError
+from evenreel.features.settings import FeatureSettings
+from evenreel.planted import PlantSettings
 
 
 @dataclass(frozen=True)
@@ -159,6 +169,50 @@ def test_options_that_are_none_are_mistakes() -> None:
         command_of(unknown)
     with pytest.raises(TypeError, match="two options bytes"):
         command_of(twice)
+
+
+def test_a_tuple_with_an_option_of_its_own_is_given_again_and_again() -> None:
+    @dataclass(frozen=True)
+    class Named:
+        """Names.
+
+        Attributes:
+            names: what they are called.
+        """
+
+        names: Annotated[tuple[str, ...], typer.Option("--name", metavar="WORD")] = ()
+
+    found: list[Named] = []
+
+    def keep(how: Named = from_settings(Named)) -> None:
+        found.append(how)
+
+    app = typer.Typer()
+    app.command()(command_of(keep))
+    assert CliRunner().invoke(app, ["--name", "a", "--name", "b"]).exit_code == 0
+    assert CliRunner().invoke(app, []).exit_code == 0
+    assert found == [Named(("a", "b")), Named()]
+
+
+def usual_values() -> list[tuple[type, str, str]]:
+    """What an option that is None when it is left out stands for, as the code has it."""
+    planted, fitted = PlantSettings(), PrepareSettings()
+    assert fitted.causal_fit.steps == fitted.flow.steps
+    return [
+        (PlantOptions, "short", "{:g} and {:g}".format(*planted.short_s)),
+        (PlantOptions, "long", "{:g} and {:g}".format(*planted.long_s)),
+        (ClipChange, "share", str(RemovalSettings("motion").share)),
+        (ClipChange, "model", DEFAULT_MODEL),
+        (FrameChoice, "frames", FeatureSettings().rule.removesuffix(" midpoints")),
+        (ElementsOptions, "top", str(KAPPA)),
+        (FitOptions, "steps", str(fitted.causal_fit.steps)),
+        (FitOptions, "seed", str(fitted.seed)),
+    ]
+
+
+def test_help_tells_the_values_that_hold_where_an_option_is_left_out() -> None:
+    for record, name, value in usual_values():
+        assert documented(record)[name].endswith(rf" \[default: {value}]"), (record, name)
 
 
 def test_a_docstring_without_attributes_says_nothing() -> None:

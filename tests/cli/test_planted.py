@@ -13,11 +13,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from evenreel.cli.app import app
-from evenreel.cli.from_settings import documented
-from evenreel.cli.planted import PlantOptions
 from evenreel.corpus import load_corpus
 from evenreel.errors import CorpusError, UsageError
-from evenreel.planted import PlantSettings, admission, plan_corpus
+from evenreel.planted import admission, plan_corpus
 from evenreel.planted.admission import world_of
 
 
@@ -29,13 +27,6 @@ def planted(*arguments: object) -> subprocess.CompletedProcess[str]:
 def here(*arguments: object) -> Result:
     """The command in this process, which has its imports behind it."""
     return CliRunner().invoke(app, ["planted", *map(str, arguments)])
-
-
-def test_help_tells_the_usual_lengths() -> None:
-    usual = PlantSettings()
-    options = documented(PlantOptions)
-    for name, (shortest, longest) in (("short", usual.short_s), ("long", usual.long_s)):
-        assert f"default: {shortest:g} and {longest:g}]" in options[name]
 
 
 def digests(folder: Path) -> dict[str, str]:

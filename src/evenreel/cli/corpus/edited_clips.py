@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from evenreel.language.taggers import TaggerName
     from evenreel.types import Corpus
 
-SHARE = 0.5
 NO_TEXTS = (
     "Words on screen that come with the corpus are left out, for they are not all that the new clips show, nor timed "
     "as these are: have the frames read (--words ocr), of clips without the edit too."
@@ -94,7 +93,7 @@ class ClipChange:
             from evenreel.edits.overlay import OverlaySettings
 
             return OverlaySettings(cast("OverlayName", self.edit), self.seed)
-        share = SHARE if self.share is None else self.share
+        share = RemovalSettings.share if self.share is None else self.share
         return RemovalSettings(cast("Removed", self.remove), self.control, self.place, share, self.seed)
 
 
