@@ -48,8 +48,8 @@ DATA = Path(os.environ.get("EVENREEL_DATA", Path(__file__).resolve().parents[2] 
 RULE = "every 1 s"
 WORST_RATIO = 1.3
 WORST_OF_TWO = 1.15
-PLANTED = 2
-"""Planted videos, each of 30 seconds."""
+PLANTED = 6
+"""Planted videos, each of a minute."""
 
 
 def main() -> int:
@@ -296,7 +296,7 @@ def _processor_time(files: list[str], models: list[str], workers: int) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _planted(path: Path, seed: int, frames: int = 30 * 25) -> str:
+def _planted(path: Path, seed: int, frames: int = 60 * 25) -> str:
     """A video of 1280 x 720 at 25 frames a second in which everything moves."""
     from evenreel.planted import write_clip
 

@@ -61,6 +61,9 @@ def test_lines_of_json_are_read_as_polars_reads_them(
         ("true\n1", ["true", "1"]),
         ("7\n\n8", [7, 8]),
         ("9" * 19, ["9" * 19]),
+        ("1700000000000000000\n-9223372036854775808", [1700000000000000000, -(2**63)]),
+        ("9223372036854775808", ["9223372036854775808"]),
+        ("x" * 200_000, ["x" * 200_000]),
         ("9" * 400, ["9" * 400]),
         ("1_000", ["1_000"]),
         ("2024-01-01", ["2024-01-01"]),
@@ -89,3 +92,16 @@ def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: str, words: str
     (tmp_path / "made.jsonl").write_text(json.dumps({"path": "a"}) + f"\n{line}\n")
     with pytest.raises(UsageError, match=words):
         read_json_lines(tmp_path / "made.jsonl")
+
+
+def test_columns_without_a_name_and_a_value_are_none(tmp_path: Path) -> None:
+    (tmp_path / "made.csv").write_text("path,d,,\na.mp4,1,,\n")
+    assert read_separated(tmp_path / "made.csv", ",") == [{"path": "a.mp4", "d": 1}]
+    (tmp_path / "made.csv").write_text("path,d,,\na.mp4,1,x,y\n")
+    with pytest.raises(UsageError, match="two of its columns are named ''"):
+        read_separated(tmp_path / "made.csv", ",")
+
+
+def test_half_a_character_becomes_a_question_mark(tmp_path: Path) -> None:
+    (tmp_path / "made.jsonl").write_text('{"path": "a.mp4", "n\\udc00": ["\\ud800x", "\\ud83d\\ude00"]}\n')
+    assert read_json_lines(tmp_path / "made.jsonl") == [{"path": "a.mp4", "n?": ["?x", "\U0001f600"]}]

@@ -35,6 +35,15 @@ def test_a_recipe_reads_back_as_it_was_written(recipe_file: Path) -> None:
     assert load_recipe(recipe_file) == recipe_from(SMALL)
 
 
+def test_a_setting_of_an_older_run_is_passed_over_where_it_says_nothing(recipe_file: Path) -> None:
+    text = recipe_file.read_text(encoding="utf-8")
+    recipe_file.write_text(text.replace("pretrained_features: null", "seen: null"), encoding="utf-8")
+    assert load_recipe(recipe_file) == recipe_from(SMALL)
+    recipe_file.write_text(text.replace("pretrained_features: null", "seen: others"), encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"data\.seen is called data\.pretrained_features now; rename it"):
+        load_recipe(recipe_file)
+
+
 def test_types_are_those_of_the_fields() -> None:
     values = {**SMALL, "optimiser": {"lr": 1, "betas": [0.9, 0.99], "exempt": ["*bias"]}, "adapter": {"kind": "mlp"}}
     recipe = recipe_from(values)

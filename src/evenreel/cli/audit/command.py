@@ -35,11 +35,11 @@ class ScoreFiles:
     """Scores of systems that `evenreel audit` reads, and what some audits read beside them.
 
     Attributes:
-        scores: npy, npz, parquet or a TREC run; again for another system.
+        scores: matrix (npy, npz, parquet) or TREC run; again for another system.
         corpus: folder of the corpus the scores are of.
         split: part of the corpus the scores are of, such as test.
         train_split: part of the corpus that was learned from, for the audit length; train where the corpus has it.
-        tail_classes: csv of verbs or nouns with few training clips, for the audit length; again for another file.
+        tail_classes: table (csv) of verbs or nouns with few training clips, for the audit length; again for another.
         edited: for visual, textual or overlay: scores after an edit, such as background-swapped=bg.npz; again for
             another edit. With several --scores, each edit once for each, in their order. For overlay, --corpus is that
             of the clips with misleading words, whose column overlay_of names the clip whose words each carries.

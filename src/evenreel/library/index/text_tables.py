@@ -12,10 +12,15 @@ from pathlib import Path
 from evenreel.errors import UsageError
 
 Row = dict[str, object]
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_LONGEST = 64 * 2**20
+"""Characters that one value of a csv table may have."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 _NUMBER = re.compile(
-    r"[-+]?([0-9]{1,18}|[0-9]+\.[0-9]*|[0-9]*\.[0-9]+)(e[-+]?[0-9]{1,4})?|[-+]?(nan|inf)", re.IGNORECASE
+    r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)(e[-+]?[0-9]{1,4})?|[0-9]+e[-+]?[0-9]{1,4}|nan|inf)", re.IGNORECASE
 )
+"""A number that is written with a point or an exponent; a whole one beyond 64 bits is text."""
+
 _TRUTH = {"true": True, "false": False}
 
 
@@ -31,6 +36,8 @@ def read_json_lines(table: Path) -> list[Row]:
             continue
         try:
             row = json.loads(line)
+            if "\\u" in line:  # half of a character, which no file can hold, becomes a question mark
+                row = json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
             raise _unreadable(table, f"line {number} is no JSON ({error})") from error
         if not isinstance(row, dict):
@@ -42,28 +49,33 @@ def read_json_lines(table: Path) -> list[Row]:
 def read_separated(table: Path, separator: str) -> list[Row]:
     """Read a table with names of columns in its first line.
 
-    A column is of whole numbers (of at most 18 digits), of numbers or of truth values (true, false) where each of its
+    A column is of whole numbers (of 64 bits), of numbers or of truth values (true, false) where each of its
     values is one, else of text. An empty value without quotes in a column of these is None; so is what a short row
     lacks.
 
     Raises:
         UsageError: it cannot be read, is empty, has two columns of one name, or a row with more values than columns.
     """
+    limit = csv.field_size_limit(_LONGEST)
     try:
         lines = [line for line in csv.reader(_text_lines(table), delimiter=separator, strict=True) if line]
     except csv.Error as error:
         raise _unreadable(table, str(error)) from error
+    finally:
+        csv.field_size_limit(limit)
     if not lines:
         raise UsageError(f"The metadata table {table} is empty; its first line names its columns.")
     names, *rows = lines
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _unreadable(table, f"two of its columns are named {twice!r}; rename one")
     for number, row in enumerate(rows, start=1):
         if len(row) > len(names):
             raise _unreadable(table, f"row {number} has {len(row)} values for {len(names)} columns")
-    columns = [_typed(values) for _, *values in zip_longest(*lines, fillvalue="")]
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    columns = [(name, values) for name, *values in zip_longest(*lines, fillvalue="") if name or any(values)]
+    kept = [name for name, _ in columns]
+    if len(set(kept)) < len(kept):
+        twice = next(name for name in kept if kept.count(name) > 1)
+        raise _unreadable(table, f"two of its columns are named {twice!r}; rename one")
+    typed = [_typed(values) for _, values in columns]
+    return [dict(zip(kept, values, strict=True)) for values in zip(*typed, strict=True)]
 
 
 def _text_lines(table: Path) -> Iterator[str]:
@@ -76,6 +88,10 @@ def _text_lines(table: Path) -> Iterator[str]:
         raise _unreadable(table, (error.strerror or str(error)).lower()) from error
 
 
+def _is_whole(value: str) -> bool:
+    return _WHOLE.fullmatch(value) is not None and -(2**63) <= int(value) < 2**63
+
+
 def _typed(values: Sequence[str]) -> list[object]:
     given = [value for value in values if value]
     for form, convert in _FORMS:
@@ -85,8 +101,8 @@ def _typed(values: Sequence[str]) -> list[object]:
 
 
 _FORMS: tuple[tuple[Callable[[str], object], Callable[[str], object]], ...] = (
-    (_WHOLE.fullmatch, int),
-    (_NUMBER.fullmatch, float),
+    (_is_whole, int),
+    (lambda value: _is_whole(value) or _NUMBER.fullmatch(value), float),
     (lambda value: value.lower() in _TRUTH, lambda value: _TRUTH[value.lower()]),
 )
 

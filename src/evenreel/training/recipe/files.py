@@ -24,6 +24,9 @@ _PRESET = "preset"
 _PRESETS = {SourceDebias: "evenreel.debias.source.contrast", Trim: "evenreel.debias.trimming"}
 """The modules whose `PRESETS` a table may start from: `preset: NAME`, and beside it what differs."""
 
+_RENAMED = {"data.seen": "data.pretrained_features"}
+"""Settings of older runs by what they are called now; where they are null they say nothing and are left out."""
+
 
 def find_recipe(name: str | Path) -> Path:
     """Find the file of a recipe.
@@ -159,6 +162,9 @@ def read_settings(kind: type[Settings], given: object, place: str = "") -> Setti
         given = _from_preset(import_module(_PRESETS[kind]).PRESETS, given, place)
     hints = get_type_hints(kind)
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]  # it is a dataclass
+    given = {key: value for key, value in given.items() if value is not None or _at(place, key) not in _RENAMED}
+    if renamed := next((_at(place, key) for key in given if _at(place, key) in _RENAMED), None):
+        raise RecipeError(f"The setting {renamed} is called {_RENAMED[renamed]} now; rename it.")
     if strangers := [str(key) for key in given if key not in known]:
         raise RecipeError(f"There is no setting {_at(place, strangers[0])[:80]}; there are {', '.join(known)}.")
     needed = [name for name, one in known.items() if one.default is MISSING and one.default_factory is MISSING]
