@@ -58,8 +58,8 @@ class Provenance:
     Attributes:
         made: date and time, in UTC; that of the environment variable SOURCE_DATE_EPOCH where it is set, so that a page
             can be made again byte for byte.
-        version: of evenreel.
-        command: as it was typed, quoted for a shell; empty where the result was made from Python.
+        version: version of evenreel.
+        command: command as it was typed, quoted for a shell; empty where the result was made from Python.
         inputs: files and folders, in the order given.
     """
 

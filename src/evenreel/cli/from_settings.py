@@ -120,7 +120,7 @@ def from_settings(
         source: a dataclass or a function, or `module:name` of one that is imported when the command is looked up.
         leave_out: parameters of it that are no options and keep their defaults.
         panel: heading of the options in `--help`; None for the usual one.
-        options: by parameter, how its option is declared where neither `SHARED` nor the parameter itself says it: an
+        options: declarations of options by parameter, where neither `SHARED` nor the parameter itself says it: an
             `Annotated` type with a `typer.Option`, or a function or `from_settings(...)` that make a nested object.
     """
     return OptionSettings(source, leave_out, panel, options)

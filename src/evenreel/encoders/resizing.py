@@ -30,7 +30,7 @@ def prepare(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch.Tensor:
 
     Args:
         pixels: (N, 3, H, W) uint8.
-        preprocessing: as the checkpoint wants it.
+        preprocessing: sizes, cut, filter and range that the encoder's checkpoint takes.
 
     Returns:
         (N, 3, h, w) float32.

@@ -35,7 +35,15 @@ class Discounts:
         return cls(np.append(values, 0.0), np.append(0.0, np.cumsum(values)))
 
     def between(self, above: Indices, stop: Indices) -> Column:
-        """Sum the discounts of the places `above` + 1 to `stop`, for each of several stretches of places."""
+        """Sum the discounts of consecutive places in a ranking, for each of m stretches of places.
+
+        Args:
+            above: (m,) number of places before each stretch, which begins at place `above` + 1.
+            stop: (m,) last place of each stretch.
+
+        Returns:
+            (m,) sums.
+        """
         # A single place needs no difference of sums, which would cost it digits.
         found = self.each[above]
         other = np.flatnonzero(stop - above != 1)

@@ -128,12 +128,18 @@ class LockedEncoder:
         return self._encoder.window
 
     def encode(self, windows: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) to (N, D) as `Encoder.encode_windows` does."""
+        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, rows of unit length."""
         with self._encoding:
             return self._encoder.encode_windows(windows)
 
     def with_windows(self, shard: Shard, count: int, *, exact: bool) -> Shard:
-        """Add the features of on-screen windows to a shard, see `evenreel.features.windows`."""
+        """Return a shard with the sentences of its on-screen windows and their features; none where no text was read.
+
+        Args:
+            shard: features of a clip, with the on-screen text that was read.
+            count: number of windows.
+            exact: whether the text's times say when signs appear and vanish, not in which sampled frames they are.
+        """
         with self._encoding:
             return with_windows(shard, count, self._encoder, exact=exact)
 

@@ -85,17 +85,17 @@ class Manifest:
 
     @property
     def last(self) -> FeatureSet:
-        """Set of features that the last run made."""
+        """Set of features that the last run of `evenreel features` on the folder made."""
         return self.sets[-1]
 
     @property
     def rule(self) -> str:
-        """Sampling rule of the last run."""
+        """Rule by which the last run of `evenreel features` sampled frames, in its standard words."""
         return self.last.rule
 
     @property
     def windows(self) -> int | None:
-        """O, number of on-screen windows of the last run; None without on-screen text."""
+        """O, number of on-screen windows a clip in the last run of `evenreel features`; None without on-screen text."""
         return self.last.windows
 
     def find(self, rule: str | None = None, words: Words | None = None) -> FeatureSet | None:

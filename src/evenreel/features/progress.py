@@ -53,16 +53,16 @@ class NoProgress:
     """A `StagedProgress` that ignores every event."""
 
     def begin(self, files: int) -> None:
-        """Ignore the event."""
+        """Ignore that a run over this many files begins."""
 
     def frame(self) -> None:
-        """Ignore the event."""
+        """Ignore that one more frame was decoded."""
 
     def file_done(self, path: str) -> None:
-        """Ignore the event."""
+        """Ignore that one more file was finished or set aside."""
 
     def stage(self, name: str, count: int | None = None) -> None:
-        """Ignore the event."""
+        """Ignore that a stage of `count` steps begins."""
 
     def advance(self, steps: int) -> None:
-        """Ignore the event."""
+        """Ignore that steps of the stage were finished."""

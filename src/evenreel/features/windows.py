@@ -76,10 +76,10 @@ class WindowText(NamedTuple):
 
 
 def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = False) -> Shard:
-    """Add windows to a shard, made of its tracks; none where on-screen text was not read.
+    """Return a shard with on-screen windows, made of the text in it; none where on-screen text was not read.
 
     Args:
-        shard: with frames.
+        shard: features of a clip, with its frames and the on-screen text that was read.
         count: O, number of windows.
         encoder: the encoder of the frames.
         exact: whether the tracks say when signs appear and vanish, rather than in which of the sampled frames they were
@@ -166,7 +166,7 @@ def where_empty(said: Sequence[WindowText], sentence: str) -> tuple[WindowText, 
 def read_confidence(
     tracks: Sequence[TextTrack], sampled: Sampled, texts: Sequence[str], *, exact: bool = False
 ) -> NDArray[np.float32]:
-    """Compute the confidence (O,) with which the words of known sentences were read, see `WindowText`.
+    """Compute the confidence (O,), 0 to 1, with which the words of each window's sentence were read, mean over words.
 
     Args:
         tracks: signs that the sentences were made of.

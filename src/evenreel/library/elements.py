@@ -87,7 +87,12 @@ class _Furthest(NamedTuple):
 
 
 def elements_path(library: Path, digest: str) -> Path:
-    """Return the path of the dictionary with this digest."""
+    """Return the path of a scene dictionary's file in a library's folder.
+
+    Args:
+        library: folder of the library.
+        digest: hex digest of the dictionary's phrases.
+    """
     return library / _FILE.format(digest)
 
 

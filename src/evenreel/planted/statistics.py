@@ -21,9 +21,11 @@ class PlantedStatistics:
     Attributes:
         split: name of the split.
         count: number of clips, or of captions where the bias is in them.
-        planted_share: share of them, 0 to 1, that agree with what is planted: a partner, an annotator who is not new, a
-            generator, the source domain, a group that differs in its word alone. Where partners are paired it is above
-            0 by chance.
+        planted_share: share of `count`, 0 to 1, that shows what the bias plants. By bias, `visual` or `length`: clips
+            with the background or length paired with their shape or activity; `textual`: captions by the annotator
+            paired with the shape, or, where test captions are by new annotators, by any of those in training; `source`:
+            generated clips; `domain`: clips of the source domain; else clips of a group that differs in its on-screen
+            word alone. Where things are paired it is above 0 by chance.
         association: Cramer's V of the two things that the bias pairs, 0 for none to 1; None where it pairs nothing.
         information_bits: mutual information of the two things, in bits.
         chance_bits: mean mutual information of independent things in a sample of this size, in bits.

@@ -43,7 +43,7 @@ class LoadingError(EvenreelError):
 
 
 class ThreadSafeEncoder:
-    """An encoder for several threads, used by one at a time."""
+    """Encoder that several threads share: it passes each call on to the encoder it wraps, one call at a time."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -52,17 +52,17 @@ class ThreadSafeEncoder:
         self.dimension, self.window = encoder.dimension, encoder.window
 
     def encode_windows(self, pixels: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) to (N, D), see `Encoder.encode_windows`."""
+        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, rows of unit length."""
         with self._turn:
             return self._encoder.encode_windows(pixels)
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Encode captions, see `Encoder.encode_text`."""
+        """Encode N captions, cut at the tokenizer's limit, to vectors of their words and sentences."""
         with self._turn:
             return self._encoder.encode_text(captions)
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """Return for each caption whether it is cut, see `Encoder.truncated`."""
+        """Return for each caption whether it is longer than the text tower takes, so that its end is not read."""
         with self._turn:
             return self._encoder.truncated(captions)
 

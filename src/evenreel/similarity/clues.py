@@ -108,11 +108,15 @@ def mixed(shares: Tensor, mix: Tensor) -> Tensor:
 
 
 def summed(shares: tuple[Tensor, Tensor], rows: RowTerms) -> Tensor:
-    """Sum vectors with the weights of each head and join the heads: (v, q, D), D / h numbers from each of h heads.
+    """Sum vectors of frames and windows with the weights of h attention heads, for v videos and q captions.
 
     Args:
-        shares: weights of own vectors (v, q, h, l), and of vectors of the other modality (v, q, h, k).
-        rows: the vectors.
+        shares: weights of the l own vectors (v, q, h, l), and of the k vectors of the other modality (v, q, h, k).
+        rows: vectors of the videos, own (v, l, D) and of the other modality (v, k, D); each head sums D / h of their
+            numbers.
+
+    Returns:
+        (v, q, D) sums, those of the heads side by side.
     """
     return _summed(shares[0], rows.own) + _summed(shares[1], rows.other)
 

@@ -42,7 +42,10 @@ def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
 
 
 def named_and_got(found: Sequence[KindMeasures]) -> go.Figure:
-    """Draw, for phrases, the share of clips whose captions name it and the share that got it, on a logarithmic axis."""
+    """Draw phrases as points: the share of clips that are given a phrase over the share whose captions name it.
+
+    The share that captions name, in percent, is on a logarithmic axis; each kind of phrase has a panel.
+    """
     figure = _figure(found, "clips that it names, %", "clips that get it, %")
     for number, one in enumerate(found, start=1):
         if one.gains is None:

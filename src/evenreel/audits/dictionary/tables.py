@@ -29,11 +29,11 @@ _PHRASE_NOTE = (
 
 
 class HubPhrase(NamedTuple):
-    """A phrase that many clips get.
+    """Phrase of a scene dictionary with how often clips are given it, as one of those most similar to their frames.
 
     Attributes:
-        place: index of the phrase.
-        got: share of clips that got it, in percent.
+        place: index of the phrase in the dictionary's phrases of its kind.
+        got: share of clips that are given it, in percent.
         named: share of clips whose captions name it, in percent; None without captions.
         gain: gain of the phrase, in percentage points; None without captions.
     """
@@ -67,7 +67,10 @@ def coverage_of(one: KindMeasures) -> float:
 
 
 def hubs_of(one: KindMeasures) -> Iterator[HubPhrase]:
-    """Yield the phrases that clips get, the most frequent first, ties in the dictionary's order."""
+    """Yield all phrases of one kind with the share of clips they are given to as nearest, the most frequent first.
+
+    Ties are in the dictionary's order. Nothing is yielded where no phrases were chosen for clips.
+    """
     if one.chosen is None or not one.clips:
         return
     for place in np.argsort(-one.chosen, kind="stable").tolist():

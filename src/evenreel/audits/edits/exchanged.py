@@ -35,7 +35,7 @@ def lost_recall(
     Args:
         perturbed: scores of captions and clips, as they are and after edits.
         edit: name of the edit.
-        placings: by name, whether the own clip's score is the edited one, and whether the others' are.
+        placings: pairs by name: whether the own clip's score is the edited one, and whether the others' are.
         settings: `resamples`, `seed`, and how much is read at once.
 
     Raises:

@@ -194,7 +194,7 @@ class Perturbed:
         """Compute ranks and distances of own clips, by the names of edit and placing, (`AS_IS`, `AS_IS`) first.
 
         Args:
-            placings: by name, whether the own clip's score is the edited one, and whether the others' are.
+            placings: pairs by name: whether the own clip's score is the edited one, and whether the others' are.
             band_bytes: about how many bytes of scores are read at once.
 
         Raises:

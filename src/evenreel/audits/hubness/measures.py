@@ -79,7 +79,7 @@ class Occurrence:
 
     @property
     def expected(self) -> float:
-        """Mean count N_k, that of every clip if all clips are equally likely."""
+        """Number of rankings that a clip is among the first k of if all clips are equally likely: the mean of N_k."""
         return float(self.counts.mean())
 
     @property

@@ -52,14 +52,14 @@ class ClipProperty:
     order: Indices
 
     def permuted(self, samples: int, seed: int) -> Iterator[Column]:
-        """Yield permuted values (b, V), some samples at a time."""
+        """Yield permutations of the clips' values, (b, V) at a time, `samples` in all."""
         generator = np.random.default_rng(seed)
         step = max(1, _CHUNK_BYTES // (8 * max(len(self.values), 1)))
         for start in range(0, samples, step):
             yield self._draw(min(step, samples - start), generator)
 
     def probes(self, seed: int) -> Column:
-        """Draw permuted values (P, V) with which the figure of every query is computed."""
+        """Draw `PROBES` permutations of the clips' values, (P, V), for the figures of every query by chance."""
         return np.concatenate([*self.permuted(PROBES, seed)])
 
     def sums(self, weights: Column, settings: AuditSettings) -> Column:

@@ -35,7 +35,7 @@ def joined(opened: ExitStack, own: ModelStore, settings: IndexSettings) -> list[
     Args:
         opened: closes the catalogs of further models, and writes their second copies.
         own: the library with its own model.
-        settings: of the run; the models of `also` that are new to the library are loaded at once.
+        settings: settings of the run; the models of `also` that are new to the library are loaded at once.
 
     Raises:
         UsageError: a model of `also` is named twice, is the library's own, there is no own model to set it beside, or
@@ -94,7 +94,7 @@ def opened_model(
     Args:
         opened: closes their catalog.
         own: the library with its own model.
-        settings: of the run.
+        settings: settings of the run.
         model: folder and name of the model.
         encoder: the model, where it is loaded already.
 

@@ -65,7 +65,12 @@ class ModelInUse:
         return loaded.result().window if loaded and loaded.done() else None
 
     def encode(self, windows: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) to vectors (N, D), see `Encoder.encode_windows`."""
+        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, waiting until the model is loaded.
+
+        Raises:
+            EncoderError: the model cannot be loaded.
+            LibraryError: the library was made with another model.
+        """
         encoder = self.encoder()
         with self._encoding:
             return encoder.encode_windows(windows)

@@ -40,7 +40,7 @@ class FrameGallery:
 
     @property
     def measured(self) -> bool:
-        """True if nonsense was scored, which is needed to say which clips fit."""
+        """True if nonsense queries, which no video answers, were scored: searches need it to say which clips fit."""
         return len(self.null_best) > 0
 
 

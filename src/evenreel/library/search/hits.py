@@ -60,7 +60,7 @@ class Element:
     Attributes:
         phrase: phrase of the dictionary.
         kind: `entity` or `activity`.
-        score: by how many standard deviations it is nearer to the clip than nonsense is.
+        score: number of standard deviations by which the phrase is nearer to the clip than nonsense queries are.
     """
 
     phrase: str

@@ -77,7 +77,7 @@ class RankedClip:
 
     @property
     def state(self) -> State | None:
-        """State of the clip; None where its frames may answer but the scores of nonsense were not measured."""
+        """State of the clip; None where its frames may answer but no nonsense queries were scored to compare with."""
         if self.by_frames == "fits" or self.written >= FITS:
             return "fits"
         if self.by_frames == "may_fit" or self.written >= ANSWERS:

@@ -49,7 +49,7 @@ UNIT_TOLERANCE = 0.01
 
 @cache
 def null_queries() -> tuple[str, ...]:
-    """Return the bank of nonsense queries, N captions."""
+    """Return the bank of nonsense queries: N captions that no video answers, to compare scores of real queries with."""
     text = resources.files("evenreel.library.store").joinpath("null_queries.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
@@ -85,7 +85,16 @@ def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, enc
 
 
 def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queries: FloatArray) -> None:
-    """Score the encoded bank of nonsense queries (N, D) on the library's clips; see `update_null_scores`."""
+    """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z.
+
+    Args:
+        connection: connection to the catalog, in a transaction of the caller.
+        vectors: frame vectors of the library.
+        queries: (N, D) nonsense queries as the library's model encodes them.
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
     best = _known_best(connection)
     if best is None:
         connection.execute("DELETE FROM null_scores")
@@ -104,9 +113,9 @@ def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queri
 
 
 def null_scores_hold(connection: sqlite3.Connection) -> bool:
-    """Return whether nonsense was scored on exactly the clips that the library has now, and the scores are unchanged.
+    """Return whether the stored scores of nonsense queries are unchanged and of exactly the clips in the library now.
 
-    The encoded bank must be there too, for neutral search and for clips that are added.
+    The encoded nonsense queries must be stored too, for neutral search and for clips that are added.
     """
     (clips,) = connection.execute("SELECT count(*) FROM vector_rows").fetchone()
     (measured,) = connection.execute("SELECT count(*) FROM vector_rows JOIN null_scores USING (clip_id)").fetchone()

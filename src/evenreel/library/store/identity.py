@@ -31,16 +31,16 @@ class SameContent:
         self._digests: OrderedDict[tuple[object, ...], str] = OrderedDict()
 
     def check(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
-        """Return the file with its present stamp if it still has the content of its clip.
+        """Check that a file still has the content that was indexed, and return it with its present size and times.
 
         Args:
-            clip_id: id of the clip.
-            file: the file as it was indexed.
+            clip_id: id of the clip, which is the digest of its content.
+            file: the file, with the size and times that it had when it was indexed.
             found: its present `os.fstat` or `os.stat` result.
 
         Raises:
             MediaError: the content has changed, or cannot be read.
-            EvenreelError: `stopped` returned True.
+            EvenreelError: the checker's function `stopped` returned True while the file was read.
         """
         now = FileStamp.of(found)
         if now == file.stamp:

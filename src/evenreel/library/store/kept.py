@@ -48,7 +48,13 @@ class CatalogState(NamedTuple):
 
 @dataclass(frozen=True)
 class SecondCopy:
-    """The second copy as read from disk; `lost` counts its damaged lines."""
+    """Second copy of a catalog as read from disk.
+
+    Attributes:
+        state: state of the catalog that the copy is of.
+        rows: rows of the catalog's tables, by table.
+        lost: number of the copy's damaged lines, which `rows` lacks.
+    """
 
     state: CatalogState
     rows: Rows
@@ -93,9 +99,13 @@ def _is_spoilt(connection: sqlite3.Connection) -> bool:
 
 
 def write_copy(library: Path, connection: sqlite3.Connection) -> None:
-    """Write the second copy unless it is of this very state; the caller holds the library, outside a transaction.
+    """Write the second copy of a catalog (`kept.jsonl`: folders, files, metadata, settings) unless it is up to date.
 
-    What lies in its place and cannot be read is put aside first.
+    A file in its place that cannot be read is renamed first, so that nothing is lost.
+
+    Args:
+        library: folder of the library, which the caller has locked.
+        connection: connection to its catalog, with no transaction open.
 
     Raises:
         LibraryError: the disk is full or cannot be written; the old copy is still there.

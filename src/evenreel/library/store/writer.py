@@ -269,14 +269,26 @@ class Store:
             set_meta(self.connection, meta)
 
     def update_null_scores(self, encoder: Encoder) -> None:
-        """Score the bank of nonsense queries on the library's present clips."""
+        """Score the bank of nonsense queries, which no video answers, on the library's present clips, and store it.
+
+        Searches compare a query's scores with these to say which clips fit. A library without vectors is left alone.
+
+        Args:
+            encoder: model of the library, which encodes the bank.
+
+        Raises:
+            LibraryError: the vectors cannot be read.
+        """
         vectors = open_vectors(self.library, get_meta(self.connection))
         if vectors is not None:
             with self._lock, transaction(self.connection):
                 update_null_scores(self.connection, vectors, encoder)
 
     def null_scores_hold(self) -> bool:
-        """Return whether nonsense was scored on exactly the clips that the library has now."""
+        """Return whether the stored scores of the nonsense queries are of exactly the clips that the library has now.
+
+        False also where these scores or the encoded queries are damaged or missing; `update_null_scores` measures them.
+        """
         with self._lock:
             return null_scores_hold(self.connection)
 

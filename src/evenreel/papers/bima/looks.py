@@ -73,7 +73,7 @@ class ElementLook:
         pictures: n frames, the part that the towers see, (h, w, 3) of one size.
         times_s: times of these frames in the clip.
         heats: heat of the caption's score first, then of scene elements.
-        attention: of all frames to elements; None for a model that attends to none.
+        attention: attention of all frames to the clip's scene elements; None for a model that has no such attention.
     """
 
     pictures: tuple[Pixels, ...]
@@ -83,13 +83,14 @@ class ElementLook:
 
 
 def look(model: Model, row: int, column: int, looking: Looking) -> ElementLook:
-    """Look at one clip as a model sees it, beside one caption.
+    """Compute what a model sees of one clip beside one caption: heat of the caption's score, and of scene elements.
 
     Args:
-        model: any matcher; elements are those of a `bima`, also behind an adapter.
-        row: of the caption in the model's features.
-        column: of the clip there.
-        looking: pictures of the clips, and the towers.
+        model: model with features of the captions and clips. Any matcher has the heat of its score; scene elements and
+            attention to them come of the matcher `bima` alone, an adapted one included.
+        row: index of the caption in the model's features.
+        column: index of the clip in the model's features.
+        looking: reader of the clips' frames, and the towers that the features were made with.
 
     Raises:
         CorpusError: the clip has no file.

@@ -162,8 +162,8 @@ def whole_captions(matcher: Matcher, texts: TextFeatures, reading: Reading) -> N
 
     Args:
         matcher: a `Bima`, perhaps in an adapter.
-        texts: of Q captions.
-        reading: what stands for a caption.
+        texts: features of Q captions.
+        reading: which vectors stand for a caption: those of its content or those of its bias.
 
     Raises:
         UsageError: the bias is asked for, and the matcher was built without it.

@@ -42,7 +42,7 @@ class Findings:
         figures: figures in reading order.
         notices: what readers must know of the data.
         method: paragraphs on how everything was computed.
-        few: that there are too few pairs or clips to conclude, which comes first; empty where there are enough.
+        few: sentence, shown first, that there are too few pairs or clips to conclude; empty where there are enough.
     """
 
     sentence: str

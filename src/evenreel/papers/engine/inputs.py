@@ -111,7 +111,7 @@ class RankingInputs(ModelInputs):
     """Rankings of the test split to study, by models and by other systems.
 
     Attributes:
-        scores: of other systems on the test split, by their names.
+        scores: scores of other systems on the test split, by their names.
     """
 
     scores: Mapping[str, ScoreBlocks] = field(default_factory=dict)

@@ -50,7 +50,7 @@ class StudyCorpus:
     """A corpus on disk with its test split, features and encoder, and the notices gathered as they are read.
 
     Args:
-        folder: of the corpus.
+        folder: folder of the corpus.
         sources: where its features are, and which split is searched.
     """
 

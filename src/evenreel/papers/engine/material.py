@@ -111,7 +111,7 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Looking:
-    """The towers of the features, and frames of clips for them to see.
+    """Encoder of a model's features, and a reader of clips' frames, for studies that show what a model sees.
 
     Attributes:
         encoder: encoder of the features; its towers say what patches of a frame show.
@@ -134,7 +134,7 @@ def part_of(
         on_screen: on-screen text of the clips; None where nobody read it.
 
     Raises:
-        CorpusError: none has.
+        CorpusError: no caption has a clip with features.
     """
     kept = select(corpus, where=pl.col("clip_id").is_in(list(videos.ids)))
     if kept.captions.height == 0:
@@ -143,14 +143,14 @@ def part_of(
 
 
 def with_streams(part: CorpusPart, streams: Mapping[str, int], names: Sequence[str]) -> CorpusPart:
-    """Keep some streams of the frames alone, as `data.streams` of a recipe says.
+    """Select streams of the frame features of a part of a corpus, as `data.streams` of a recipe says.
 
-    A clip one of whose frames is zero in every stream that is left takes no part, and neither do its captions.
+    A clip one of whose frames is zero in every selected stream is left out, and so are its captions.
 
     Args:
-        part: with frames of all streams side by side.
-        streams: dimension of each stream by its name, in their order.
-        names: of those that stay; empty for all.
+        part: part whose frames hold all streams side by side.
+        streams: dimension of each stream by its name, in the order of the columns.
+        names: names of the streams to keep; empty for all.
     """
     if not names or set(names) >= set(streams):
         return part

@@ -99,12 +99,12 @@ def project(vectors: NDArray[Any], *, perplexity: float | None = None) -> NDArra
 
 
 def separation(vectors: NDArray[Any], groups: Sequence[str], neighbours: int = 10) -> Separation:
-    """Measure whether groups lie apart in the full space, in memory that does not grow with N x N.
+    """Measure whether groups of vectors lie apart in the full space, in memory that does not grow with N x N.
 
     Args:
-        vectors: (N, D).
-        groups: of the N vectors; at least two.
-        neighbours: k, fewer than N.
+        vectors: (N, D) vectors.
+        groups: name of the group of each of the N vectors; at least two groups.
+        neighbours: number k of nearest vectors, fewer than N.
 
     Raises:
         UsageError: there are too few groups, vectors or neighbours, or a vector is no number.

@@ -50,10 +50,13 @@ def check_towers(study: Study, recipe: Recipe) -> None:
 
 
 def check_rows(rows: Mapping[str, Recipe]) -> None:
-    """Refuse rows that no tower can be trained for, before the first of them is.
+    """Check, before any row is trained, that no recipe trains towers for a matcher that reads role graphs.
+
+    Args:
+        rows: recipes by the name of their row in a table; those without a backbone train no towers and pass.
 
     Raises:
-        UsageError: a matcher reads role graphs of captions.
+        UsageError: a recipe trains towers and its matcher reads captions as role graphs, which no text tower does.
     """
     for name, recipe in rows.items():
         if recipe.backbone is not None and reads_graphs(spec_of(recipe)):

@@ -119,14 +119,15 @@ def measured_trainings(
     measure: Callable[[TrainingOutcome], Mapping[Row, Mapping[Figure, float]]],
     ends: Mapping[Figure, tuple[float, float]],
 ) -> SeededRuns[Row, Figure]:
-    """Train each variant with each seed, and measure it.
+    """Train each variant with each seed, and return its figures.
 
     Args:
         variants: rows to train, by name.
         material: splits that are learned from and searched.
         settings: seeds, confidence, and where runs are kept.
         progress: called with the share that is done.
-        measure: from a training to its figures, by the rows of the table that they are of; most give one row.
+        measure: function that returns the figures of a training, by the row of the table that they belong to; most
+            return one row.
         ends: least and greatest value that a figure can have, where these are not 0 and 100.
 
     Raises:

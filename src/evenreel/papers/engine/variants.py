@@ -36,8 +36,9 @@ class Variant:
     Attributes:
         recipe: recipe of the row.
         against: name of the row that it is compared with; None for a row that others are compared with.
-        narrowed: from what would be learned from to what is; None where nothing is left out but by the recipe.
-        member: of which row it is a member, so that it is not trained again; None for a training of its own.
+        narrowed: function that selects the part of the training corpus to learn from; None for what the recipe selects.
+        member: member of another row's ensemble that this row shows, so that it is not trained again; None for a
+            training of its own.
     """
 
     recipe: Recipe

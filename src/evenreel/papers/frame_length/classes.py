@@ -105,12 +105,15 @@ def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progre
 
 
 def picked_class(train: Corpus, test: Corpus, asked: str | None) -> OneClass:
-    """Return the class that is named, or the one most longer in test of those with `FEWEST` training clips.
+    """Return the class that is named, or the one whose mean length grows most from training to test.
+
+    Of several classes of the name that one is returned too. Unless a class is named, only those with at least `FEWEST`
+    training clips are considered.
 
     Args:
-        train: what is learned from.
-        test: what is searched.
-        asked: `VERB,NOUN` as numbers, or what captions call it; None to choose.
+        train: training split of a corpus.
+        test: test split of the corpus.
+        asked: name of the class: `VERB,NOUN` as numbers, or what captions call it; None to choose by length.
 
     Raises:
         CorpusError: the clips have no classes.

@@ -160,17 +160,32 @@ def trimmed(recipe: Recipe, rule: Literal["all", "random"]) -> Recipe:
 
 
 def backdoor(recipe: Recipe) -> Recipe:
-    """Return the recipe with the backdoor adjustment, as it divides clips itself or in two adjusted strata."""
+    """Return the recipe with the backdoor adjustment: one member trained for each stratum of clips by length.
+
+    The strata are those of the recipe's own `members`; without any, clips are divided into two by the default rule.
+
+    Raises:
+        UsageError: the recipe's members are not divided by length.
+    """
     return divided(recipe, _members(recipe))
 
 
 def divided(recipe: Recipe, members: Members) -> Recipe:
-    """Return the recipe of the base model, trained once on each stratum of length."""
+    """Return the recipe of the base model with a member for each stratum of clips by length, and no trimming.
+
+    Args:
+        recipe: recipe of the base model.
+        members: how clips are divided, and members trained and fused.
+    """
     return replace(recipe, trim=None, members=members)
 
 
 def ensemble(recipe: Recipe) -> Recipe:
-    """Return the recipe of as many models as the backdoor adjustment has, each of all clips."""
+    """Return the recipe of an ensemble: as many members as the backdoor adjustment has, each trained on all clips.
+
+    Raises:
+        UsageError: the recipe's members are not divided by length.
+    """
     chosen = _members(recipe)
     members = Members(by="seed", count=chosen.count, fusion="uniform", standardise=chosen.standardise)
     return replace(recipe, trim=None, members=replace(members, at_once=chosen.at_once))

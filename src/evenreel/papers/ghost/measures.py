@@ -48,7 +48,7 @@ class Figures:
     """Source measures of one system with one group of generated clips.
 
     Attributes:
-        values: by row (a key of `ROWS`, or `WIN_RATE`) and metric.
+        values: figures with their intervals, by row (a key of `ROWS`, or `WIN_RATE`) and metric.
         notices: sentences on what was left out.
     """
 
@@ -123,9 +123,9 @@ def paper_table(title: str, labels: Sequence[str], rows: Rows) -> AuditTable:
     """Make a table with seven rows for each system, as Generative Ghost prints them.
 
     Args:
-        title: of the table.
+        title: title of the table.
         labels: heads of the columns that say whose rows they are.
-        rows: as many words, and figures.
+        rows: source measures of each system, with a word for each of these columns.
     """
     columns = (*METRICS, MIX_R)
     cells = [

@@ -193,7 +193,13 @@ def misread_words(material: LearningInputs, settings: TrainingSettings) -> Varia
 
 
 def worded(recipe: Recipe, **changes: Any) -> Recipe:
-    """Return the recipe with other on-screen words; those of the features where nothing is changed any more."""
+    """Return the recipe with further changes of the on-screen words that are read from the features.
+
+    Args:
+        recipe: recipe to change; its own changes of words stay where `changes` does not name them.
+        changes: fields of `WordChanges` and their values. Where all together change no word, the recipe's `data.words`
+            becomes None.
+    """
     words = replace(recipe.data.words or WordChanges(), **changes)
     return replace(recipe, data=replace(recipe.data, words=None if words.changes_nothing else words))
 

@@ -47,10 +47,10 @@ NORMS: Mapping[Literal["qb-norm", "nnn"], str] = {"qb-norm": "QB-Norm", "nnn": "
 
 @dataclass(frozen=True)
 class Row:
-    """One way to answer a stream; without any field, by the source model as it is.
+    """Method to answer a stream of queries, as a row of a table; without any field, the source model as it is.
 
     Attributes:
-        settings: of test-time training; None where nothing is learned.
+        settings: settings of test-time training; None where nothing is learned.
         correction: settings of the bias correction in place of those that the checkpoint has.
         norm: correction of the source model's scores; None for none.
     """

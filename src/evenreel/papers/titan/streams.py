@@ -1,4 +1,4 @@
-"""A model and the stream that it is asked: answered in the way of a row, with what was done and how right it was.
+"""Answering of a stream of queries with a model by the method of a table's row, and measures of what came of it.
 
 Labels are looked at after the fact: `evenreel.adaptation.stream.QueryStream` has no room for them.
 """
@@ -51,7 +51,7 @@ class Diagnosis:
 
     Attributes:
         labels: how many queries have a pseudo-label.
-        right: share of the pseudo-labels, the last of each query, that are its own clip; None without any.
+        right: share of the pseudo-labels, the last of each query, that are its own clip; None without pseudo-labels.
         coverage: share of the clips that are a pseudo-label; None without any.
         gini: Gini coefficient of the pseudo-labels over the clips; None without any.
         counterfactual: captions that lost a word, of all steps.
@@ -77,11 +77,11 @@ class Diagnosis:
 
 @dataclass(frozen=True, eq=False)
 class StreamOutcome:
-    """Metrics of one stream, answered in the way of one row with one seed.
+    """Metrics of one stream of queries, answered by the method of one row of a table with one seed.
 
     Attributes:
-        per_query: columns of `METRICS` in the order of the split's captions.
-        diagnosis: None where nothing was learned.
+        per_query: columns of `METRICS`, (Q,) each, in the order of the split's captions.
+        diagnosis: how good the pseudo-labels were; None where nothing was learned.
     """
 
     per_query: PerQuery
@@ -97,8 +97,8 @@ class Target:
     """One model with its test split, whose captions are a stream of queries for each row of a table.
 
     Args:
-        model: with features of the split that is searched.
-        bank: of training captions; None for none.
+        model: source model, with features of the split that is searched.
+        bank: bank of training captions; None for none.
     """
 
     def __init__(self, model: Model, bank: CaptionBank | None = None) -> None:
@@ -141,7 +141,14 @@ class Target:
         return found
 
     def bank_scores(self, seed: int, most: int) -> FloatArray:
-        """Score the training captions that the seed draws by the source model, (N, V); the last draw is kept."""
+        """Compute the source model's scores (N, V) of training captions, drawn at random, and the target's V clips.
+
+        The scores of the latest draw are kept, so that a second call with the same arguments costs nothing.
+
+        Args:
+            seed: seed of the draw.
+            most: most captions that are drawn; N is fewer where there are not so many.
+        """
         assert self.bank is not None
         if self._drawn is None or self._drawn[0] != (seed, most):
             limits = self.matcher.limits
@@ -157,7 +164,7 @@ class Target:
         return QueryStream(taken(self.part.texts, order), sentences, self.part.videos)
 
     def resources(self, row: Row) -> Resources:
-        """Return the resources that learning in the way of a row takes.
+        """Return the resources that learning by the method of a row takes; the row must have `settings`.
 
         Raises:
             UsageError: the confounders of the target cannot be found as those of the source were.
@@ -171,17 +178,17 @@ class Target:
         return resources_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
 
     def check(self, row: Row) -> None:
-        """Check that the model can answer a stream in the way of a row.
+        """Check that the model can answer a stream by the method of a row.
 
         Raises:
-            UsageError: something that it takes is missing, or nothing of the matcher may learn.
+            UsageError: something that the method takes is missing, or nothing of the matcher may learn.
         """
         if row.settings is not None:
             self.resources(row).check(row.settings)
             learnable(self.matcher, row.settings.learns, row.settings.objective)
 
     def model(self, row: Row) -> TestTimeMatcher:
-        """Return the matcher around the source model that learns in the way of a row.
+        """Return a matcher around the source model that learns at test time by the method of a row.
 
         Raises:
             UsageError: something that this takes is missing.
@@ -190,14 +197,14 @@ class Target:
 
 
 def answered(target: Target, row: Row, seed: int, progress: Progress, *, settings: AdaptSettings) -> StreamOutcome:
-    """Answer a stream of queries in the way of a row, and measure it.
+    """Answer the test captions of a model as a stream of queries by the method of a row, and measure the rankings.
 
     Args:
-        target: the model and its split.
-        row: way to answer the stream.
+        target: model and its test split.
+        row: method to answer the stream by.
         seed: seed of the order of the queries, and of what learning leaves to chance.
         progress: called with the share that is done.
-        settings: of the study: whether queries come in batches, and how many are remembered.
+        settings: settings of the study, which say whether queries come in batches and how many are remembered.
 
     Raises:
         UsageError: something that the row takes is missing.

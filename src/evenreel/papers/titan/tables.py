@@ -74,7 +74,7 @@ class ComparedStreams:
     Attributes:
         target: the model and its split.
         against: the row that the others are compared with.
-        outcomes: by row, one a seed.
+        outcomes: outcomes of each row by its name, one a seed.
         runs: metrics of the rows over all captions.
         left_out: why rows are missing, by the reason.
     """
@@ -115,7 +115,7 @@ class ComparedStreams:
 def compared_streams(
     comparison: StreamComparison, material: StreamInputs, settings: StreamSettings, progress: Progress
 ) -> Findings:
-    """Make a table of streams: answer the test split in the way of each row, with each model and seed.
+    """Make a table of streams: answer the test split by the method of each row, with each model and seed.
 
     Raises:
         UsageError: the settings cannot make the rows, or nothing that a model carries suffices for more than one.

@@ -105,7 +105,13 @@ class DrawnWords(NamedTuple):
 
 
 def stream(seed: int, part: Stream, block: int = 0) -> np.random.Generator:
-    """Return the random generator of one part of a drawn world, and of one block of it."""
+    """Return the random generator of one part of a drawn world; equal arguments give equal draws.
+
+    Args:
+        seed: seed of the world.
+        part: what is drawn, such as the noise of frames; each part has draws of its own.
+        block: number of the block of clips that is drawn, from 0, where a part is drawn `BLOCK_CLIPS` clips at a time.
+    """
     return np.random.default_rng([seed, int(part), block])
 
 
