@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -79,7 +81,7 @@ def test_dropping_that_was_killed_is_named_and_finished(
     """It is killed with all files there but for the first ones, none for 99."""
     index_folders([videos], library, BOTH)
 
-    def killed(folder: Path) -> None:
+    def killed(folder: Path, **_: object) -> None:
         for path in sorted(path for path in folder.rglob("*") if path.is_file())[:kept]:
             path.unlink()
         raise KeyboardInterrupt
@@ -99,6 +101,89 @@ def test_dropping_that_was_killed_is_named_and_finished(
     assert not second(library).exists()
     assert named(library) == {}
     assert index_folders([videos], library, SETTINGS).did_nothing
+
+
+def test_a_file_that_goes_while_a_model_is_dropped_does_not_bring_it_back(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that closes the catalog takes a file away between the listing of the folder and its deletion."""
+    index_folders([videos], library, BOTH)
+    (second(library) / "catalog.sqlite-shm").write_bytes(b"of a reader")
+    unlink, gone = os.unlink, list[str]()
+
+    def unlink_twice(path: Any, **where: Any) -> None:
+        unlink(path, **where)
+        if str(path).endswith("-shm"):
+            gone.append(str(path))
+            unlink(path, **where)  # what is asked for a file that is gone
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", unlink_twice)
+        drop_model(library, WINDOWS)
+    assert len(gone) == 1
+    assert not second(library).exists()
+    assert (named(library), verify(library)) == ({}, [])
+
+
+def test_vectors_that_cannot_be_deleted_stay_noted(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, BOTH)
+
+    unlink = os.unlink
+
+    def refused(path: Any, **where: Any) -> None:
+        if str(path).endswith("catalog.sqlite"):
+            raise PermissionError(13, "Permission denied", str(path))
+        unlink(path, **where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refused)
+        with pytest.raises(LibraryError, match="Permission denied"):
+            drop_model(library, WINDOWS)
+    assert [problem.what for problem in verify(library)] == ["dropping it was broken off"]
+    finish_by_repair(videos, library)
+    assert verify(library) == []
+
+
+def moved_and_linked(library: Path, to: Path) -> None:
+    shutil.move(second(library), to)
+    second(library).symlink_to(to, target_is_directory=True)
+
+
+def file_in_place(library: Path, to: Path) -> None:
+    shutil.move(second(library), to)
+    second(library).write_text("not a folder")
+
+
+@pytest.mark.parametrize("finish", [finish_by_dropping, finish_by_repair])
+@pytest.mark.parametrize("put", [moved_and_linked, file_in_place])
+def test_of_a_link_or_a_file_in_the_place_of_vectors_only_that_is_deleted(
+    videos: Path,
+    library: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    put: Callable[[Path, Path], None],
+    finish: Callable[[Path, Path], None],
+) -> None:
+    index_folders([videos], library, BOTH)
+    elsewhere = library.with_name("other disk")
+    put(library, elsewhere)
+    size, linked = bytes_in(elsewhere), second(library).is_symlink()
+    if finish is finish_by_repair:
+        with monkeypatch.context() as patch:
+            patch.setattr("evenreel.library.index.dropping.finish_dropping", lambda *_: pytest.fail("killed"))
+            with pytest.raises(pytest.fail.Exception):
+                drop_model(library, WINDOWS)
+    elif linked:
+        assert drop_model(library, WINDOWS, dry_run=True).bytes == 0
+        assert f"the vectors stay in {elsewhere}" in caplog.text
+    caplog.clear()
+    finish(videos, library)
+    assert (f"the vectors stay in {elsewhere}" in caplog.text) is linked
+    assert not os.path.lexists(second(library))
+    assert (bytes_in(elsewhere), named(library), verify(library)) == (size, {}, [])
+    assert index_folders([videos], library, BOTH).indexed == 4
 
 
 def test_a_model_that_was_to_become_the_library_s_own_is_dropped_too(
@@ -123,7 +208,7 @@ def test_starting_an_exchange_anew_can_be_killed_while_it_drops_what_was_made(
         patch.setattr("evenreel.library.index.reindex._exchange", lambda *_: pytest.fail("stop"))
         with pytest.raises(pytest.fail.Exception):
             reindex(library, "org/windows")
-        patch.setattr(shutil, "rmtree", lambda *_: pytest.fail("stop"))
+        patch.setattr(shutil, "rmtree", lambda *_, **__: pytest.fail("stop"))
         with pytest.raises(pytest.fail.Exception):
             reindex(library, "org/third", anew=True)
     assert [problem.what for problem in verify(library)] == ["dropping it was broken off"]

@@ -6,11 +6,14 @@ and then the note; a run that is killed in between leaves that to the next one t
 
 from __future__ import annotations
 
+import logging
+import os
 import shutil
 import sqlite3
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from evenreel.arguments import as_path
@@ -23,6 +26,8 @@ from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import ModelFolder, model_folders
 from evenreel.library.store.writer import closing_error
 
+log = logging.getLogger("evenreel")
+
 
 @dataclass(frozen=True)
 class DropReport:
@@ -31,7 +36,7 @@ class DropReport:
     Attributes:
         library: folder of the library.
         model: name of the model.
-        bytes: size of its vectors.
+        bytes: size of its vectors; 0 where a link leads to them, as they stay where they are.
         dropped: False if it was only asked what would be freed.
     """
 
@@ -60,8 +65,10 @@ def drop_model(library: str | Path, model: str, *, dry_run: bool = False) -> Dro
     library = as_path(library, "library")
     with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
         found = _named(library, catalog.get_meta(connection), model)
-    report = DropReport(str(library), found.model, found.bytes, dropped=not dry_run)
+    place = place_of(library, found.folder)
+    report = DropReport(str(library), found.model, 0 if place.is_symlink() else found.bytes, dropped=not dry_run)
     if dry_run:
+        _say_what_stays(place)
         return report
     with library_lock(library), closing(catalog.open_for_writing(library)) as connection:
         try:
@@ -86,14 +93,38 @@ def finish_dropping(library: Path, connection: sqlite3.Connection) -> list[str]:
     """
     models = further(catalog.get_meta(connection), DROPPING)
     for folder in models:
-        with suppress(FileNotFoundError):
-            shutil.rmtree(place_of(library, folder))
+        _delete(place_of(library, folder))
     if models:
         with suppress(OSError):  # others are in it
             (library / MODELS).rmdir()
+        left = {folder: name for folder, name in models.items() if os.path.lexists(place_of(library, folder))}
         with catalog.transaction(connection):
-            catalog.set_meta(connection, {DROPPING: noted({})})
+            catalog.set_meta(connection, {DROPPING: noted(left)})
     return list(models.values())
+
+
+def _delete(place: Path) -> None:
+    """Delete the folder of a model; of a link only the link, as what it leads to may be somebody else's too."""
+    if place.is_symlink() or place.is_file():
+        _say_what_stays(place)
+        place.unlink()
+    else:
+        shutil.rmtree(place, onerror=_unless_gone)  # onexc, which takes its place, is of Python 3.12
+
+
+def _unless_gone(_: object, __: str, raised: tuple[type[BaseException], BaseException, TracebackType]) -> None:
+    """Go on where a file is gone already: a reader that closes a catalog takes its -wal and -shm away."""
+    if not isinstance(raised[1], FileNotFoundError):
+        raise raised[1]
+
+
+def _say_what_stays(place: Path) -> None:
+    if place.is_symlink():
+        log.warning(
+            "%s is a link: only the link is deleted, the vectors stay in %s; delete that folder yourself",
+            place,
+            os.path.realpath(place),
+        )
 
 
 def _note(connection: sqlite3.Connection, models: dict[str, str]) -> None:
