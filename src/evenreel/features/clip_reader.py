@@ -163,7 +163,14 @@ class ClipVectors:
         return self._model.window() in {None, self._rule}
 
     def moments(self, duration_s: float | None, cuts_s: Sequence[float]) -> tuple[Times, Times]:
-        """Return times (N,) and stretches (N, 2) of the vectors: those of pictures meet, those of windows overlap."""
+        """Return when the N vectors are of, in seconds: middles (N,), and stretches (N, 2) from start to end.
+
+        Stretches of single pictures meet; those of windows of several frames overlap.
+
+        Args:
+            duration_s: length of the clip in seconds; None where it is not known.
+            cuts_s: times of the cuts between shots, in seconds, at which the stretches of windows are cut.
+        """
         times_s = np.array(self.times_s, np.float64)
         spans_s = spans(times_s, duration_s)
         if self._rule.frames > 1:

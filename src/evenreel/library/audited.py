@@ -68,7 +68,7 @@ def encoded(queries: Sequence[str], encoder: Encoder) -> EncodedQueries:
     """Clean and encode queries as a search would.
 
     Raises:
-        UsageError: there is none, or one of them is empty.
+        UsageError: no query is given, or one of them is empty.
         EncoderError: the encoder gave no usable vector.
     """
     queries = one_or_more(queries, "queries")

@@ -180,7 +180,7 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         shards: folder of the shards; None to leave out the start of the clock.
 
     Raises:
-        NotFoundError: it has no such clip.
+        NotFoundError: the catalog has no such clip.
     """
     clip = connection.execute(
         "SELECT duration_s, container, codec, width, height, fps,"

@@ -126,7 +126,7 @@ def read_elements(path: Path, weights_hash: str | None) -> EmbeddedDictionary:
 
     Raises:
         DamagedElementsError: the file is missing or damaged, or of another model.
-        LibraryError: it cannot be read just now, or was written by a later version.
+        LibraryError: the file cannot be read just now, or was written by a later version.
     """
     # Here, for a search needs neither these nor the tables that come with them.
     from evenreel.features.scene_elements import EmbeddedDictionary

@@ -51,7 +51,7 @@ class MatchSettings:
         iterations: greatest number of rounds of the transport.
 
     Raises:
-        UsageError: one is out of its range.
+        UsageError: a setting is out of its range.
     """
 
     match: Match = "rank_sum"

@@ -124,8 +124,8 @@ def measure_perturbed(
         corpus: corpus that names each caption's own clip.
         edited: scores after each edit, by its name.
         settings: samples, seed, confidence, and how much is read at once.
-        placings: by name, whether the own clip's score is the edited one, and whether the others' are; the effect is of
-            the first.
+        placings: pairs by name: whether the own clip's score is the edited one, and whether the others' are; the effect
+            is of the first.
         main: edit that the effect is of; None for the first that is no control.
 
     Raises:

@@ -64,7 +64,7 @@ class AdaptOutcome:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """Everything the adapted weights were made with, which scores by them name."""
+        """Labels of everything the adapted weights were made with, such as the queries; scores by them carry these."""
         prepared = self.given.prepared
         more = prepared.uses if prepared is not None and self.settings.causal else ()
         return tuple(dict.fromkeys((*self.given.pretrained.about.uses, self.read, *more)))

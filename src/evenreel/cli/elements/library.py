@@ -19,7 +19,7 @@ def check_library_alone(given: Sequence[str]) -> None:
     """Check that no option of the elements of a corpus is given with a library; `given` are their names.
 
     Raises:
-        UsageError: one is given.
+        UsageError: such an option is given.
     """
     if given:
         raise UsageError(
@@ -42,7 +42,14 @@ def check_forget(library: Path | None, sources: Sequence[str]) -> None:
 
 
 def tell_library(library: Path, dictionary: SceneDictionary | None, device: str, as_json: bool) -> None:
-    """Find which phrases of a dictionary every clip of a library shows, and print a summary; None forgets them all."""
+    """Find which phrases of a scene dictionary every clip of a library shows, store them, and print a summary.
+
+    Args:
+        library: folder of the library.
+        dictionary: dictionary with the phrases; None to remove the library's present one and the phrases of its clips.
+        device: device the model runs on.
+        as_json: print JSON in place of text.
+    """
     from evenreel.library import tag_library, untag_library
 
     report = None

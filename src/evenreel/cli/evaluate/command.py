@@ -86,7 +86,7 @@ class Correction:
             alone: whether one system is measured, and not several.
 
         Raises:
-            UsageError: there is none; the bank is missing, cannot be read or serves no direction; or it is not used.
+            UsageError: there is no such correction; or the bank is missing, unreadable, of no use here or not used.
         """
         from evenreel.evaluation.rescoring import RESCORINGS
         from evenreel.evaluation.scores import check_file

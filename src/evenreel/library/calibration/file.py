@@ -42,10 +42,10 @@ def write_calibration(path: Path, calibration: AnswerCalibration) -> None:
 
 
 def read_calibration(path: Path) -> AnswerCalibration:
-    """Read a calibration.
+    """Read a calibration of a library's answers from its file.
 
     Raises:
-        LibraryError: it is damaged, cannot be read, or was written by a later version.
+        LibraryError: the file is damaged, cannot be read, or was written by a later version.
     """
     try:
         return _parsed(path.read_bytes(), str(path))

@@ -89,7 +89,7 @@ def finish_dropping(library: Path, connection: sqlite3.Connection) -> list[str]:
         connection: its catalog, open for writing.
 
     Raises:
-        OSError: they cannot be deleted; the note stays.
+        OSError: the vectors cannot be deleted; the note stays.
     """
     models = further(catalog.get_meta(connection), DROPPING)
     for folder in models:

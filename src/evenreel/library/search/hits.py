@@ -103,7 +103,7 @@ class Hit:
 
     @property
     def written_there(self) -> bool:
-        """Whether the clip is there for its words, whatever its frames show."""
+        """Whether half or more of the query's words, by weight, is on screen, in the clip's name or in its caption."""
         return self.written >= ANSWERS
 
 

@@ -297,7 +297,7 @@ def check_version(connection: sqlite3.Connection, library: Path) -> int:
 
     Raises:
         sqlite3.DatabaseError: the format is missing or damaged.
-        LibraryError: it is of a later version.
+        LibraryError: the catalog is of a later version.
     """
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "meta" not in tables:

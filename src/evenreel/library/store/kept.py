@@ -146,8 +146,8 @@ def read_copy(library: Path) -> SecondCopy | None:
     """Read the second copy of a library; None where there is none, or nothing of it can be used.
 
     Raises:
-        UnreadableCopyError: it is there and cannot be read.
-        LibraryError: it was written by a later version.
+        UnreadableCopyError: the copy exists and cannot be read.
+        LibraryError: the copy was written by a later version.
     """
     path = library / FILE
     try:

@@ -35,7 +35,7 @@ class ModelFolder:
 
     @property
     def bytes(self) -> int:
-        """Size of its files now; 0 where they are gone."""
+        """Size of the folder's files on disk now, in bytes; 0 where they are gone."""
         return size_of(place_of(self.library, self.folder))
 
     def to_json(self) -> dict[str, str | int]:

@@ -104,7 +104,7 @@ def bima_of(material: LearningInputs, settings: TrainingSettings) -> Recipe:
     """Return the study's recipe of bima, with every setting that studies change written out.
 
     Raises:
-        UsageError: it is another, or knows no dictionary with both kinds of phrases.
+        UsageError: the recipe trains another matcher, or its dictionary lacks entities or activities.
         EvenreelError: the folder of the dictionary cannot be read, or has no vectors by the encoder of the features.
     """
     recipe = settings.recipe

@@ -76,7 +76,7 @@ class LengthInputs(StudyInputs):
         """Return the training split.
 
         Raises:
-            UsageError: there is none.
+            UsageError: no training split was given.
         """
         if self.learned is None:
             raise UsageError(
@@ -99,7 +99,7 @@ class ModelInputs(StudyInputs):
         """Return the models, for studies that change what a model sees.
 
         Raises:
-            UsageError: there is none.
+            UsageError: no model was given.
         """
         if not self.models:
             raise UsageError("This study changes what a model sees; give it features of the test split.")
@@ -120,7 +120,7 @@ class RankingInputs(ModelInputs):
         """Return the scores of the models and of the other systems, by name.
 
         Raises:
-            UsageError: there is none.
+            UsageError: no scores were given.
         """
         own = {model.name: model.part.scores(model.matcher) for model in self.models}
         if not own and not self.scores:

@@ -78,7 +78,7 @@ class StudyCorpus:
         """Return the folder of features.
 
         Raises:
-            UsageError: none is named.
+            UsageError: no such folder is named.
         """
         if self._features is None:
             raise UsageError(

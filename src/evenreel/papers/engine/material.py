@@ -186,10 +186,10 @@ def _rows(ids: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
 
 
 def groups_in(corpus: Corpus) -> dict[str, str | None]:
-    """Return the groups of generated clips that mirror real ones, and what their generators were given.
+    """Return the groups of generated clips that mirror real ones, and what the generator of each was given.
 
     Raises:
-        CorpusError: there is none.
+        CorpusError: the corpus has no generated clip that mirrors a real one.
     """
     pairs = counterparts(corpus)
     if pairs.height == 0:

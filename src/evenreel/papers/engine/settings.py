@@ -27,7 +27,7 @@ def study_recipe(
         default: a file of `evenreel.papers`.
 
     Raises:
-        RecipeError: it cannot be read or followed.
+        RecipeError: the recipe cannot be read or followed.
     """
     from evenreel.training.recipe.files import find_recipe, load_recipe
 
@@ -70,7 +70,7 @@ class TrainingSettings(SeededSettings):
     """Settings of a study that trains.
 
     Attributes:
-        recipe: of what is trained; its data and its seed are the study's.
+        recipe: recipe of what is trained; its data and its seed are the study's.
         runs: folder for what training writes, in which broken-off work goes on; None for a temporary one.
     """
 

@@ -161,7 +161,7 @@ class TrainingSources(FeatureSources, LearnedSources):
             for that of the videos that features were made of.
         device: where models run: auto, cpu, cuda, cuda:1, mps.
         graphs: whether what is trained reads role graphs of captions.
-        rule: by which frames are sampled for towers that are trained; None where none are.
+        rule: rule by which frames are sampled for towers that are trained; None where no towers are.
     """
 
     start: str | None = None

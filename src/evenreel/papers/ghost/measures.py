@@ -1,4 +1,4 @@
-"""The paper's rows of figures, of one system's scores or over several seeds, as tables."""
+"""Source measures of Generative Ghost, of one system's scores or over several seeds, and tables of them in its form."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROWS = {
     "location": "Location Δ",
     "normalized": "Normalized Δ",
 }
-"""The rows of the paper's tables, in its words."""
+"""Rows of the tables of Generative Ghost by their key, in the paper's words."""
 
 MAIN = ("normalized", MIX_R)
 """The figure that a study's effect is about."""
@@ -60,7 +60,7 @@ class Figures:
 
     @property
     def numbers(self) -> dict[tuple[str, str], float]:
-        """Return the figures without their intervals."""
+        """Return the figures without their intervals, by row of the table and metric."""
         return {key: figure.value for key, figure in self.values.items()}
 
 
