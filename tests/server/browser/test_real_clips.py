@@ -86,7 +86,7 @@ def test_marks_of_the_timeline_go_to_their_moments(real: Visits, real_library: P
 
 def test_where_a_moment_may_start_and_end_is_drawn_around_it(real: Visits) -> None:
     page = real.open()
-    open_first(page, "a metro train")
+    open_first(page, "in the city")
     first_frame(page)
     marks, ranges = page.locator("#moment-marks button").all(), page.locator("#moment-marks .range").all()
     assert "likely starts at 0:0" in (marks[0].get_attribute("title") or "")
