@@ -7,6 +7,8 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +121,50 @@ def test_too_little_memory_for_one_frame_is_one_sentence(monkeypatch: pytest.Mon
     with_memory_for(encoder, 0, monkeypatch)
     with pytest.raises(EncoderError, match="does not suffice to encode a single frame"):
         encoder.encode_windows(frames((70, 80)))
+
+
+def fixed_batch(folder: Path, rows: int) -> None:
+    """Have the graph of pictures take only batches of so many."""
+    import onnx
+
+    path = folder / "onnx" / "vision_model.onnx"
+    graph = onnx.load(str(path), load_external_data=False)
+    graph.graph.input[0].type.tensor_type.shape.dim[0].dim_value = rows
+    path.write_bytes(graph.SerializeToString())
+
+
+def test_a_graph_of_one_batch_size_is_not_given_smaller_batches_where_memory_runs_out(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fixed_batch(copy, 4)
+    encoder = load_encoder(str(copy))
+    assert isinstance(encoder, OnnxEncoder)
+    assert len(encoder.encode_windows(frames((70, 80), 9))) == 9
+    sizes = with_memory_for(encoder, 2, monkeypatch)
+    with pytest.raises(EncoderError, match=r"vision_model\.onnx, which takes batches of 4 and no smaller ones"):
+        encoder.encode_windows(frames((70, 80), 9))
+    assert sizes == [4]
+    assert "going on with" not in caplog.text
+
+
+def test_too_little_memory_to_ask_a_graph_for_its_dimension_is_one_sentence(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Session:
+        """A graph that does not say how long its vectors are."""
+
+        def get_inputs(self) -> list[Any]:
+            return [SimpleNamespace(name="input_ids", type="tensor(int64)", shape=["batch", 64])]
+
+        def get_outputs(self) -> list[Any]:
+            return [SimpleNamespace(name="text_embeds", shape=["batch", "dimension"])]
+
+        def run(self, *_: object) -> None:
+            raise RuntimeError(NO_MEMORY)
+
+    monkeypatch.setattr("evenreel.encoders.onnx.encoder._session", lambda _: Session())
+    with pytest.raises(EncoderError, match=r"Memory does not suffice .* by .*text_model\.onnx"):
+        load_encoder(str(copy)).encode_text(["a red ball"])
 
 
 def test_batches_change_nothing_that_matters(onnx: OnnxEncoder) -> None:

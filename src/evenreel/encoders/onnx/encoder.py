@@ -130,7 +130,7 @@ class OnnxEncoder:
         return self._tokens.cut(clean) if clean else []
 
     def _batches_of(self, graph: Graph) -> HalvingBatches:
-        """The batches of all graphs, but for one that takes only batches of one size."""
+        """The batches of all graphs, but for one that takes only batches of one size, which never halve."""
         return HalvingBatches(graph.batch) if graph.batch else self._batches
 
     @cached_property
@@ -207,7 +207,7 @@ class Graph:
         """Calculate vectors (N, D), and of words (N, W, D) where the graph gives them; inputs it has not are left out.
 
         Raises:
-            EncoderError: ONNX Runtime cannot do it.
+            EncoderError: ONNX Runtime cannot do it, or memory does not suffice for a graph of one batch size.
             MemoryError: memory does not suffice, and fewer rows may do.
         """
         rows = len(next(iter(inputs.values())))
@@ -218,10 +218,19 @@ class Graph:
         try:
             made = self._session.run(self._outputs, given)
         except Exception as error:  # its errors have no common class
-            if any(words in str(error) for words in _NO_MEMORY):
-                raise MemoryError(str(error)) from error
+            if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
+                raise self._no_memory(error) from error
             raise _broken(self._path, "cannot be run on these inputs", error) from error
         return [np.asarray(array, np.float32)[:rows] for array in made]
+
+    def _no_memory(self, error: Exception) -> EncoderError | MemoryError:
+        """The error to raise where memory does not suffice: one to halve a batch at, where that can help."""
+        if self.batch is None:
+            return MemoryError(str(error))
+        return EncoderError(
+            f"Memory does not suffice for {self._path}, which takes batches of {self.batch} and no smaller ones; free "
+            "memory, or use an export that takes batches of any size."
+        )
 
     def _check_numbers(self) -> None:
         for name, given in self._inputs.items():
@@ -238,7 +247,13 @@ class Graph:
         some = {
             name: np.zeros([n if isinstance(n, int) else 1 for n in one.shape]) for name, one in self._inputs.items()
         }
-        return int(self.run(some)[0].shape[1])
+        try:
+            return int(self.run(some)[0].shape[1])
+        except MemoryError as error:
+            raise EncoderError(
+                f"Memory does not suffice to encode a single frame or caption by {self._path}; free memory, or use a "
+                "smaller model."
+            ) from error
 
 
 def _filled(array: NDArray[Any], rows: int) -> NDArray[Any]:
