@@ -29,6 +29,7 @@ from evenreel.library.search.together import (
     MOMENTS_BY_OWN,
     RERANKED_BY_OWN,
     SEVERAL_ARE_NOT_CALIBRATED,
+    FurtherModel,
     Sight,
     best_sight,
     fused,
@@ -352,6 +353,29 @@ def test_an_open_library_takes_up_a_model_that_is_added_and_lets_go_one_that_is_
             assert opened.search("red").uncalibrated == SEVERAL_ARE_NOT_CALIBRATED
             drop_model(library, "org/windows")
             assert opened.search("red") == alone
+
+
+def test_a_search_during_which_a_model_is_dropped_says_so(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_folders([videos], library, BOTH)
+    there = second(library).is_dir()
+
+    def dropped_after_this(_: FurtherModel) -> bool:
+        nonlocal there
+        was, there = there, False
+        if was:
+            drop_model(library, "org/windows")
+        return was
+
+    monkeypatch.setattr(FurtherModel, "is_there", property(dropped_after_this))
+    with open_library(library) as opened:
+        found = opened.search("red")
+    said = f"its vectors were dropped while the search was under way ({second(library)})."
+    assert [notice.lower() for notice in found.notices] == [
+        f"the search went on without the model org/windows@1: {said}".lower()
+    ]
+    assert found.hits
 
 
 def test_a_model_whose_vectors_are_not_begun_yet_is_asked_once_they_are(videos: Path, library: Path) -> None:

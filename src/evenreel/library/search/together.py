@@ -111,7 +111,14 @@ class FurtherModel:
         file = path.stat().st_ino if path.exists() else None
         if self._opened is None or file != self._file:
             self.close()
-            self._opened, self._file = catalog.open_for_reading(self._folder), file
+            try:
+                self._opened, self._file = catalog.open_for_reading(self._folder), file
+            except LibraryError as error:
+                if self.is_there:
+                    raise
+                raise LibraryError(
+                    f"Its vectors were dropped while the search was under way ({self._folder})."
+                ) from error
         return self._opened
 
     @cached_property
