@@ -257,6 +257,41 @@ def test_a_further_model_that_cannot_be_loaded_is_tried_once_for_each_state_of_t
         wait_until(lambda: asyncio.run(desk.query(lambda library: library.search("red").notices)) == ())
 
 
+def test_a_further_model_that_cannot_be_loaded_is_not_tried_at_every_change_of_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, tried = tmp_path / "library", list[str]()
+    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+    write_folder(tmp_path / "videos", 2)
+    index_folders([tmp_path / "videos"], library, BOTH)
+
+    def refuse(name: str, **_: object) -> Encoder:
+        if name == "org/windows@1":
+            tried.append(name)
+            raise EncoderError("It is gone.")
+        return load(name)
+
+    def change_and_search(desk: Desk, number: int) -> tuple[str, ...]:
+        with catalogs.open_for_writing(library) as connection:
+            catalogs.set_meta(connection, {"a note": str(number)})
+        connection.close()
+        before = desk._looked_at
+        notices = asyncio.run(desk.query(lambda opened: opened.search("red").notices))
+        wait_until(lambda: desk._looked_at != before and not desk._warming)
+        return notices
+
+    monkeypatch.setattr("evenreel.encoders.load_encoder", refuse)
+    with open_desk(library, replace(WORDS_ONLY, vision=True)) as desk:
+        wait_until(lambda: desk.model == "ready" and not desk._warming)
+        for number in range(3):
+            notices = change_and_search(desk, number)
+            assert "The search went on without the model org/windows@1: It is gone." in notices
+        assert len(tried) == 1
+        monkeypatch.setattr("evenreel.server.held_models.RETRY_S", 0.0)
+        monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+        wait_until(lambda: asyncio.run(desk.query(lambda opened: opened.search("red").notices)) == ())
+
+
 @pytest.mark.parametrize("error", [EncoderError("It is not there."), RuntimeError("odd")])
 def test_without_its_model_words_are_searched_and_it_is_said(
     served: Served, error: Exception, monkeypatch: pytest.MonkeyPatch

@@ -8,19 +8,21 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError
 from evenreel.library import Library, open_library
 from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.contents import ClipMedia
-from evenreel.library.store.also import MODELS
+from evenreel.library.store.also import MODELS, place_of
 from evenreel.library.store.catalog import CATALOG
+from evenreel.server.held_models import HeldModel, ThreadSafeEncoder, Version
 from evenreel.server.settings import ServeSettings
-from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
+from evenreel.types import Encoder
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
@@ -31,7 +33,6 @@ CACHED_BYTES = 8 * 2**20
 """Most bytes of answers that are kept to be given again."""
 KEPT_PLACES = 1_000
 """Most clips whose files' places are kept in memory."""
-Version = tuple[tuple[int, int, int], ...]
 
 
 class BusyError(EvenreelError):
@@ -40,39 +41,6 @@ class BusyError(EvenreelError):
 
 class LoadingError(EvenreelError):
     """Raised while the model is being loaded; retry in a moment."""
-
-
-class ThreadSafeEncoder:
-    """Encoder that several threads share: it passes each call on to the encoder it wraps, one call at a time."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._turn = threading.Lock()
-        self.encoder_id, self.weights_hash = encoder.encoder_id, encoder.weights_hash
-        self.dimension, self.window = encoder.dimension, encoder.window
-
-    def encode_windows(self, pixels: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, rows of unit length."""
-        with self._turn:
-            return self._encoder.encode_windows(pixels)
-
-    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Encode N captions, cut at the tokenizer's limit, to vectors of their words and sentences."""
-        with self._turn:
-            return self._encoder.encode_text(captions)
-
-    def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """Return for each caption whether it is longer than the text tower takes, so that its end is not read."""
-        with self._turn:
-            return self._encoder.truncated(captions)
-
-
-class _Further(NamedTuple):
-    """A further model of the library: folder of its vectors, and the model, or why it cannot be loaded."""
-
-    folder: str
-    encoder: ThreadSafeEncoder | None
-    trouble: str = ""
 
 
 class Desk:
@@ -106,7 +74,7 @@ class Desk:
         self._looking_up = 0
         self._lock = threading.Lock()
         self._encoder: ThreadSafeEncoder | None = None
-        self._further: dict[str, _Further] = {}
+        self._further: dict[str, HeldModel] = {}
         self._taken_up = 0  # changes of the further models that are loaded
         self._generation = 0  # of the encoder
         self._made_with: tuple[str | None, str | None] | None = None
@@ -231,7 +199,8 @@ class Desk:
         """Warm up, if the library has changed since that was done; a change may bring a model, or another one."""
         version = self._version()
         with self._lock:
-            if self._warming or version == self._looked_at:
+            due = any(one.is_due for one in self._further.values())
+            if self._warming or (version == self._looked_at and not due):
                 return
             self._warming, self._looked_at = True, version
         threading.Thread(target=self._warm_up, name="model", daemon=True).start()
@@ -302,10 +271,17 @@ class Desk:
     def _take_up(self, models: Mapping[str, str]) -> None:
         """Load the further models that are new, once for all threads, and let go those that were dropped.
 
+        One that could not be loaded is tried again where its vectors have changed or after some minutes.
+
         Args:
             models: folder of a model's vectors -> its name.
         """
-        kept = {name: one for name, one in self._further.items() if models.get(one.folder) == name and one.encoder}
+        kept = {
+            name: one
+            for name, one in self._further.items()
+            if models.get(one.folder) == name
+            and (one.encoder or (one.vectors == self._vectors_of(one.folder) and not one.is_due))
+        }
         for folder, name in models.items():
             if name not in kept:
                 kept[name] = self._further_loaded(folder, name)
@@ -313,13 +289,14 @@ class Desk:
         if kept.keys() != self._further.keys():
             self._further, self._taken_up = kept, self._taken_up + 1
 
-    def _further_loaded(self, folder: str, name: str) -> _Further:
+    def _further_loaded(self, folder: str, name: str) -> HeldModel:
+        vectors = self._vectors_of(folder)
         try:
-            return _Further(folder, ThreadSafeEncoder(self._loaded(name)))
+            return HeldModel(folder, ThreadSafeEncoder(self._loaded(name)))
         except Exception as error:  # whatever it is, the other models can still be searched
             trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
             log.warning("the further model %s cannot be loaded: %s", name, trouble)
-            return _Further(folder, None, trouble)
+            return HeldModel(folder, None, trouble, vectors, monotonic())
 
     def _further_encoder(self, name: str) -> Encoder:
         """A further model that is loaded.
@@ -373,8 +350,16 @@ class Desk:
     def _version(self) -> Version:
         """Changes with every change of the catalog, of one of a further model, or of the calibration."""
         places = (self.library, *sorted((self.library / MODELS).glob("*")))
-        catalogs = [place / name for place in places for name in (CATALOG, f"{CATALOG}-wal")]
-        return tuple(_stamp(path) for path in (*catalogs, self.library / CALIBRATION))
+        return tuple(_stamp(path) for path in (*_files_of(places), self.library / CALIBRATION))
+
+    def _vectors_of(self, folder: str) -> Version:
+        """Changes with the vectors of a further model; an empty -wal is that of a reader."""
+        found = (_stamp(path) for path in _files_of([place_of(self.library, folder)]))
+        return tuple(stamp for stamp in found if stamp[1])
+
+
+def _files_of(places: Iterable[Path]) -> list[Path]:
+    return [place / name for place in places for name in (CATALOG, f"{CATALOG}-wal")]
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
