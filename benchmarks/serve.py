@@ -43,7 +43,7 @@ from evenreel.library.store import catalog
 from evenreel.library.store.writer import Store
 from evenreel.planted import plan_corpus, write_corpus
 from evenreel.planted.plan import PlantedCorpus
-from evenreel.server.desk import ThreadSafeEncoder
+from evenreel.server.held_models import ThreadSafeEncoder
 from evenreel.types import TextTrack
 
 SLOWER, LARGER = 3.0, 1.05
