@@ -18,6 +18,7 @@ from evenreel.cli.app import app
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import drop_model, index_folders, reindex, repair, verify
 from evenreel.library.store.also import further
+from evenreel.types import Encoder
 from tests.library.damage import table_of
 from tests.library.state import state
 from tests.library.test_also import BOTH, SETTINGS, load, second
@@ -59,6 +60,33 @@ def test_a_dropped_model_leaves_the_library_as_it_was_without_it(videos: Path, l
     assert index_folders([videos], library, SETTINGS).did_nothing
     assert index_folders([videos], library, BOTH).indexed == 4  # it can come back
     assert verify(library) == []
+
+
+@pytest.mark.parametrize("name", ["google/siglip2-base-patch16-224", "default"])
+def test_without_torch_a_model_is_known_by_the_name_of_its_checkpoint_too(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Its export, which is loaded in its place, is what the library names."""
+    loaded = list[str]()
+
+    def export(asked: str, **_: Any) -> Encoder:
+        loaded.append(asked)
+        if asked == SETTINGS.model:
+            return load(asked)
+        made = load("org/windows")
+        made.encoder_id = "onnx-community/siglip2-base-patch16-224-ONNX@1"
+        return made
+
+    monkeypatch.setattr("evenreel.encoders.load_encoder", export)
+    monkeypatch.setattr("evenreel.encoders.sources.installed", lambda package: False)
+    monkeypatch.setattr("evenreel.encoders.sources.cached_folder", lambda *_: None)
+    both = replace(SETTINGS, also=(name,))
+    index_folders([videos], library, both)
+    loaded.clear()
+    assert index_folders([videos], library, both).did_nothing
+    assert loaded == []
+    assert drop_model(library, name).dropped
+    assert not second(library).exists()
 
 
 def finish_by_dropping(_: Path, library: Path) -> None:

@@ -145,16 +145,16 @@ def _named(library: Path, meta: dict[str, str], model: str) -> ModelFolder:
     Raises:
         UsageError: none, or several.
     """
-    from evenreel.encoders.known_models import model_id
+    from evenreel.encoders.sources import stored_ids
 
-    wanted, there = model_id(model), model_folders(library, meta)
-    found = [one for one in there if wanted in {one.model, one.model.partition("@")[0], one.folder}]
+    wanted, there = stored_ids(model), model_folders(library, meta)
+    found = [one for one in there if wanted & {one.model, one.model.partition("@")[0], one.folder}]
     if len(found) == 1:
         return found[0]
     if found:
         folders = " or ".join(one.folder for one in found)
         raise UsageError(f"The library {library} has several models {model}; name the folder of one: {folders}.")
-    if wanted in {name for known in (meta.get("model", ""), meta.get("asked_model", "")) for name in _names(known)}:
+    if wanted & {name for known in (meta.get("model", ""), meta.get("asked_model", "")) for name in _names(known)}:
         raise UsageError(
             f"{model} is the library's own model, which evenreel reindex --model MODEL exchanges for another one; "
             "only further models can be dropped."

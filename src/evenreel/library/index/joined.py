@@ -42,13 +42,14 @@ def joined(opened: ExitStack, own: ModelStore, settings: IndexSettings) -> list[
             its licence has to be accepted.
         EncoderError: a model cannot be loaded.
     """
-    from evenreel.encoders.known_models import check_licence, model_id
+    from evenreel.encoders.known_models import check_licence
+    from evenreel.encoders.sources import stored_ids
 
     meta = own.store.meta()
     models, loaded = further(meta), dict[str, Encoder]()
     _check(own, settings, meta)
     for name in settings.also:
-        if any(model_id(name) in {known, known.partition("@")[0]} for known in models.values()):
+        if any(stored_ids(name) & {known, known.partition("@")[0]} for known in models.values()):
             continue  # with its commit or without
         check_licence(name, settings.accept_licence)
         encoder = load(name, settings)
