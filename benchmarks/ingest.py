@@ -48,7 +48,7 @@ DATA = Path(os.environ.get("EVENREEL_DATA", Path(__file__).resolve().parents[2] 
 RULE = "every 1 s"
 WORST_RATIO = 1.3
 WORST_OF_TWO = 1.15
-PLANTED = 6
+PLANTED = 4
 """Planted videos, each of a minute."""
 
 
