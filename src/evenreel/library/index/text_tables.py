@@ -49,9 +49,16 @@ def read_json_lines(table: Path) -> list[Row]:
 def read_separated(table: Path, separator: str) -> list[Row]:
     """Read a table with names of columns in its first line.
 
-    A column is of whole numbers (of 64 bits), of numbers or of truth values (true, false) where each of its
-    values is one, else of text. An empty value without quotes in a column of these is None; so is what a short row
-    lacks.
+    A column holds whole numbers (of 64 bits), numbers or truth values (true, false) where each of its values is one,
+    else text. An empty value is None, and so is what a short row lacks. Empty lines are passed over, and columns with
+    neither a name nor a value are left out.
+
+    Args:
+        table: the file, UTF-8 text.
+        separator: character between two values.
+
+    Returns:
+        The values of each row by the name of their column.
 
     Raises:
         UsageError: it cannot be read, is empty, has two columns of one name, or a row with more values than columns.
