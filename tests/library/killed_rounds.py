@@ -49,7 +49,7 @@ def main() -> int:
     kill_resume.index_folders = _index_or_exchange
     kill_resume._import_everything = lambda: None
     workers.subprocess = FORKED_SUBPROCESS  # type: ignore[attr-defined]
-    context.set_forkserver_preload(READING)
+    context.set_forkserver_preload(["tests.lasting_forkserver", *READING])
     forkserver.ensure_running()
     forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined] # an indexer is not its parent
     return kill_resume.main()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
+from multiprocessing.forkserver import ForkServer, read_signed  # type: ignore[attr-defined]
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -39,3 +42,19 @@ def test_killing_it_at_every_step_while_the_model_is_exchanged_changes_nothing()
     story, _, counted = killed("--steps", "--clips", "1", "--story", "model exchanged").partition(": ")
     assert story == "model exchanged"
     assert int(counted.split()[0]) >= 15
+
+
+def test_the_server_that_forks_readers_outlives_an_indexer_killed_while_it_asks_for_one() -> None:
+    server = ForkServer()
+    server.set_forkserver_preload(["tests.lasting_forkserver"])
+    server.ensure_running()
+    try:
+        for _ in range(3):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(server._forkserver_address)  # type: ignore[attr-defined]
+        sentinel, orders = server.connect_to_new_process([])
+        assert read_signed(sentinel) > 0  # the new process's id
+        os.close(orders)
+        os.close(sentinel)
+    finally:
+        server._stop()  # type: ignore[attr-defined]
