@@ -31,11 +31,13 @@ PICTURE_SIZE = (96, 54)
 WATCH = """
     addEventListener('loadstart', ({target: video}) => { video.defaultPlaybackRate = video.playbackRate = 0.1; }, true);
     addEventListener('playing', ({target: video}) => {
+        (window.begun ??= []).push({time_s: video.currentTime, rgba: window.picture(video)});
+    }, true);
+    window.picture = (video) => {
         const pen = new OffscreenCanvas(WIDTH, HEIGHT).getContext('2d');
         pen.drawImage(video, 0, 0, WIDTH, HEIGHT);
-        const {data} = pen.getImageData(0, 0, WIDTH, HEIGHT);
-        (window.begun ??= []).push({time_s: video.currentTime, rgba: Array.from(data)});
-    }, true);
+        return Array.from(pen.getImageData(0, 0, WIDTH, HEIGHT).data);
+    };
     window.shifts = [];
     new PerformanceObserver((list) => window.shifts.push(
         ...list.getEntries().filter((one) => !one.hadRecentInput).map((one) => one.value),
@@ -163,8 +165,17 @@ def unfold(page: Page) -> None:
 def first_frame(page: Page) -> tuple[float, NDArray[np.float64]]:
     """The first frame that was shown when a clip began to play: its time in what is played, and its pixels."""
     begun: dict[str, Any] = page.wait_for_function("() => window.begun?.[0]").json_value()
+    return float(begun["time_s"]), _pixels(begun["rgba"])
+
+
+def frame_now(page: Page) -> NDArray[np.float64]:
+    """The pixels of the frame that is shown now."""
+    return _pixels(page.evaluate("() => window.picture(document.querySelector('#video'))"))
+
+
+def _pixels(rgba: Sequence[int]) -> NDArray[np.float64]:
     width, height = PICTURE_SIZE
-    return float(begun["time_s"]), np.reshape(np.array(begun["rgba"], float), (height, width, 4))[..., :3]
+    return np.reshape(np.array(rgba, float), (height, width, 4))[..., :3]
 
 
 def nearest_time(video: Path, picture: NDArray[np.float64]) -> tuple[float, Sequence[float], Sequence[float]]:
