@@ -87,6 +87,16 @@ def usable_cores() -> int:
         return os.cpu_count() or 1
 
 
+def allowed_threads() -> int:
+    """Return the number of threads to compute with: the usable cores, or fewer where OMP_NUM_THREADS says so.
+
+    The first number counts where that is a list such as `4,2`; what is no number is passed over.
+    """
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    asked = int(first) if first.isdecimal() and len(first) < 10 else 0
+    return min(usable_cores(), asked or usable_cores())
+
+
 def default_library() -> Path:
     """Return the library used when none is named: `EVENREEL_LIBRARY`, else the platform's data folder."""
     if named := os.environ.get("EVENREEL_LIBRARY"):

@@ -333,7 +333,7 @@ def test_weights_are_found_wherever_a_tensor_may_be(tmp_path: Path) -> None:
 )
 def test_threads_are_what_the_variable_of_openmp_says(monkeypatch: pytest.MonkeyPatch, said: str, threads: int) -> None:
     made = []
-    monkeypatch.setattr("evenreel.encoders.onnx.encoder.usable_cores", lambda: 8)
+    monkeypatch.setattr("evenreel.config.usable_cores", lambda: 8)
     monkeypatch.setattr("onnxruntime.InferenceSession", lambda path, options, **_: made.append(options))
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     _session(Path("any.onnx"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.config import usable_cores
+from evenreel.config import allowed_threads
 from evenreel.encoders.batches import HalvingBatches
 from evenreel.encoders.onnx.captions import CaptionTokens, TokenArray
 from evenreel.encoders.onnx.folder import OnnxFolder
@@ -270,19 +269,12 @@ def _session(path: Path) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    options.intra_op_num_threads = _threads()
+    options.intra_op_num_threads = allowed_threads()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # threads that wait burn processor time
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no common class
         raise _broken(path, "is damaged or cannot be read by ONNX Runtime", error) from error
-
-
-def _threads() -> int:
-    """Processors to use: by the first number of OMP_NUM_THREADS, which may be a list such as `4,2`, where it is one."""
-    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    asked = int(first) if first.isdecimal() and len(first) < 10 else 0
-    return min(usable_cores(), asked or usable_cores())
 
 
 def _broken(path: Path, what: str, error: Exception) -> EncoderError:

@@ -177,6 +177,7 @@ class IndexJob:
         self._report.metadata_changed = self._store.update_metadata()
         for one in self._models:
             one.store.drop_replaced()
+            one.store.complete_codes()  # those of a library of before there were codes
         self._update_null_scores()
         self._update_elements()
         self._report.set_aside.sort(key=lambda aside: aside.path)

@@ -252,6 +252,9 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
         what = "its exchange was broken off before all of its shards were in their place"
         remedy = f"{RUN_REPAIR} (evenreel index finishes it too)"
         yield LibraryProblem(f"model {meta.get('encoder_id')}", what, remedy)
+    if not (coded := _has_codes(vectors, meta)):
+        what = "they are missing, short or of another version, so that searches are right but slower"
+        yield LibraryProblem("codes of the vectors", what, f"{RUN_REPAIR} (evenreel index makes them too)")
     rows = connection.execute(
         "SELECT clip_id, shard_hash, first_row, count FROM clips LEFT JOIN vector_rows USING (clip_id)"
     )
@@ -274,6 +277,8 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[L
             yield LibraryProblem(
                 f"clip {clip_id}", "its rows of the vector matrix are not those of its shard", RUN_REPAIR
             )
+        elif coded and first is not None and vectors is not None and not vectors.codes_agree(first, count):
+            yield LibraryProblem(f"clip {clip_id}", "its codes are not those of its vectors", RUN_REPAIR)
     for path in shard_files(library / SHARDS):
         if path not in known:
             yield LibraryProblem(path.name, "no clip of the catalog has this shard", RUN_REPAIR)
@@ -299,6 +304,14 @@ def _vectors_agree(vectors: ExactVectors | None, first: int | None, count: int, 
     try:
         return np.array_equal(vectors.read(first, count), shard.frames)
     except (LibraryError, OSError):
+        return False
+
+
+def _has_codes(vectors: ExactVectors | None, meta: Mapping[str, str]) -> bool:
+    """Whether there are codes of all rows of the matrix."""
+    try:
+        return vectors is None or vectors.has_codes(int(meta.get("vectors_end", "0")))
+    except (OSError, ValueError):
         return False
 
 

@@ -36,7 +36,7 @@ from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.confidence import update_null_scores
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
-from evenreel.library.store.writer import Store, closing_error, insert_clip, open_vectors, vectors_path
+from evenreel.library.store.writer import Store, closing_error, drop_vectors, insert_clip, open_vectors
 from evenreel.types import Encoder
 from evenreel.wording import count, printable
 
@@ -165,7 +165,7 @@ def _exchange(store: Store, encoder: Encoder, asked: dict[str, str]) -> None:
                 update_null_scores(connection, vectors, encoder)
             drop_elements(connection)
     except BaseException:
-        vectors_path(library, {"vectors_generation": generation}).unlink(missing_ok=True)
+        drop_vectors(library, generation)
         raise
     finish_exchange(library, store.meta())
 
