@@ -22,6 +22,10 @@ LEFT_OUT = (
 )  # fmt: skip
 """Settings for those who serve from Python."""
 HOST_HELP = "Another name that browsers may call this server by; again for more."
+WORKERS_HELP = (
+    "Processes that answer behind the one port, 1 to 64, each with a model of its own. The limits of connections and "
+    "of waiting searches hold for all together: each has an equal share."
+)
 PROXY_HELP = "Address or network of a reverse proxy, whose X-Forwarded-For is believed, no one else's; again for more."
 
 
@@ -30,6 +34,7 @@ def serve(
     settings: ServeSettings = from_settings(
         "evenreel.server.settings:ServeSettings",
         leave_out=LEFT_OUT,
+        workers=Annotated[int, typer.Option("--workers", help=WORKERS_HELP)],
         port=Annotated[int, typer.Option(min=0, max=65_535)],
         token=Annotated[str | None, typer.Option(envvar="EVENREEL_TOKEN")],
         allowed_hosts=Annotated[list[str] | None, typer.Option("--allow-host", help=HOST_HELP)],

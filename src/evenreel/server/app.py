@@ -10,7 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -22,12 +22,16 @@ import evenreel
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.server.desk import BusyError, Desk, LoadingError
 from evenreel.server.guard import Guard
+from evenreel.server.peers import Peers
 from evenreel.server.pictures import Pictures
 from evenreel.server.playback import Playback
 from evenreel.server.retry import Retrier
 from evenreel.server.routes import Api
 from evenreel.server.settings import ServeSettings
 from evenreel.server.uploads import Uploads
+
+if TYPE_CHECKING:
+    import uvicorn
 
 log = logging.getLogger("evenreel")
 
@@ -52,7 +56,7 @@ SECRET = {
 }
 
 
-def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
+def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers | None = None) -> FastAPI:
     """Make the application over one library, for a host of its own: its addresses begin at the root.
 
     Nothing is opened before it starts. What answers is checked by `Guard` first, so it cannot be a part of another
@@ -61,13 +65,14 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
     Args:
         library: folder of the library.
         settings: who may come in, and limits; None for the defaults of `ServeSettings`.
+        peers: the other processes that serve the library; None for none.
 
     Raises (when it starts):
         LibraryError: there is no library, or it is damaged or of another version.
     """
     settings = settings or ServeSettings()
     desk, pictures, uploads = Desk(library, settings), Pictures(library, settings), Uploads(settings)
-    playback, retrier = Playback(desk, settings), Retrier(library)
+    playback, retrier = Playback(desk, settings), Retrier(library, peers)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -93,7 +98,8 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
     )
-    app.include_router(Api(desk, pictures, uploads, playback, retrier).router())
+    app.state.desk = desk
+    app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
     _add_pages(app)
     _add_errors(app)
     app.middleware_stack = Guard(app.build_middleware_stack(), settings)  # outside of all, answers to failures too
@@ -111,30 +117,44 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
     Raises:
         LibraryError: there is no library, or it is damaged or of another version, or of another model than the matcher
             that is to re-rank.
-        UsageError: the address cannot be had.
+        UsageError: the address cannot be had, or several workers cannot share one on this system.
         CheckpointError: there is no such matcher as is to re-rank, or it is damaged.
     """
     import uvicorn
 
     from evenreel.server.connections import timed_protocol
+    from evenreel.server.supervisor import Supervisor, check_system
 
+    if settings.workers > 1:
+        check_system()
     _check(library, settings)
-    logging.getLogger("uvicorn.error").addFilter(_is_no_hurried_end)
     with _listening(settings) as listener:
-        config = uvicorn.Config(
-            make_app(library, settings),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            http=timed_protocol(settings.idle_s),
-            limit_concurrency=settings.connections,
-            lifespan="on",
-            timeout_graceful_shutdown=GRACE_S,
-        )
+        if settings.workers > 1:
+            on_ready(_address(settings, listener))
+            Supervisor(library, settings, listener).run()
+            return
+        config = server_config(make_app(library, settings), settings, timed_protocol(settings.idle_s))
         on_ready(_address(settings, listener))
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def server_config(app: FastAPI, settings: ServeSettings, protocol: type[asyncio.Protocol]) -> uvicorn.Config:
+    """Configure uvicorn for one process that serves the application."""
+    import uvicorn
+
+    logging.getLogger("uvicorn.error").addFilter(_is_no_hurried_end)
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        http=protocol,
+        limit_concurrency=settings.connections,
+        lifespan="on",
+        timeout_graceful_shutdown=GRACE_S,
+    )
 
 
 def _check(library: Path, settings: ServeSettings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -15,6 +16,7 @@ class TimedProtocol(H11Protocol):
     """
 
     idle_s: ClassVar[float]
+    on_lost: ClassVar[tuple[Callable[[], None], ...]] = ()
     _hang_up: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -33,9 +35,11 @@ class TimedProtocol(H11Protocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
+        """Stop the timer, and tell whoever counts connections."""
         self._unwatch()
         super().connection_lost(exc)
+        for tell in self.on_lost:
+            tell()
 
     def _watch(self) -> None:
         """Run the timer, from when it began to run, as long as no answer is under way."""
@@ -50,10 +54,17 @@ class TimedProtocol(H11Protocol):
             self._hang_up = None
 
 
-def timed_protocol(seconds: float) -> type[TimedProtocol]:
-    """Return the protocol class for uvicorn with this limit in seconds."""
+def timed_protocol(idle_s: float, on_lost: Callable[[], None] | None = None) -> type[TimedProtocol]:
+    """Return a protocol class for uvicorn.
+
+    Args:
+        idle_s: seconds that a connection may take to bring a whole request.
+        on_lost: function that is called when a connection has ended.
+    """
 
     class ConfiguredProtocol(TimedProtocol):
-        idle_s = seconds
+        pass
 
+    ConfiguredProtocol.idle_s = idle_s
+    ConfiguredProtocol.on_lost = () if on_lost is None else (on_lost,)
     return ConfiguredProtocol

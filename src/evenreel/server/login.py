@@ -41,9 +41,13 @@ class Guesses:
 
     Right ones never come here. Many people may share an address, behind a proxy, and one of them who guesses, or whose
     token is an old one, must not keep the others out.
+
+    Args:
+        delay_s: seconds that the answer to a wrong token takes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, delay_s: float = WRONG_TOKEN_DELAY_S) -> None:
+        self._delay_s = delay_s
         self._lines: dict[str, Line] = {}
 
     async def wait(self, sender: str) -> bool:
@@ -54,7 +58,7 @@ class Guesses:
         line.length += 1
         try:
             async with line.turn:
-                await asyncio.sleep(WRONG_TOKEN_DELAY_S)
+                await asyncio.sleep(self._delay_s)
         finally:
             line.length -= 1
             if not line.length:
@@ -71,7 +75,9 @@ class Login:
 
     def __init__(self, settings: ServeSettings) -> None:
         self._token, self._timeout_s = settings.token, settings.upload_timeout_s
-        self._guesses, self._senders = Guesses(), Senders(settings.trusted_proxies)
+        # Each worker has a line of its own: all of them together answer no faster than one would.
+        self._guesses = Guesses(WRONG_TOKEN_DELAY_S * settings.workers)
+        self._senders = Senders(settings.trusted_proxies)
         self._html = resources.files("evenreel.server").joinpath("static", "login.html").read_text("utf-8")
 
     async def answer(self, scope: Scope, receive: Receive) -> Response | None:

@@ -245,7 +245,7 @@ class Pictures:
     def _note_written(self, size_bytes: int) -> None:
         with self._lock:
             self._written += size_bytes
-            due = self._written > self._settings.cache_bytes * TRIM_SHARE
+            due = self._written > self._settings.cache_bytes * TRIM_SHARE / self._settings.workers
             self._written = 0 if due else self._written
         if due:
             trim(self._settings.cache, round(self._settings.cache_bytes * (1 - TRIM_SHARE)))

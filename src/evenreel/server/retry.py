@@ -11,28 +11,46 @@ import sys
 import threading
 from pathlib import Path
 
+from evenreel.files import replacing
 from evenreel.library import Library
+from evenreel.server.peers import Peers
 from evenreel.server.records import Retry
 from evenreel.wording import count
 
 log = logging.getLogger("evenreel")
 
+IDLE = Retry(state="idle", sentence="")
+NOTHING_THERE = Retry(state="failed", sentence="None of the folders is there; is their disk connected?")
+BROKEN_OFF = Retry(state="failed", sentence="The run was broken off; what it has finished is kept. Try again.")
+RUN, TOLD = "retry", "retry.json"
+"""Name of the lock that a run holds, and of the file that says how it goes."""
 FAILED = Retry(state="failed", sentence="The folders could not be looked through; the server's log says why.")
 
 
 class Retrier:
-    """Runs `evenreel index --retry` over the folders of a library, once at a time."""
+    """Runs `evenreel index --retry` over the folders of a library, once at a time, whichever process is asked.
 
-    def __init__(self, library: Path) -> None:
-        self._library = library
+    Args:
+        library: folder of the library.
+        peers: the other processes of the server, which tell of the same run.
+    """
+
+    def __init__(self, library: Path, peers: Peers | None = None) -> None:
+        self._library, self._peers = library, peers or Peers()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._state = Retry(state="idle", sentence="")
+        self._state = IDLE
         self._closed = False
 
     def state(self) -> Retry:
         """Return the state of the run, or of the last one."""
-        return self._state
+        if self._peers.shared is None:
+            return self._state
+        told = _told(self._peers.shared / TOLD)
+        if told.state != "running":
+            return told
+        with self._peers.only_one(RUN) as nobody_runs:
+            return BROKEN_OFF if nobody_runs and _told(self._peers.shared / TOLD).state == "running" else told
 
     def start(self, library: Library) -> Retry:
         """Start a run, unless one is under way.
@@ -43,15 +61,25 @@ class Retrier:
         with self._lock:
             if self._state.state == "running" or self._closed:
                 return self._state
-            places, gone = _places(library)
-            if not places:
-                self._state = Retry(state="failed", sentence="None of the folders is there; is their disk connected?")
-                return self._state
-            left_out = f" {count(gone, 'folder')} cannot be reached and {_are(gone)} left out." if gone else ""
-            self._state = Retry(state="running", sentence=f"The folders are looked through again.{left_out}")
-            command = [*_command(library), "--", *places]
-            threading.Thread(target=self._run, args=(command, left_out), name="retry", daemon=True).start()
+            with contextlib.ExitStack() as run:
+                if not run.enter_context(self._peers.only_one(RUN)):
+                    return self.state()
+                places, gone = _places(library)
+                if not places:
+                    return self._tell(NOTHING_THERE)
+                left_out = f" {count(gone, 'folder')} cannot be reached and {_are(gone)} left out." if gone else ""
+                self._tell(Retry(state="running", sentence=f"The folders are looked through again.{left_out}"))
+                command = [*_command(library), "--", *places]
+                held = run.pop_all()
+                threading.Thread(target=self._run, args=(command, left_out, held), name="retry", daemon=True).start()
             return self._state
+
+    def _tell(self, state: Retry) -> Retry:
+        self._state = state
+        if self._peers.shared is not None:
+            with contextlib.suppress(OSError), replacing(self._peers.shared / TOLD) as part:
+                part.write_text(state.model_dump_json(), encoding="utf-8")
+        return state
 
     def close(self) -> None:
         """End the run; what it has finished is kept, and the next one goes on from there."""
@@ -64,11 +92,15 @@ class Retrier:
                 process.wait(5)
             process.kill()
 
-    def _run(self, command: list[str], left_out: str) -> None:
+    def _run(self, command: list[str], left_out: str, held: contextlib.ExitStack) -> None:
+        with held:
+            self._tell(self._outcome(command, left_out))
+
+    def _outcome(self, command: list[str], left_out: str) -> Retry:
         try:
             with self._lock:
                 if self._closed:
-                    return
+                    return BROKEN_OFF
                 self._process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
@@ -78,10 +110,18 @@ class Retrier:
                     errors="replace",
                 )
             said, complained = self._process.communicate()
-            self._state = _outcome(self._process.returncode, said, complained, left_out)
+            return _outcome(self._process.returncode, said, complained, left_out)
         except Exception:
             log.exception("trying again what was set aside failed")
-            self._state = FAILED
+            return FAILED
+
+
+def _told(path: Path) -> Retry:
+    """What the process that runs, or the last one that ran, has told of it."""
+    try:
+        return Retry.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return IDLE
 
 
 def _places(library: Library) -> tuple[list[str], int]:

@@ -15,6 +15,7 @@ from evenreel.library import Library, UnfinishedText
 from evenreel.server import answers
 from evenreel.server.answers import Searched
 from evenreel.server.desk import Desk
+from evenreel.server.peers import Peers
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.playback import Playback
 from evenreel.server.records import Clip, Files, Health, Problem, Retry, SearchAnswer, Stats
@@ -61,11 +62,20 @@ class Api:
         uploads: receives and decodes pictures to search by.
         playback: sends the files of clips.
         retrier: indexes again what was set aside.
+        peers: the other processes that serve the library; None for none.
     """
 
-    def __init__(self, desk: Desk, pictures: Pictures, uploads: Uploads, playback: Playback, retrier: Retrier) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        pictures: Pictures,
+        uploads: Uploads,
+        playback: Playback,
+        retrier: Retrier,
+        peers: Peers | None = None,
+    ) -> None:
         self._desk, self._pictures, self._uploads = desk, pictures, uploads
-        self._playback, self._retrier = playback, retrier
+        self._playback, self._retrier, self._peers = playback, retrier, peers or Peers(all_ready=True)
 
     def router(self) -> APIRouter:
         """Make the router with all routes below `/api`."""
@@ -195,8 +205,8 @@ class Api:
         return self._retrier.state()
 
     async def health(self) -> Health:
-        """Return the state of the server and of its model, for monitoring."""
-        return Health(status="ok", model=self._desk.model)
+        """Return the state of the server and of its model, which is loading until each worker has it."""
+        return Health(status="ok", model=self._desk.model if self._peers.all_ready else "loading")
 
     async def _found(
         self, search: Callable[[Library], Searched], key: Hashable = None, *, rerank: bool = False

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evenreel.config import DEFAULT_PORT, IMAGE_LIMITS, RERANK_DEPTH, MediaLimits, usable_cores
+from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.server.senders import Senders
 
 MOST_RESULTS = 200
 SHORTEST_TOKEN = 8
 LAST_PORT = 65_535
+MOST_WORKERS = 64
 HOST_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
@@ -39,6 +41,8 @@ class ServeSettings:
         device: where the model runs, and the matcher.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips of sentences anew; None for none.
         rerank_depth: number of clips that a matcher orders anew.
+        workers: processes that answer behind the one port; each holds a model of its own, and the limits of
+            connections and of waiting searches hold for all together, each having an equal share.
         searchers: threads that search at the same time; with more than half the cores they wait for each other.
         waiting: requests that may wait for one of them; more are refused with 'retry later'.
         painters: processes that make stills and previews.
@@ -53,9 +57,9 @@ class ServeSettings:
         image_limits: what decoding a picture may cost that is searched by.
 
     Raises:
-        UsageError: there is no such port; the address is open to others and there is no token; the token is short;
-            one of `allowed_hosts` is no name of a host, or of `trusted_proxies` no address; a matcher is to re-rank
-            without vision, or no clip.
+        UsageError: there is no such port, or the number of workers is not 1 to 64; the address is open to others and
+            there is no token; the token is short; one of `allowed_hosts` is no name of a host, or of
+            `trusted_proxies` no address; a matcher is to re-rank without vision, or no clip.
     """
 
     host: str = "127.0.0.1"
@@ -67,6 +71,7 @@ class ServeSettings:
     device: str = "auto"
     rerank: str | None = None
     rerank_depth: int = RERANK_DEPTH
+    workers: int = 1
     searchers: int = field(default_factory=lambda: max(1, min(4, usable_cores() // 2)))
     waiting: int = 64
     painters: int = 2
@@ -93,12 +98,32 @@ class ServeSettings:
             raise UsageError("A matcher re-ranks by frames; leave out --rerank or --no-vision.")
         if self.rerank_depth < 1:
             raise UsageError(f"The number of clips to re-rank is {self.rerank_depth}; it must be 1 or more.")
+        if not 1 <= self.workers <= MOST_WORKERS:
+            raise UsageError(f"The number of workers is {brief(self.workers)}; it must be 1 to {MOST_WORKERS}.")
         Senders(self.trusted_proxies)
         for name in self.allowed_hosts:
             if not HOST_NAME.fullmatch(name) and not _is_number(name):
                 raise UsageError(
                     f"'{name}' is no name of a host; give it without scheme, port and path: films.example."
                 )
+
+    def of_one_worker(self) -> ServeSettings:
+        """Return the settings of each of the workers: an equal share of the limits, rounded up, at least 1."""
+        return replace(
+            self,
+            searchers=self.share(self.searchers),
+            waiting=self.share(self.waiting),
+            painters=self.share(self.painters),
+            connections=self.share(self.connections),
+        )
+
+    def share(self, limit: int) -> int:
+        """Return a worker's share of a limit for all, rounded up.
+
+        >>> ServeSettings(workers=4).share(10), ServeSettings(workers=4).share(1)
+        (3, 1)
+        """
+        return -(-limit // self.workers)
 
 
 def is_loopback(host: str) -> bool:

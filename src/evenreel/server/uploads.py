@@ -17,7 +17,8 @@ from evenreel.server.settings import ServeSettings
 from evenreel.types import Pixels
 
 RECEIVING, DECODING, WAITING = 8, 2, 16
-"""Most pictures that are received, decoded and waiting at a time; a decoded one may take some hundred megabytes."""
+"""Most pictures that are received, decoded and waiting at a time in all workers; a decoded one may take some hundred
+megabytes."""
 
 
 class Uploads:
@@ -31,13 +32,14 @@ class Uploads:
         self._settings = settings
         self._workers: list[Worker] = []
         self._idle: SimpleQueue[Worker] = SimpleQueue()
-        self._receiving, self._waiting = _Places(RECEIVING), _Places(WAITING)
-        self._turns = asyncio.Semaphore(DECODING)
+        self._receiving, self._waiting = _Places(settings.share(RECEIVING)), _Places(settings.share(WAITING))
+        self._decoding = settings.share(DECODING)
+        self._turns = asyncio.Semaphore(self._decoding)
 
     def start(self) -> None:
         """Prepare the worker processes, which start when they are needed."""
-        self._pool = ThreadPoolExecutor(DECODING, thread_name_prefix="decode")
-        self._workers = [image_worker(self._settings.image_limits) for _ in range(DECODING)]
+        self._pool = ThreadPoolExecutor(self._decoding, thread_name_prefix="decode")
+        self._workers = [image_worker(self._settings.image_limits) for _ in range(self._decoding)]
         for worker in self._workers:
             self._idle.put(worker)
 

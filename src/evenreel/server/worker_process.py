@@ -1,0 +1,107 @@
+"""One of several processes that serve a library; started by `evenreel.server.supervisor`, which gives it visitors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+import signal
+import socket
+import sys
+from typing import Any
+
+import uvicorn
+
+from evenreel.server.app import make_app, server_config
+from evenreel.server.connections import timed_protocol
+from evenreel.server.peers import Peers
+from evenreel.server.supervisor import ALL_READY, ENDED, READY, UP, VISITOR, WorkerTask
+
+LOOK_S = 0.05
+"""Seconds between two looks at whether the model is loaded."""
+
+
+class HandedServer(uvicorn.Server):
+    """Server without a port of its own: it is handed connections over a socket pair.
+
+    Args:
+        task: what it serves.
+        channel: its end of the socket pair.
+    """
+
+    def __init__(self, task: WorkerTask, channel: socket.socket) -> None:
+        self._channel, self._peers = channel, Peers(task.shared)
+        self._arriving = set[asyncio.Task[Any]]()
+        settings = task.settings.of_one_worker()
+        self._app = make_app(task.library, settings, self._peers)
+        protocol = timed_protocol(settings.idle_s, on_lost=lambda: self._say(ENDED))
+        super().__init__(server_config(self._app, settings, protocol))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the library, say that visitors may come, and begin to take them."""
+        await super().startup(sockets=[])
+        self._channel.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._channel, self._hear)
+        self._say(UP)
+        self._loading = asyncio.create_task(self._say_when_ready())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more visitors, end the answers under way, and close the library."""
+        asyncio.get_running_loop().remove_reader(self._channel)
+        self._loading.cancel()
+        await super().shutdown(sockets=None)
+
+    async def _say_when_ready(self) -> None:
+        while self._app.state.desk.model == "loading":
+            await asyncio.sleep(LOOK_S)
+        self._say(READY)
+
+    def _say(self, word: bytes) -> None:
+        with contextlib.suppress(OSError):  # the supervisor has gone
+            self._channel.send(word)
+
+    def _hear(self) -> None:
+        """Take one visitor or one word; where the supervisor has gone, end."""
+        try:
+            word, files, _, _ = socket.recv_fds(self._channel, 1, 1)
+        except BlockingIOError:
+            return
+        except OSError:
+            word, files = b"", []
+        if word == ALL_READY:
+            self._peers.all_ready = True
+        elif word == VISITOR:
+            for file in files:
+                self._welcome(socket.socket(fileno=file))
+        elif not word:
+            asyncio.get_running_loop().remove_reader(self._channel)
+            self.should_exit = True
+
+    def _welcome(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        arriving = loop.create_task(loop.connect_accepted_socket(self._protocol, connection))
+        self._arriving.add(arriving)
+        arriving.add_done_callback(self._arrived)
+
+    def _arrived(self, arriving: asyncio.Task[Any]) -> None:
+        self._arriving.discard(arriving)
+        if arriving.cancelled() or arriving.exception() is not None:  # gone before it was welcomed
+            self._say(ENDED)
+
+    def _protocol(self) -> asyncio.Protocol:
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
+
+
+def main() -> None:
+    """Serve what standard input says, over the socket whose number is the first argument, until told to end."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    task: WorkerTask = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 -- of the process that started this one
+    with socket.socket(fileno=int(sys.argv[1])) as channel:
+        HandedServer(task, channel).run()
+
+
+if __name__ == "__main__":
+    main()
