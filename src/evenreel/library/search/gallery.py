@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
 from evenreel.errors import LibraryError
+from evenreel.library.search.nearest import NEAREST, ComparedClips, clip_scores
 from evenreel.library.store import seals
 from evenreel.library.store.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
 from evenreel.library.store.vectors import VectorIndex
@@ -101,14 +102,25 @@ def load_gallery(connection: sqlite3.Connection) -> FrameGallery:
     )
 
 
-def look(gallery: FrameGallery, vectors: VectorIndex, query: FloatArray, allowed: Container[str]) -> FrameRanking:
+def look(
+    gallery: FrameGallery,
+    vectors: VectorIndex,
+    query: FloatArray,
+    allowed: Container[str],
+    nearest: int = NEAREST,
+) -> FrameRanking:
     """Score the allowed clips of a gallery under one query (D,).
+
+    In a large gallery the scores and ranks of the `nearest` clips are exact, also by z, and for every clip whether it
+    fits or may fit; the scores of the others are by codes (see `evenreel.library.search.nearest`).
 
     Raises:
         LibraryError: the vectors cannot be read.
     """
     chosen = np.flatnonzero([clip_id in allowed for clip_id in gallery.clip_ids])
-    found = vectors.best_per_clip(query[None], gallery.first_rows[chosen], gallery.counts[chosen])[0]
+    rows = gallery.first_rows[chosen], gallery.counts[chosen]
+    clips = ComparedClips(*rows, gallery.means[chosen], gallery.deviations[chosen], gallery.null_best)
+    found = clip_scores(clips, vectors, query, nearest)
     scores = np.full(len(gallery.clip_ids), -np.inf, np.float32)
     # Equal frames must give equal scores, wherever a matrix product's blocks put them.
     scores[chosen] = found = np.round(found, DECIMALS)

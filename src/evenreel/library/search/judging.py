@@ -13,11 +13,12 @@ from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.calibration.signals import NearestClips, rivals
 from evenreel.library.search.gallery import FrameGallery
 from evenreel.library.search.hits import State
+from evenreel.library.search.nearest import NEAREST
 from evenreel.library.store.confidence import CLIPS_AT_ONCE
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
 
-LOOKED_AT = 256
+LOOKED_AT = NEAREST
 """Number of nearest clips that get a probability, and more where more are shown; those behind them answer nothing."""
 
 NO_CALIBRATION = (

@@ -34,6 +34,7 @@ from evenreel.library.search.judging import (
     uncalibrated,
 )
 from evenreel.library.search.moments import best_moments, shown, whole
+from evenreel.library.search.nearest import NEAREST
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
 from evenreel.library.search.ranking import RankedClip, add_seen, add_written, best_state, ordered
 from evenreel.library.search.text_match import about_hits, on_screen_hits
@@ -238,7 +239,7 @@ class Searcher:
             add_written(found, "about", about_hits(self._connection, text, paths, typing=typing))
         judged, why_not, sights = None, None, list[Sight]()
         if vector is not None and self._vectors is not None:
-            seen = look(gallery, self._vectors, vector, paths)
+            seen = look(gallery, self._vectors, vector, paths, max(NEAREST, query.enough))
             sights = [Sight(self._opened, vector, seen), *sights_of(by_further, paths, notices)]
             if len(sights) > 1:
                 seen = fused(sights)

@@ -1,0 +1,87 @@
+"""Scores of clips under one query: by codes, and exactly for every clip where the difference could be seen.
+
+A score by codes is within a known error of the exact one. A clip is scored exactly unless, whatever its error is, it
+is not among the nearest by similarity, not among the nearest by z, and on the same side of every bar between the states
+of an answer. So the nearest clips, their ranks and z, and the numbers of clips that fit are as if all were exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from evenreel.arrays import Flags, Indices
+from evenreel.library.store.confidence import FITS, MAY_FIT
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.types import FloatArray
+
+EXACT_ROWS = 10_000
+"""Number of moments up to which all are scored exactly: it takes some 2 ms."""
+
+NEAREST = 256
+"""Number of nearest clips whose scores and ranks are exact."""
+
+ROUNDING = 1e-5
+"""Added to the error of a scan, for scores that are rounded before they are compared."""
+
+
+@dataclass(frozen=True)
+class ComparedClips:
+    """Clips that a query is compared with, and the scores of nonsense on them.
+
+    Attributes:
+        first_rows: (C,) first row of each in the vectors.
+        counts: (C,) rows of each.
+        means: (C,) mean score of nonsense queries.
+        deviations: (C,) their standard deviation.
+        null_best: (N,) best z of each nonsense query, sorted; empty where it was not measured.
+    """
+
+    first_rows: Indices
+    counts: Indices
+    means: FloatArray
+    deviations: FloatArray
+    null_best: FloatArray
+
+
+def clip_scores(clips: ComparedClips, vectors: VectorIndex, query: FloatArray, nearest: int = NEAREST) -> FloatArray:
+    """Score clips by their best frame under one query (D,): (C,), exact where it matters (see the module).
+
+    Args:
+        clips: the clips.
+        vectors: store of their frames.
+        query: the query's vector.
+        nearest: number of nearest clips whose scores and ranks are exact.
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
+    queries = query[None]
+    if clips.counts.sum() <= EXACT_ROWS:
+        exact: FloatArray = vectors.best_per_clip(queries, clips.first_rows, clips.counts)[0]
+        return exact
+    found: FloatArray = vectors.scan(queries, clips.first_rows, clips.counts)[0]
+    again = np.flatnonzero(undecided(found, float(vectors.scan_error(queries)[0]) + ROUNDING, clips, nearest))
+    found[again] = vectors.best_per_clip(queries, clips.first_rows[again], clips.counts[again])[0]
+    return found
+
+
+def undecided(found: FloatArray, error: float, clips: ComparedClips, nearest: int) -> Flags:
+    """Tell which scores (C,), each known to within `error`, have to be exact: (C,) of true and false."""
+    z, wide = (found - clips.means) / clips.deviations, error / clips.deviations
+    again = found >= _nth_largest(found, nearest) - 2 * error
+    again |= z + wide >= _nth_largest(z - wide, nearest)
+    for share in (FITS, MAY_FIT):
+        again |= np.abs(z - _bar(clips.null_best, share)) <= wide
+    return again
+
+
+def _bar(null_best: FloatArray, share: float) -> float:
+    """The z above which a clip beats a share of nonsense; infinite where nonsense was not measured."""
+    return float(null_best[ceil(share * len(null_best) - 1e-9) - 1]) if len(null_best) else np.inf
+
+
+def _nth_largest(values: FloatArray, n: int) -> float:
+    return float(np.partition(values, -n)[-n]) if n < len(values) else -np.inf
