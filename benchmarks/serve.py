@@ -43,7 +43,7 @@ from evenreel.library.store import catalog
 from evenreel.library.store.writer import Store
 from evenreel.planted import plan_corpus, write_corpus
 from evenreel.planted.plan import PlantedCorpus
-from evenreel.server.held_models import ThreadSafeEncoder
+from evenreel.server.batched_encoder import BatchedEncoder
 from evenreel.types import TextTrack
 
 SLOWER, LARGER = 3.0, 1.05
@@ -144,7 +144,7 @@ def add_signs(plan: PlantedCorpus, library: Path) -> None:
 
 def in_process(library: Path, queries: Sequence[str], threads: int) -> Times:
     """`Library.search` from so many threads."""
-    encoder = ThreadSafeEncoder(load_encoder("builtin"))
+    encoder = BatchedEncoder(load_encoder("builtin"))
     own = threading.local()
 
     def ask(query: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
+from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
@@ -24,7 +25,6 @@ from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog
 from evenreel.library.store.also import other_model
 from evenreel.library.store.model_folders import ModelFolder, model_folders
-from evenreel.library.store.writer import open_vectors
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
@@ -389,7 +389,7 @@ class Library:
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
-        vectors, encoder = partial(open_vectors, self.path), (lambda: self._encoder) if self._vision else None
+        vectors, encoder = scanned_ahead(self.path, self._connection), (lambda: self._encoder) if self._vision else None
         return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._further)
 
 

@@ -21,7 +21,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated
 
 import numpy as np
@@ -127,6 +127,21 @@ class Population:
     text_read: NDArray[np.bool_]
     has_words: NDArray[np.bool_]
 
+    @cached_property
+    def length_ranges(self) -> tuple[list[float], NDArray[np.int64], float]:
+        """Lower edges of the ranges of length, number of clips in each, and the median length; none where unknown."""
+        known_s = self.lengths_s[~np.isnan(self.lengths_s)]
+        edges = length_edges(known_s) if len(known_s) else []
+        if len(edges) < 2:
+            return [], np.empty(0, np.int64), math.nan
+        return edges, np.histogram(known_s, [*edges, np.inf])[0], float(np.median(known_s))
+
+    @cached_property
+    def counts(self) -> tuple[list[int], int, int]:
+        """Numbers of clips by source, of clips on which text was read, and of those on which some was found."""
+        by_source = np.bincount(self.sources, minlength=len(self.source_names)).tolist()
+        return by_source, int(self.text_read.sum()), int((self.has_words & self.text_read).sum())
+
     def without(self, clip_id: str) -> Population:
         """Return the population without one clip; unchanged where it has no such clip."""
         if (gone := self.place.get(clip_id)) is None:
@@ -179,7 +194,7 @@ def favours(population: Population, shown: Sequence[str]) -> Favours:
     if not len(rows):
         return Favours(0, len(population.place), (), None, (), "No clip is shown, so nothing was compared.")
     groups = (*_by_source(population, rows), *_with_words(population, rows))
-    lengths, longer = _lengths(population.lengths_s, rows)
+    lengths, longer = _lengths(population, rows)
     p_values = {_sentence(group): group.p_value for group in groups if group is not _redundant_group(groups)}
     if lengths is not None:
         p_values[_length_sentence(lengths, longer)] = lengths.p_value
@@ -188,6 +203,7 @@ def favours(population: Population, shown: Sequence[str]) -> Favours:
     )
 
 
+@lru_cache(maxsize=4096)
 def share_p_value(shown: int, shown_of: int, all_: int, all_of: int) -> float:
     """Compute the two-sided exact p value of the number of clips of a kind among those that are shown.
 
@@ -226,8 +242,8 @@ def length_p_value(shown: NDArray[np.int64], all_: NDArray[np.int64]) -> float:
 
     Both arguments are (ranges,), the numbers of clips in each range of length.
     """
-    drawn = _draws(tuple(all_.tolist()), int(shown.sum()))
-    found = np.count_nonzero(np.abs(_rank_excess(drawn, all_)) >= abs(_rank_excess(shown, all_)))
+    drawn = _drawn_excess(tuple(all_.tolist()), int(shown.sum()))
+    found = len(drawn) - np.searchsorted(drawn, abs(_rank_excess(shown, all_)), "left")
     return float((1 + found) / (1 + len(drawn)))
 
 
@@ -235,22 +251,17 @@ def _by_source(population: Population, rows: NDArray[np.int64]) -> Iterator[Grou
     names = population.source_names
     if len(names) < 2:
         return
-    counts = [
-        np.bincount(found, minlength=len(names)).tolist() for found in (population.sources[rows], population.sources)
-    ]
-    for name, shown, all_ in zip(names, *counts, strict=True):
+    counts = np.bincount(population.sources[rows], minlength=len(names)).tolist()
+    for name, shown, all_ in zip(names, counts, population.counts[0], strict=True):
         yield _share(SOURCE, name, (shown, len(rows)), (all_, len(population.sources)))
 
 
 def _with_words(population: Population, rows: NDArray[np.int64]) -> Iterator[GroupShare]:
-    read, words = population.text_read, population.has_words & population.text_read
-    if read[rows].any():
-        yield _share(
-            ON_SCREEN,
-            "words on screen",
-            (int(words[rows].sum()), int(read[rows].sum())),
-            (int(words.sum()), int(read.sum())),
-        )
+    read = population.text_read[rows]
+    if read.any():
+        found = int((population.has_words[rows] & read).sum())
+        _, all_read, all_found = population.counts
+        yield _share(ON_SCREEN, "words on screen", (found, int(read.sum())), (all_found, all_read))
 
 
 def _share(measure: str, label: str, shown: tuple[int, int], all_: tuple[int, int]) -> GroupShare:
@@ -258,15 +269,16 @@ def _share(measure: str, label: str, shown: tuple[int, int], all_: tuple[int, in
     return GroupShare(measure, label, *shown, shown[0] / shown[1], *all_, all_[0] / all_[1], p_value)
 
 
-def _lengths(lengths_s: NDArray[np.float64], rows: NDArray[np.int64]) -> tuple[Lengths | None, bool]:
+def _lengths(population: Population, rows: NDArray[np.int64]) -> tuple[Lengths | None, bool]:
     """The lengths, and whether the shown ones are the longer ones."""
-    known_s, shown_s = (values[~np.isnan(values)] for values in (lengths_s, lengths_s[rows]))
-    edges = length_edges(known_s) if len(shown_s) else []
-    if len(edges) < 2:
+    shown_s = population.lengths_s[rows]
+    shown_s = shown_s[~np.isnan(shown_s)]
+    edges, all_, median_s = population.length_ranges
+    if len(edges) < 2 or not len(shown_s):
         return None, False
-    all_, shown = (np.histogram(values, [*edges, np.inf])[0] for values in (known_s, shown_s))
+    shown = np.histogram(shown_s, [*edges, np.inf])[0]
     bins = tuple(map(LengthBin, edges, [*edges[1:], None], shown.tolist(), all_.tolist()))
-    medians = float(np.median(shown_s)), float(np.median(known_s))
+    medians = float(np.median(shown_s)), median_s
     return Lengths(bins, *medians, length_p_value(shown, all_)), bool(_rank_excess(shown, all_) > 0)
 
 
@@ -277,11 +289,11 @@ def _rank_excess(counts: NDArray[np.int64], all_: NDArray[np.int64]) -> NDArray[
     return excess
 
 
-@lru_cache(maxsize=16)
-def _draws(all_: tuple[int, ...], shown: int) -> NDArray[np.int64]:
-    """Clips of each range in `DRAWS` draws of `shown` clips: (DRAWS, ranges)."""
+@lru_cache(maxsize=64)
+def _drawn_excess(all_: tuple[int, ...], shown: int) -> NDArray[np.int64]:
+    """How far ranks are from the middle in `DRAWS` draws of `shown` clips, see `_rank_excess`: (DRAWS,), rising."""
     drawn: NDArray[np.int64] = np.random.default_rng(SEED).multivariate_hypergeometric(all_, shown, DRAWS)
-    return drawn
+    return np.sort(np.abs(_rank_excess(drawn, np.array(all_, np.int64))))
 
 
 def _edges(divided_s: NDArray[np.float64], lengths_s: NDArray[np.float64]) -> list[float]:

@@ -164,7 +164,7 @@ def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
         probability=hit.probability,
         written=min(1.0, hit.written),
         scores=_finite_scores(hit.scores),
-        moments=[Moment(**asdict(at), still=still_address(hit.clip_id, at.time_s)) for at in hit.moments],
+        moments=[Moment(**vars(at), still=still_address(hit.clip_id, at.time_s)) for at in hit.moments],
         on_screen=[_sign(sign) for sign in hit.on_screen],
         elements=_elements(hit.elements),
         parts=_finite_scores(hit.parts),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError
 from evenreel.library import Library, open_library
@@ -20,8 +20,10 @@ from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.contents import ClipMedia
 from evenreel.library.store.also import MODELS, place_of
 from evenreel.library.store.catalog import CATALOG
-from evenreel.server.held_models import HeldModel, ThreadSafeEncoder, Version
+from evenreel.server.batched_encoder import BatchedEncoder
+from evenreel.server.held_models import HeldModel, Version
 from evenreel.server.settings import ServeSettings
+from evenreel.server.turns import Request, Turns, Wanted, look_ahead
 from evenreel.types import Encoder
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Desk:
     def __init__(self, library: Path, settings: ServeSettings) -> None:
         self.library, self._settings = library, settings
         self._waiting = 0
+        self._turns = Turns(settings.searchers)
         self._own = threading.local()
         self._open: list[Library] = []
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
@@ -73,7 +76,7 @@ class Desk:
         self._located: OrderedDict[Hashable, ClipMedia] = OrderedDict()
         self._looking_up = 0
         self._lock = threading.Lock()
-        self._encoder: ThreadSafeEncoder | None = None
+        self._encoder: BatchedEncoder | None = None
         self._further: dict[str, HeldModel] = {}
         self._taken_up = 0  # changes of the further models that are loaded
         self._generation = 0  # of the encoder
@@ -103,14 +106,16 @@ class Desk:
         """End the threads when their present request is done, and close the library."""
         for pool in (self._pool, self._reranking, self._looking):
             pool.shutdown(wait=True, cancel_futures=True)
+        self._turns.cancel()
         for library in self._open:
             library.close()
 
-    async def query(self, function: Callable[[Library], T], *, rerank: bool = False) -> T:
+    async def query(self, function: Callable[[Library], T], *, rerank: bool = False, wanted: Wanted | None = None) -> T:
         """Run a function on the library in one of the threads.
 
         Args:
             function: function to run on the library.
+            wanted: the text that it searches for; texts that wait are encoded together.
             rerank: True if it re-ranks, which one thread does for all.
 
         Raises:
@@ -122,18 +127,20 @@ class Desk:
         self._look()
         self._waiting += 1
         try:
-            return await self._in(self._reranking if rerank else self._pool, function)
+            return await (self._in(self._reranking, function) if rerank else self._in_turn(Request(function, wanted)))
         finally:
             self._waiting -= 1
 
-    async def query_once(self, key: Hashable, function: Callable[[Library], bytes], *, rerank: bool = False) -> bytes:
+    async def query_once(
+        self, key: Hashable, function: Callable[[Library], bytes], *, rerank: bool = False, wanted: Wanted | None = None
+    ) -> bytes:
         """Run a function as `query` does, or return its cached answer for this key while the library is unchanged."""
         key = (self._version(), self.model, self._taken_up, key)
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        answer = await self.query(function, rerank=rerank)
+        answer = await self.query(function, rerank=rerank, wanted=wanted)
         self._keep(key, answer)
         return answer
 
@@ -242,7 +249,7 @@ class Desk:
             library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
             self._change_matcher(library, encoder)
         if encoder is not None:
-            self._set_model(ThreadSafeEncoder(encoder), "ready")
+            self._set_model(BatchedEncoder(encoder), "ready")
 
     def _change_matcher(self, library: Library, encoder: Encoder | None) -> None:
         """Load what re-ranks, if it goes with the library as it is now; without it the library's own order stands."""
@@ -259,7 +266,7 @@ class Desk:
             self.matcher_trouble = str(error)
             log.warning("the matcher cannot re-rank: %s", error)
 
-    def _set_model(self, encoder: ThreadSafeEncoder | None, state: str, trouble: str = "") -> None:
+    def _set_model(self, encoder: BatchedEncoder | None, state: str, trouble: str = "") -> None:
         self._generation += self._encoder is not encoder
         self._encoder, self.model, self.trouble = encoder, state, trouble
 
@@ -292,7 +299,7 @@ class Desk:
     def _further_loaded(self, folder: str, name: str) -> HeldModel:
         vectors = self._vectors_of(folder)
         try:
-            return HeldModel(folder, ThreadSafeEncoder(self._loaded(name)))
+            return HeldModel(folder, BatchedEncoder(self._loaded(name)))
         except Exception as error:  # whatever it is, the other models can still be searched
             trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
             log.warning("the further model %s cannot be loaded: %s", name, trouble)
@@ -308,6 +315,20 @@ class Desk:
         if held is None or held.encoder is None:
             raise EncoderError(held.trouble if held else "It is still being loaded; a later search asks it too.")
         return held.encoder
+
+    async def _in_turn(self, request: Request) -> Any:
+        self._turns.put(request)
+        self._pool.submit(self._take_turn)
+        return await asyncio.wrap_future(request.answer)
+
+    def _take_turn(self) -> None:
+        """Answer what waits; searches for texts together, as far as they have something in common."""
+        taken = self._turns.take()
+        if len(taken) > 1:
+            with contextlib.suppress(Exception):  # whatever is wrong, each search says so itself
+                look_ahead(self._library(), [request.wanted for request in taken if request.wanted is not None])
+        for request in taken:
+            request.run(self._library)
 
     async def _in(self, pool: Executor, function: Callable[[Library], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, self._call, function)

@@ -1,43 +1,16 @@
-"""Models that the threads of a server share: one thread at a time, and one that failed to load is kept as such."""
+"""Further models that the threads of a server share; one that failed to load is kept as such."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
+from evenreel.server.batched_encoder import BatchedEncoder
 
 RETRY_S = 300.0
 """Seconds after which a further model that could not be loaded is tried again."""
 Version = tuple[tuple[int, int, int], ...]
 """Inode, size and time of change of files."""
-
-
-class ThreadSafeEncoder:
-    """Encoder that several threads share: it passes each call on to the encoder it wraps, one call at a time."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._turn = threading.Lock()
-        self.encoder_id, self.weights_hash = encoder.encoder_id, encoder.weights_hash
-        self.dimension, self.window = encoder.dimension, encoder.window
-
-    def encode_windows(self, pixels: Pixels) -> FloatArray:
-        """Encode windows (N, T, 3, H, W) of uint8 RGB frames to (N, D) float32, rows of unit length."""
-        with self._turn:
-            return self._encoder.encode_windows(pixels)
-
-    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Encode N captions, cut at the tokenizer's limit, to vectors of their words and sentences."""
-        with self._turn:
-            return self._encoder.encode_text(captions)
-
-    def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """Return for each caption whether it is longer than the text tower takes, so that its end is not read."""
-        with self._turn:
-            return self._encoder.truncated(captions)
 
 
 class HeldModel(NamedTuple):
@@ -52,7 +25,7 @@ class HeldModel(NamedTuple):
     """
 
     folder: str
-    encoder: ThreadSafeEncoder | None
+    encoder: BatchedEncoder | None
     trouble: str = ""
     vectors: Version = ()
     tried_s: float = 0.0

@@ -21,6 +21,7 @@ from evenreel.server.playback import Playback
 from evenreel.server.records import Clip, Files, Health, Problem, Retry, SearchAnswer, Stats
 from evenreel.server.retry import Retrier
 from evenreel.server.settings import MOST_RESULTS
+from evenreel.server.turns import Wanted
 from evenreel.server.uploads import Uploads
 
 log = logging.getLogger("evenreel")
@@ -127,7 +128,8 @@ class Api:
             )
 
         key = ("text", q, where, k, neutral, matcher is not None, typing)
-        return await self._found(found, key, rerank=matcher is not None)
+        wanted = Wanted(q, everywhere=where is None and not neutral)
+        return await self._found(found, key, rerank=matcher is not None, wanted=wanted)
 
     async def search_image(
         self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False
@@ -209,7 +211,12 @@ class Api:
         return Health(status="ok", model=self._desk.model if self._peers.all_ready else "loading")
 
     async def _found(
-        self, search: Callable[[Library], Searched], key: Hashable = None, *, rerank: bool = False
+        self,
+        search: Callable[[Library], Searched],
+        key: Hashable = None,
+        *,
+        rerank: bool = False,
+        wanted: Wanted | None = None,
     ) -> Response:
         """The answer to a search; where it has a key, one that was given before is given again."""
         notices = self._desk.notices()
@@ -222,7 +229,7 @@ class Api:
 
         if key is None:
             return _json(await self._desk.query(answer))
-        return _json(await self._desk.query_once(key, answer, rerank=rerank))
+        return _json(await self._desk.query_once(key, answer, rerank=rerank, wanted=wanted))
 
 
 def _about(summary: str, answer: type[BaseModel] | str, *problems: int) -> dict[str, Any]:

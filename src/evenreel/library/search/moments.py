@@ -36,7 +36,10 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
         >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
         [(1.0, 3.0, 2.5)]
     """
-    edges_s, shot_of = within_shots(spans_s[:, 0], spans_s[:, 1:], [start_s for start_s, _ in shots[1:]])
+    if len(shots) < 2:
+        edges_s, shot_of = spans_s[:, 1:], None
+    else:
+        edges_s, shot_of = within_shots(spans_s[:, 0], spans_s[:, 1:], [start_s for start_s, _ in shots[1:]])
     return [
         MomentHit(
             float(spans_s[one.best, 0]),
@@ -47,7 +50,7 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64], shots: Shot
             _seconds(edges_s[:, 1], (one.stops[0] - 1, one.stops[1] - 1)),
         )
         for stretch in stretches_of(scores.astype(np.float64))
-        for one in _by_shot(stretch, scores, shot_of)
+        for one in ([stretch] if shot_of is None else _by_shot(stretch, scores, shot_of))
     ]
 
 

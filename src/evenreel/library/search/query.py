@@ -159,11 +159,17 @@ def _cleaned(given: str) -> tuple[str, list[str]]:
     return text, notices
 
 
+def captions_of(text: str) -> list[str]:
+    """Return what is encoded of a cleaned query: itself; if it may be too long, also without its last letter."""
+    return [text] if len(text.encode()) <= NEVER_CUT_BYTES else [text, text[:-1]]
+
+
 def _encode(encoder: Encoder, text: str, notices: list[str]) -> TextEmbedding:
     """The text as the encoder reads it, one row, with a notice if the model did not read it to its end."""
-    if len(text.encode()) <= NEVER_CUT_BYTES:
-        return encoder.encode_text([text])
-    both = encoder.encode_text([text, text[:-1]])
+    captions = captions_of(text)
+    both = encoder.encode_text(captions)
+    if len(captions) == 1:
+        return both
     whole, shorter = both.sentence
     if np.allclose(whole, shorter, atol=1e-5):  # the last letter made no difference
         notices.append(

@@ -1,0 +1,104 @@
+"""Searches that wait for a thread: which of them it takes together."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenreel.library import Library
+from evenreel.library.search.ahead import MOST, encoded_ahead, scan_ahead, searches_by_words
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The text that a search is for, and whether it looks at all clips: not where a filter leaves some out."""
+
+    text: str
+    everywhere: bool = True
+
+
+@dataclass(eq=False)
+class Request:
+    """A function that waits to be run on the library.
+
+    Attributes:
+        function: the function.
+        wanted: what it searches for; None where that is no text.
+        answer: receives what the function returns or raises.
+    """
+
+    function: Callable[[Library], Any]
+    wanted: Wanted | None = None
+    answer: Future[Any] = field(default_factory=Future)
+
+    def run(self, library: Callable[[], Library]) -> None:
+        """Run the function, unless whoever asked has gone."""
+        if not self.answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer = self.function(library())
+        except BaseException as error:
+            self.answer.set_exception(error)
+        else:
+            self.answer.set_result(answer)
+
+
+class Turns:
+    """Line of requests that some threads work off, first come, first served.
+
+    A thread takes one request at a time. Where searches for texts wait, it takes an equal share of them together, so
+    that their texts are encoded, and the clips scanned, at once; nothing ever waits for others to come.
+
+    Args:
+        threads: number of threads.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._line: deque[Request] = deque()
+        self._lock = threading.Lock()
+
+    def put(self, request: Request) -> None:
+        """Put a request at the end of the line."""
+        with self._lock:
+            self._line.append(request)
+
+    def cancel(self) -> None:
+        """Cancel the requests that no thread will take any more."""
+        while taken := self.take():
+            for request in taken:
+                request.answer.cancel()
+
+    def take(self) -> list[Request]:
+        """Take the first request, and with a search for a text further ones; none where others have taken all."""
+        with self._lock:
+            if not self._line:
+                return []
+            if self._line[0].wanted is None:
+                return [self._line.popleft()]
+            searches = [request for request in self._line if request.wanted is not None]
+            taken = searches[: min(MOST, -(-len(searches) // self._threads))]
+            self._line = deque(request for request in self._line if request not in taken)
+            return taken
+
+
+def look_ahead(library: Library, wanted: Sequence[Wanted]) -> None:
+    """Encode texts that are searched for next together, and scan all clips for them in one pass.
+
+    That pays with an encoder that keeps what it has encoded. What cannot be encoded is left to the search for it.
+
+    Raises:
+        LibraryError: the library cannot be read just now.
+    """
+    encoder, by_words = library.read(
+        lambda opened, encoder: (encoder, encoder is not None and searches_by_words(opened, encoder))
+    )
+    if encoder is None:
+        return
+    encoded_ahead(encoder, [one.text for one in wanted], by_words=by_words)
+    queries = encoded_ahead(encoder, [one.text for one in wanted if one.everywhere], by_words=False)
+    library.read(lambda opened, _: scan_ahead(opened, queries))

@@ -1,0 +1,162 @@
+"""Searches that wait: taken together, answered as if each were alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from evenreel.config import IndexSettings
+from evenreel.library import Library, index_folders
+from evenreel.library.search import ahead
+from evenreel.library.search.ahead import MOST, ScannedAhead
+from evenreel.library.store.vectors import ExactVectors
+from evenreel.planted import Entity, Scene, write_scene
+from evenreel.server import make_app
+from evenreel.server.batched_encoder import BatchedEncoder
+from evenreel.server.turns import Request, Turns, Wanted, look_ahead
+from evenreel.types import FloatArray
+from tests.library.fakes import encode
+from tests.server.conftest import Served, rendered, served, wait_for_model, wait_until
+
+__all__ = ["rendered", "served"]
+
+QUERIES = ["a red star", "a heart", "harbour", "the blue heart bounces in a dark forest beside the long river", "cross"]
+
+
+def request(text: str | None = None) -> Request:
+    return Request(lambda library: text, None if text is None else Wanted(text))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("line", ["", "s", "ss", "f", "fs", "sfsf", "s" * 7 + "f" + "s" * 40])
+def test_each_is_taken_once_and_searches_by_equal_shares(threads: int, line: str) -> None:
+    turns = Turns(threads)
+    put = [request("text" if kind == "s" else None) for kind in line]
+    for one in put:
+        turns.put(one)
+    taken: list[Request] = []
+    while batch := turns.take():
+        left = sum(one.wanted is not None for one in put if one not in taken)
+        first = next(one for one in put if one not in taken)
+        assert batch[0] is first
+        assert len(batch) == (1 if first.wanted is None else min(MOST, -(-left // threads)))
+        taken += batch
+    assert sorted(map(id, taken)) == sorted(map(id, put))
+    assert [one for one in taken if one.wanted] == [one for one in put if one.wanted]
+
+
+def test_those_that_nobody_will_take_are_told(served: Served) -> None:
+    turns, waiting = Turns(1), [request("x"), request(), request("y")]
+    for one in waiting:
+        turns.put(one)
+    turns.cancel()
+    assert all(one.answer.cancelled() for one in waiting)
+    assert turns.take() == []
+
+
+def plain(library: Library, query: str) -> dict[str, Any]:
+    return library.search(query, 4).to_json()
+
+
+def test_a_search_looked_ahead_for_is_the_search_alone(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    scanned: list[int] = []
+    scans = ExactVectors.scan
+
+    def counting(self: ExactVectors, queries: FloatArray, first: Any, counts: Any) -> FloatArray:
+        scanned.append(len(queries))
+        return scans(self, queries, first, counts)
+
+    with Library(served.library) as library:
+        alone = [plain(library, query) for query in QUERIES]
+        encoder = library.read(lambda _, encoder: encoder)
+    assert encoder is not None
+    monkeypatch.setattr(ExactVectors, "scan", counting)
+    with Library(served.library, encoder=BatchedEncoder(encoder)) as library:
+        look_ahead(library, [*map(Wanted, QUERIES), Wanted(" "), Wanted("a star", everywhere=False)])
+        assert scanned == [len(QUERIES)]
+        together = [plain(library, query) for query in QUERIES]
+    for one, other in zip(alone, together, strict=True):
+        assert json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def test_one_pass_gives_the_similarities_of_a_pass_for_each(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    vectors = ExactVectors(tmp_path / "vectors.0.f16", 64)
+    rows = generator.standard_normal((300, 64)).astype(np.float32)
+    vectors.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    counts = generator.integers(1, 6, 70)
+    first = np.cumsum(counts) - counts
+    queries = np.stack([encode(word) for word in ("a", "b", "c", "d", "e")])
+    version = [0]
+    together = ScannedAhead(vectors, lambda: version[0])
+    together.scan_ahead(queries, first, counts)
+    refused = _Refusing()
+    object.__setattr__(together, "_vectors", refused)
+    for query in queries:
+        np.testing.assert_array_equal(
+            together.scan(query[None], first, counts), vectors.scan(query[None], first, counts)
+        )
+    assert refused.asked == 0
+    # Other clips, another query and another state of the catalog are scanned by themselves.
+    together.scan(queries[:1], first[1:], counts[1:])
+    together.scan(encode("f")[None], first, counts)
+    version[0] = 1
+    together.scan(queries[:1], first, counts)
+    assert refused.asked == 3
+
+
+class _Refusing:
+    """Counts what is not answered from what was scanned."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def scan(self, *_: Any) -> FloatArray:
+        self.asked += 1
+        return np.zeros((1, 1), np.float32)
+
+
+def test_few_are_not_scanned_together(tmp_path: Path) -> None:
+    refused = _Refusing()
+    together = ScannedAhead(refused, lambda: 0)  # type: ignore[arg-type]
+    together.scan_ahead(np.zeros((ahead.PAYS_FROM - 1, 64), np.float32), np.zeros(1, np.int64), np.ones(1, np.int64))
+    assert refused.asked == 0
+
+
+def test_sixteen_ask_while_a_clip_comes(served: Served, tmp_path: Path) -> None:
+    library, videos = tmp_path / "library", tmp_path / "videos"
+    shutil.copytree(served.library, library)
+    videos.mkdir()
+    write_scene(videos / "late.mp4", Scene((Entity("ring", "yellow", "large"),), "sways", "beach", duration_s=3.0))
+    with Library(library) as opened:
+        right = {query: {hit.clip_id for hit in opened.search(query, 20).hits} for query in QUERIES}
+    settings = replace(served.settings, searchers=2)
+    with TestClient(make_app(library, settings), base_url="http://127.0.0.1:8765") as visitor:
+        wait_for_model(visitor)
+
+        def ask(number: int) -> bool:
+            """Ask again where it is loading; the answer holds all clips that were there, and the late one or not."""
+            query = QUERIES[number % len(QUERIES)]
+            answer = visitor.get("/api/search", params={"q": f"{query}", "k": 20 + number % 16})
+            if answer.status_code == 503:
+                return False
+            found = {hit["clip_id"] for hit in answer.json()["hits"]}
+            assert answer.status_code == 200, answer.text
+            assert right[query] <= found, query
+            return len(found) > len(right[query])
+
+        with ThreadPoolExecutor(16) as pool:
+            asked = [pool.submit(ask, number) for number in range(120)]
+            index_folders([videos], library, IndexSettings(model="builtin", read_text=False, workers=1))
+            asked += [pool.submit(ask, number) for number in range(120)]
+            for one in asked:
+                one.result()
+        wait_until(lambda: ask(0))
