@@ -10,7 +10,13 @@ _OF_TORCH = (
     *("sentencepiece", "threadpoolctl"),
 )
 _OF_MEASURE = ("plotly", "polars", "scipy")
-EXTRAS = {**dict.fromkeys(_OF_TORCH, TORCH), **dict.fromkeys(_OF_MEASURE, "measure"), "sklearn": "calibrate"}
+_OF_SCALE = ("fsspec", "lance", "pyarrow", "ray", "s3fs")
+EXTRAS = {
+    **dict.fromkeys(_OF_TORCH, TORCH),
+    **dict.fromkeys(_OF_MEASURE, "measure"),
+    **dict.fromkeys(_OF_SCALE, "scale"),
+    "sklearn": "calibrate",
+}
 """Extra of evenreel by the package that it brings."""
 
 

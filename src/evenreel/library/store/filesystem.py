@@ -1,12 +1,18 @@
-"""A library's lock, the type of its file system, and free names for files that are put aside there."""
+"""A library's lock, what kind of place it is, the type of its file system, and free names for files that are put aside there."""
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from evenreel.errors import LibraryError
 from evenreel.features.lock import writer_lock
+
+SNAPSHOT_MARKER = "snapshot.json"
+"""Name of the file that says which snapshot a folder in the cache was made of."""
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
 
 BROKEN = ".broken"
 """Ending of the name of a file that was put aside."""
@@ -21,8 +27,9 @@ def library_lock(library: Path) -> AbstractContextManager[None]:
     """Lock a library for writing.
 
     Raises:
-        LibraryError: (on entering) another process holds it, or the folder cannot be written.
+        LibraryError: another process holds it, the folder cannot be written, or it is a published snapshot.
     """
+    refuse_published(library)
     return writer_lock(library, LibraryError, "use another --library")
 
 
@@ -50,3 +57,38 @@ def free_name(path: Path) -> Path:
     while (name := path.with_name(f"{path.name}{BROKEN}-{number}")).exists():
         number += 1
     return name
+
+
+def remote_url(given: str | Path) -> str | None:
+    """Return the URL that a text or a path names, such as `s3://bucket/prefix`; None for a path on this machine.
+
+    A URL that was taken for a path has lost one of its slashes.
+
+    >>> remote_url(Path("s3://bucket/films")), remote_url("films"), remote_url("C:/films")
+    ('s3://bucket/films', None, None)
+    """
+    text = given.as_posix() if isinstance(given, Path) else str(given)
+    found = _URL.fullmatch(text)
+    return f"{found[1].lower()}://{found[2]}" if found else None
+
+
+def is_published(place: str | Path) -> bool:
+    """Return whether a place holds published snapshots: a URL, or a folder with a pointer to one and no catalog."""
+    if remote_url(place) is not None:
+        return True
+    folder = Path(place)
+    return (folder / "current.json").is_file() and not (folder / "catalog.sqlite").exists()
+
+
+def refuse_published(library: Path) -> None:
+    """Refuse to write to a published snapshot, or to the folder that a snapshot is read from.
+
+    Raises:
+        LibraryError: the library is one of these.
+    """
+    if is_published(library) or (library / SNAPSHOT_MARKER).exists():
+        shown = "The library" if remote_url(library) else f"The library {library}"
+        raise LibraryError(
+            f"{shown} is a published snapshot, which is only read; change the library that it was made of, and publish "
+            "that again."
+        )

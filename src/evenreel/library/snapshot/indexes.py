@@ -1,0 +1,184 @@
+"""Indexes of a snapshot's tables, each measured when it is built, and refused where it finds too little.
+
+Our servers rank by codes and exact vectors; these indexes are for whoever reads the tables with Lance.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenreel.arrays import Indices, slices
+from evenreel.library.snapshot.manifest import LEAST_RECALL, MeasuredIndex
+from evenreel.library.snapshot.place import lance
+from evenreel.library.snapshot.tables import MOMENTS, TRACKS, VECTOR
+from evenreel.library.store.confidence import CLIPS_AT_ONCE
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.types import FloatArray
+
+SCALARS = (
+    (MOMENTS, "clip_id", "BTREE"),
+    (TRACKS, "clip_id", "BTREE"),
+    ("clips", "clip_id", "BTREE"),
+    ("files", "clip_id", "BTREE"),
+    ("files", "state", "BITMAP"),
+    (TRACKS, "text", "INVERTED"),
+    ("files", "name", "INVERTED"),
+)
+FULL_TEXT: dict[str, Any] = {"stem": False, "remove_stop_words": False, "with_position": True}
+VECTOR_KINDS = {"IVF_PQ": {"nprobes": 20, "refine_factor": 5}, "IVF_SQ": {"nprobes": 1, "refine_factor": 2}}
+"""Kinds of vector index that are tried in this order, and how each is searched: cells first, then a flat scan of codes."""
+SAMPLED = 100
+FIRST = 10
+MOMENTS_ASKED = 500
+"""Moments that are asked for, so that ten clips are among them."""
+EQUAL = 2e-3
+"""Differences of similarity that are none: those of float16 numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedGallery:
+    """Clips of a library as an exact search sees them.
+
+    Attributes:
+        vectors: their vectors.
+        first_rows: first row of each clip (C,) in `vectors`.
+        counts: number of rows of each (C,).
+        clip_ids: their ids.
+        queries: text queries (Q, D) to measure with.
+    """
+
+    vectors: VectorIndex
+    first_rows: Indices
+    counts: Indices
+    clip_ids: Sequence[str]
+    queries: FloatArray
+
+    def best(self) -> Iterator[FloatArray]:
+        """Yield the similarity of some queries to all clips, (q, C)."""
+        for part in slices(len(self.queries), 16):
+            found = [
+                self.vectors.best_per_clip(self.queries[part], self.first_rows[clips], self.counts[clips])
+                for clips in slices(len(self.clip_ids), CLIPS_AT_ONCE)
+            ]
+            yield np.concatenate(found, axis=1)
+
+
+def build_indexes(
+    folder: Path, gallery: SearchedGallery | None, index_from: int, on_index: Callable[[MeasuredIndex], None]
+) -> Iterator[MeasuredIndex]:
+    """Build the indexes of the tables in a folder and measure them; those that find too little are taken off again.
+
+    Args:
+        folder: folder of the tables, each in `NAME.lance`.
+        gallery: the clips with vectors, to measure by; None without vision.
+        index_from: number of moments from which vectors get an index.
+        on_index: called with each index once it is measured.
+    """
+    for table, column, kind in SCALARS:
+        path = folder / f"{table}.lance"
+        if path.exists() and (dataset := lance().dataset(str(path))).count_rows():
+            began = time.monotonic()
+            dataset.create_scalar_index(column, kind, **(FULL_TEXT if kind == "INVERTED" else {}))
+            recall = _recall_of_rows(lance().dataset(str(path)), column, kind)
+            found = MeasuredIndex(table, column, kind, recall, recall >= LEAST_RECALL, time.monotonic() - began)
+            yield _settled(path, found, on_index)
+    if gallery is None or len(gallery.queries) == 0 or int(gallery.counts.sum()) < index_from:
+        return
+    exact = list(gallery.best())
+    for kind, how in VECTOR_KINDS.items():
+        path = folder / f"{MOMENTS}.lance"
+        began = time.monotonic()
+        how_built = _how_built(kind, int(gallery.counts.sum()), gallery.vectors.dimension)
+        dataset = lance().dataset(str(path)).create_index(VECTOR, kind, metric="dot", replace=True, **how_built)
+        seconds = time.monotonic() - began
+        recall = recall_of_clips(dataset, gallery, exact, how)
+        found = MeasuredIndex(MOMENTS, VECTOR, kind, recall, recall >= LEAST_RECALL, seconds, how)
+        yield _settled(path, found, on_index)
+        if found.kept:
+            return
+
+
+def _how_built(kind: str, rows: int, dimension: int) -> dict[str, int]:
+    if kind == "IVF_SQ":
+        return {"num_partitions": 1}
+    most = max(number for number in range(1, dimension // 4 + 1) if dimension % number == 0)
+    return {"num_partitions": max(1, round(rows**0.5)), "num_sub_vectors": most}
+
+
+def _settled(path: Path, found: MeasuredIndex, on_index: Callable[[MeasuredIndex], None]) -> MeasuredIndex:
+    """Take an index off that finds too little, and what lies there of refused ones."""
+    from datetime import timedelta
+
+    dataset = lance().dataset(str(path))
+    if not found.kept:
+        for one in dataset.describe_indices():
+            if found.column in one.field_names:
+                dataset.drop_index(one.name)
+    dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    found = replace(found, recall=round(found.recall, 4), seconds=round(found.seconds, 2))
+    on_index(found)
+    return found
+
+
+def recall_of_clips(
+    dataset: Any, gallery: SearchedGallery, exact: Sequence[FloatArray], how: dict[str, int]
+) -> float:
+    """Measure which share of the first ten clips an index of moments finds; clips of equal similarity count alike.
+
+    Args:
+        dataset: table of moments with an index of `vector`.
+        gallery: the clips, and the queries to measure with.
+        exact: similarities of the queries to all clips, in pieces as `SearchedGallery.best` gives them.
+        how: parameters of the search.
+    """
+    scores = np.concatenate(exact)
+    place = {clip_id: number for number, clip_id in enumerate(gallery.clip_ids)}
+    first = min(FIRST, len(place))
+    found = 0
+    for query, similar in zip(gallery.queries, scores, strict=True):
+        nearest = {"column": VECTOR, "q": query.astype(np.float16), "k": MOMENTS_ASKED, **how}
+        scanner = dataset.scanner(columns=["clip_id"], nearest=nearest, disable_scoring_autoprojection=True)
+        ids = scanner.to_table()["clip_id"].to_pylist()
+        shown = list(dict.fromkeys(ids))[:first]
+        least = np.partition(similar, -first)[-first] - EQUAL
+        found += sum(bool(similar[place[clip_id]] >= least) for clip_id in shown)
+    return found / (first * len(scores))
+
+
+def _recall_of_rows(dataset: Any, column: str, kind: str) -> float:
+    """Which share of sampled rows is among those that their value, or the words of it, is found in."""
+    rows = dataset.count_rows()
+    sample = np.unique(np.linspace(0, rows - 1, min(SAMPLED, rows)).astype(int)).tolist()
+    wanted: dict[str | None, set[int]] = {}
+    ids = dataset.scanner(columns=[column], with_row_id=True).to_table().take(sample)
+    for value, row in zip(ids[column].to_pylist(), ids["_rowid"].to_pylist(), strict=True):
+        wanted.setdefault(value, set()).add(row)
+    found, asked = 0, 0
+    for value, expected in wanted.items():
+        query = _of_words(column, value) if kind == "INVERTED" else {"filter": _equals(column, value)}
+        if query is not None:
+            scanner = dataset.scanner(columns=[], with_row_id=True, disable_scoring_autoprojection=True, **query)
+            there = scanner.to_table()["_rowid"].to_pylist()
+            found, asked = found + len(expected & set(there)), asked + len(expected)
+    return found / asked if asked else 1.0
+
+
+def _of_words(column: str, value: str | None) -> dict[str, Any] | None:
+    """Search for rows with all words of a text; None where its words could be read in several ways."""
+    from lance.query import FullTextOperator, MatchQuery
+
+    words = re.findall(r"[A-Za-z0-9]+", value or "")
+    if not words or not (value or "").isascii():
+        return None
+    return {"full_text_query": MatchQuery(" ".join(words), column, operator=FullTextOperator.AND)}
+
+
+def _equals(column: str, value: str | None) -> str:
+    return f"{column} IS NULL" if value is None else f"{column} = '{value.replace(chr(39), chr(39) * 2)}'"

@@ -1,0 +1,236 @@
+"""What a published snapshot is, and which of a place is the current one: two JSON documents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from evenreel.errors import LibraryError
+from evenreel.library.snapshot.place import POINTER, SNAPSHOTS, SnapshotPlace
+
+FORMAT = 1
+"""Version of the form of snapshots and of their pointer."""
+MANIFEST = "manifest.json"
+LEAST_RECALL = 0.99
+"""Recall below which an index is refused."""
+
+_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{16}")
+_TIME = "%Y%m%dT%H%M%SZ"
+
+
+class StoredObject(NamedTuple):
+    """Size of an object in bytes, and the SHA-256 of its content."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class MeasuredIndex:
+    """An index of a table, as it was measured when it was built.
+
+    Attributes:
+        table: name of the table.
+        column: name of the column.
+        kind: name that Lance has for this kind of index.
+        recall: share that it found of what an exact search finds: of the first ten clips of text queries for vectors,
+            of the rows of sampled values for others.
+        kept: True if it is a part of the snapshot; False if its recall was too low.
+        seconds: time that building took.
+        how: what a search gives beside the query to reach this recall.
+    """
+
+    table: str
+    column: str
+    kind: str
+    recall: float
+    kept: bool
+    seconds: float
+    how: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PublishedPart:
+    """The library's own tables, or those of a further model.
+
+    Attributes:
+        tables: rows of each table, by name.
+        dimension: length of its vectors; 0 without vision.
+        vector_rows: number of its vectors.
+        indexes: indexes that were built, refused ones too.
+    """
+
+    tables: dict[str, int]
+    dimension: int
+    vector_rows: int
+    indexes: tuple[MeasuredIndex, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A published snapshot.
+
+    Attributes:
+        id: its name, which begins with the time at which it was begun.
+        published: that time, in seconds since 1970.
+        made_by: version of evenreel.
+        schema_version: version of the catalog's tables.
+        model: name of the library's model; None without vision.
+        weights_hash: digest of that model's weights; None without vision.
+        parts: the library itself under the name '', further models under `models/FOLDER`.
+        stills: number of clips with stills; None where they were left out.
+        objects: every object, by its name within the snapshot.
+    """
+
+    id: str
+    published: float
+    made_by: str
+    schema_version: int
+    model: str | None
+    weights_hash: str | None
+    parts: dict[str, PublishedPart]
+    stills: int | None
+    objects: dict[str, StoredObject]
+
+    @property
+    def bytes(self) -> int:
+        """Size of all objects in bytes."""
+        return sum(one.bytes for one in self.objects.values())
+
+    def dump(self) -> bytes:
+        """Encode the manifest as JSON."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1).encode()
+
+
+class EarlierSnapshot(NamedTuple):
+    """A snapshot that another has replaced, and when, in seconds since 1970."""
+
+    id: str
+    replaced: float
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Which snapshot of a place is the current one.
+
+    Attributes:
+        id: the current snapshot.
+        sha256: digest of its manifest.
+        earlier: those before that are still there, the latest first.
+    """
+
+    id: str
+    sha256: str
+    earlier: tuple[EarlierSnapshot, ...] = ()
+
+    def dump(self) -> bytes:
+        """Encode the pointer as JSON."""
+        earlier = [one._asdict() for one in self.earlier]
+        return json.dumps({"format": FORMAT, "id": self.id, "sha256": self.sha256, "earlier": earlier}).encode()
+
+
+def new_id(now: float) -> str:
+    """Make the id of a snapshot that is begun now."""
+    return f"{time.strftime(_TIME, time.gmtime(now))}-{secrets.token_hex(8)}"
+
+
+def begun(snapshot_id: str) -> float | None:
+    """Return when a snapshot was begun, in seconds since 1970; None for what is no id of one."""
+    if not _ID.fullmatch(snapshot_id):
+        return None
+    import calendar
+
+    return float(calendar.timegm(time.strptime(snapshot_id.partition("-")[0], _TIME)))
+
+
+def read_pointer(place: SnapshotPlace) -> Pointer:
+    """Read which snapshot of a place is the current one.
+
+    Raises:
+        LibraryError: there is none, it cannot be read, or is of a later format.
+    """
+    payload = place.read(POINTER)
+    if payload is None:
+        raise LibraryError(
+            f"There is no published snapshot at {place.root}; make one with: evenreel publish --to {place.root}."
+        )
+    return parse_pointer(payload, place)
+
+
+def parse_pointer(payload: bytes, place: SnapshotPlace) -> Pointer:
+    """Parse the pointer of a place.
+
+    Raises:
+        LibraryError: it is damaged, or of a later format.
+    """
+    record = _checked(payload, f"{place.root}/{POINTER}")
+    try:
+        earlier = tuple(EarlierSnapshot(str(one["id"]), float(one["replaced"])) for one in record["earlier"])
+        pointer = Pointer(str(record["id"]), str(record["sha256"]), earlier)
+    except (KeyError, TypeError, ValueError):
+        raise _damaged(f"{place.root}/{POINTER}") from None
+    if not all(map(_ID.fullmatch, (pointer.id, *(one.id for one in earlier)))):
+        raise _damaged(f"{place.root}/{POINTER}")
+    return pointer
+
+
+def read_manifest(place: SnapshotPlace, pointer: Pointer) -> Manifest:
+    """Read the manifest of the snapshot that a pointer names.
+
+    Raises:
+        LibraryError: it is missing, damaged, or of a later format.
+    """
+    name = f"{SNAPSHOTS}/{pointer.id}/{MANIFEST}"
+    payload = place.read(name)
+    if payload is None or hashlib.sha256(payload).hexdigest() != pointer.sha256:
+        raise LibraryError(
+            f"The snapshot {pointer.id} at {place.root} is {'not all there' if payload is None else 'damaged'} "
+            f"({MANIFEST}); publish again."
+        )
+    return parse_manifest(payload, f"{place.root}/{name}")
+
+
+def parse_manifest(payload: bytes, where: str) -> Manifest:
+    """Parse a manifest; `where` names it in sentences.
+
+    Raises:
+        LibraryError: it is damaged, or of a later format.
+    """
+    record = _checked(payload, where)
+    try:
+        parts = {name: _part(one) for name, one in record["parts"].items()}
+        objects = {str(name): StoredObject(int(one[0]), str(one[1])) for name, one in record["objects"].items()}
+        known = {key: record[key] for key in Manifest.__dataclass_fields__} | {"parts": parts, "objects": objects}
+        found = Manifest(**known)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _damaged(where) from None
+    if any(name.startswith("/") or ".." in name.split("/") or "\\" in name for name in (*objects, *parts)):
+        raise _damaged(where)
+    return found
+
+
+def _part(record: dict[str, Any]) -> PublishedPart:
+    return PublishedPart(**{**record, "indexes": tuple(MeasuredIndex(**one) for one in record["indexes"])})
+
+
+def _checked(payload: bytes, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(payload)
+        number = int(record["format"])
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(where) from None
+    if number > FORMAT:
+        raise LibraryError(
+            f"The snapshot {where} has format {number}, this evenreel reads format {FORMAT}; update evenreel to read it."
+        )
+    found: dict[str, Any] = record
+    return found
+
+
+def _damaged(where: str) -> LibraryError:
+    return LibraryError(f"{where} is not what evenreel publish writes; publish again.")
