@@ -10,8 +10,9 @@ import typer
 
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import JsonOption, LibraryOption
+from evenreel.cli.options import CacheOption, JsonOption, LibraryOption, PlaceOption
 from evenreel.cli.progress import bars
+from evenreel.cli.publish import fetched
 from evenreel.cli.show_library import show_done, show_dropped, show_problems, show_report, show_stats
 from evenreel.config import IndexSettings, default_library
 from evenreel.errors import UsageError
@@ -111,12 +112,14 @@ def reindex(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-def info(library: LibraryOption = None, as_json: JsonOption = False) -> None:
-    """Say what a library holds, and list what was set aside and why."""
+def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_json: JsonOption = False) -> None:
+    """Say what a library holds, and list what was set aside and why; of a published snapshot also its indexes."""
     from evenreel.library import open_library
+    from evenreel.library.snapshot.opening import cached_manifest
 
-    with open_library(library or default_library(), vision=False) as opened:
-        show_stats(opened.stats(), opened.model_folders(), as_json)
+    place = fetched(library or default_library(), snapshot_cache)
+    with open_library(place, vision=False) as opened:
+        show_stats(opened.stats(), opened.model_folders(), as_json, cached_manifest(place))
 
 
 def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:

@@ -35,6 +35,21 @@ LibraryOption = Annotated[
     Path | None,
     typer.Option("--library", "-l", help="Folder of the library. \\[default: EVENREEL_LIBRARY or your data folder]"),
 ]
+PlaceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--library",
+        "-l",
+        help="Folder of the library, or where snapshots of it were published: a folder, s3://BUCKET/PREFIX. "
+        "\\[default: EVENREEL_LIBRARY or your data folder]",
+    ),
+]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--snapshot-cache", help="Folder of published snapshots on this machine. \\[default: your cache folder]"
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]

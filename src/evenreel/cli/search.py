@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import DeviceOption, JsonOption, LibraryOption
+from evenreel.cli.options import CacheOption, DeviceOption, JsonOption, PlaceOption
+from evenreel.cli.publish import fetched
 from evenreel.cli.show_library import show_result
 from evenreel.config import RERANK_DEPTH, default_library
 from evenreel.errors import LibraryError, UsageError
@@ -75,18 +76,20 @@ class Question:
 
 def search(
     asked: Question = from_settings(Question),
-    library: LibraryOption = None,
+    library: PlaceOption = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Show the nearest others too, below what fits or may fit.")
     ] = False,
     device: DeviceOption = "auto",
+    snapshot_cache: CacheOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find clips, each with its best moment and the reason."""
     from evenreel.library import open_library
     from evenreel.library.stats import empty_sentence
 
-    with open_library(library or default_library(), device=device, vision=asked.vision) as opened:
+    place = fetched(library or default_library(), snapshot_cache)
+    with open_library(place, device=device, vision=asked.vision) as opened:
         found = _found(opened, asked, device)
         if not found.hits and not (held := opened.stats()).files:
             raise LibraryError(empty_sentence(held))

@@ -9,7 +9,8 @@ import typer
 
 from evenreel.cli import Interrupted
 from evenreel.cli.from_settings import from_settings
-from evenreel.cli.options import LibraryOption
+from evenreel.cli.options import PlaceOption
+from evenreel.cli.publish import fetched
 from evenreel.cli.show_library import console, safe
 from evenreel.config import default_library
 
@@ -30,7 +31,7 @@ PROXY_HELP = "Address or network of a reverse proxy, whose X-Forwarded-For is be
 
 
 def serve(
-    library: LibraryOption = None,
+    library: PlaceOption = None,
     settings: ServeSettings = from_settings(
         "evenreel.server.settings:ServeSettings",
         leave_out=LEFT_OUT,
@@ -45,6 +46,7 @@ def serve(
     from evenreel.server import serve as run
 
     place = library or default_library()
+    fetched(place, settings.snapshot_cache)
     try:
         run(place, settings, on_ready=lambda address: _say(place, address, settings.token is not None))
     except Interrupted:  # that is how it ends

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evenreel.features import SetAside
     from evenreel.library import DropReport, IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult
+    from evenreel.library.snapshot.manifest import Manifest, MeasuredIndex
     from evenreel.library.store.model_folders import ModelFolder
 
 MANY_NOTES = 10
@@ -235,10 +236,13 @@ def _span(start_s: float, end_s: float) -> str:
     return start if start == end else f"{start}-{end}"
 
 
-def show_stats(stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool) -> None:
-    """Print what a library holds, and the size of its further models."""
+def show_stats(
+    stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool, snapshot: Manifest | None = None
+) -> None:
+    """Print what a library holds, the size of its further models, and of a published snapshot its indexes."""
     if as_json:
-        print_json(stats.to_json() | {"models": [one.to_json() for one in models]})
+        published = {} if snapshot is None else {"snapshot": snapshot.summary()}
+        print_json(stats.to_json() | {"models": [one.to_json() for one in models]} | published)
         return
     out, hours = console(), stats.hours
     length = f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"
@@ -251,6 +255,8 @@ def show_stats(stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool
     for one in models:
         state = "" if one.state == "searched" else f" ({MODEL_STATES[one.state]})"
         out.print(f"  vectors of {safe(one.model)}: {megabytes(one.bytes)}{state}")
+    if snapshot is not None:
+        show_snapshot(snapshot)
     if stats.metadata:
         out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
     if stats.with_elements is not None:
@@ -258,6 +264,23 @@ def show_stats(stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool
     if stats.missing:
         out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
     list_aside(stats.set_aside, more=AGAIN)
+
+
+def show_snapshot(snapshot: Manifest) -> None:
+    """Print what a published snapshot is: its size, and its indexes with the recall that was measured."""
+    out = console()
+    stills = "none" if snapshot.stills is None else f"of {count(snapshot.stills, 'clip')}"
+    out.print(f"  published snapshot {snapshot.id}: {megabytes(snapshot.size_bytes)}, stills {stills}")
+    for name, part in snapshot.parts.items():
+        for one in part.indexes:
+            show_index(one, name)
+
+
+def show_index(index: MeasuredIndex, part: str = "") -> None:
+    """Print an index of a published table, and the recall that it had when it was built."""
+    kept = "" if index.kept else ": refused, it finds too little"
+    table = f"{part}/{index.table}" if part else index.table
+    console().print(f"  index {index.kind} of {safe(table)}.{index.column}: recall {index.recall:.4f}{kept}")
 
 
 def megabytes(size: int) -> str:

@@ -6,6 +6,8 @@ from .index.repairing import repair as repair
 from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
 from .index.tagging import TagReport as TagReport, tag_library as tag_library, untag_library as untag_library
-from .library import Library as Library, open_library as open_library
+from .library import Library as Library
+from .opened import open_library as open_library
 from .search.query import UnfinishedText as UnfinishedText
+from .snapshot.publish import PublishReport as PublishReport, publish_library as publish_library
 from .stats import LibraryStats as LibraryStats

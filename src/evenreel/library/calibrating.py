@@ -13,6 +13,7 @@ from evenreel.library.calibration.fit import CalibrationSettings, LabelledQuery,
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.library import Library
 from evenreel.library.search.query import readable
+from evenreel.library.store.filesystem import refuse_published
 from evenreel.progress import Progress
 
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ def calibrate_library(
 
     Raises:
         UsageError: too few clips have captions, or the library has no vision.
-        LibraryError: a library is damaged, or of another model than the other.
+        LibraryError: a library is damaged, or of another model than the other; `library` is a published snapshot.
         EncoderError: the model cannot be loaded.
     """
+    refuse_published(library)
     with Library(library, vision=False) as target:
         model, weights_hash = target.made_with
     if weights_hash != labelled.made_with[1]:

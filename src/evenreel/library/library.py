@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenreel.arguments import as_path
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import contents
@@ -21,6 +20,7 @@ from evenreel.library.search.image import read_image
 from evenreel.library.search.query import ClipMoment, Query, picture_vector
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import FurtherModels
+from evenreel.library.snapshot.holding import FolderHold, marker_of
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog
 from evenreel.library.store.also import other_model
@@ -65,6 +65,7 @@ class Library:
         self.path = path
         self._given, self._device, self._relative_paths = encoder, device, relative_paths
         with contextlib.ExitStack() as undo, catalog.readable(path):
+            self._held = undo.enter_context(contextlib.closing(FolderHold(path)))
             self._connection = undo.enter_context(contextlib.closing(catalog.open_for_reading(path)))
             self._meta = catalog.get_meta(self._connection)
             self._vision = vision and bool(self._meta.get("dimension"))
@@ -83,6 +84,7 @@ class Library:
         """Close the catalog."""
         self._connection.close()
         self._further.close()
+        self._held.close()
 
     def search(
         self,
@@ -284,7 +286,9 @@ class Library:
     def stats(self) -> LibraryStats:
         """Count what the library holds and list what was set aside."""
         with self._reading():
-            return read_stats(self._connection, self.path, catalog.get_meta(self._connection))
+            found = read_stats(self._connection, self.path, catalog.get_meta(self._connection))
+        marker = marker_of(self.path)
+        return found if marker is None else replace(found, library=marker.place, snapshot=marker.id)
 
     def model_folders(self) -> list[ModelFolder]:
         """List the vectors of further models on disk, also of those that are not searched with."""
@@ -391,10 +395,3 @@ class Library:
         """Kept between searches with all it has read."""
         vectors, encoder = scanned_ahead(self.path, self._connection), (lambda: self._encoder) if self._vision else None
         return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._further)
-
-
-def open_library(
-    path: str | Path, *, encoder: Encoder | None = None, device: str = "auto", vision: bool = True
-) -> Library:
-    """Open a library for searching; see `Library`."""
-    return Library(as_path(path, "path"), encoder=encoder, device=device, vision=vision)

@@ -33,10 +33,13 @@ class LibraryStats:
     """Clips with scene elements; None where the library has no dictionary of them."""
     also: tuple[str, ...] = ()
     """Further models that the library is searched with."""
+    snapshot: str | None = None
+    """The published snapshot that is read; None for a library of its own."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as plain data, the form that `--json` prints."""
-        return asdict(self) | {"set_aside": [one.to_json() for one in self.set_aside]}
+        found = asdict(self) | {"set_aside": [one.to_json() for one in self.set_aside]}
+        return found if self.snapshot else {key: value for key, value in found.items() if key != "snapshot"}
 
 
 def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str, str]) -> LibraryStats:

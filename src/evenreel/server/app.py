@@ -63,7 +63,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
     application, and takes no further middleware.
 
     Args:
-        library: folder of the library.
+        library: folder of the library, or place of published snapshots, of which the newest is served.
         settings: who may come in, and limits; None for the defaults of `ServeSettings`.
         peers: the other processes that serve the library; None for none.
 
@@ -71,8 +71,9 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         LibraryError: there is no library, or it is damaged or of another version.
     """
     settings = settings or ServeSettings()
-    desk, pictures, uploads = Desk(library, settings), Pictures(library, settings), Uploads(settings)
-    playback, retrier = Playback(desk, settings), Retrier(library, peers)
+    desk, uploads = Desk(library, settings), Uploads(settings)
+    pictures, playback = Pictures(library, settings, desk.followed.stills_of), Playback(desk, settings)
+    retrier = Retrier(library, peers)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -110,7 +111,7 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
     """Serve a library until the process is asked to stop.
 
     Args:
-        library: folder of the library.
+        library: folder of the library, or place of published snapshots, of which the newest is served.
         settings: address, who may come in, limits.
         on_ready: called with the address once visitors can connect.
 
@@ -159,7 +160,7 @@ def server_config(app: FastAPI, settings: ServeSettings, protocol: type[asyncio.
 
 def _check(library: Path, settings: ServeSettings) -> None:
     """Refuse what the operator can put right before anybody can come."""
-    with evenreel.open_library(library) as opened:
+    with evenreel.open_library(library, cache=settings.snapshot_cache) as opened:
         if settings.rerank is not None:
             from evenreel.checkpoint import load_matcher
 

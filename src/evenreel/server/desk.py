@@ -15,9 +15,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError
-from evenreel.library import Library, open_library
+from evenreel.library import Library
 from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.contents import ClipMedia
+from evenreel.library.snapshot.following import FollowedLibrary
 from evenreel.library.store.also import MODELS, place_of
 from evenreel.library.store.catalog import CATALOG
 from evenreel.server.batched_encoder import BatchedEncoder
@@ -54,7 +55,7 @@ class Desk:
     looked up by threads of their own, so that playing and searching never wait for each other.
 
     Args:
-        library: folder of the library.
+        library: folder of the library, or place of published snapshots, of which the newest is served.
         settings: settings of the server.
 
     Attributes:
@@ -66,7 +67,8 @@ class Desk:
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
-        self.library, self._settings = library, settings
+        self.followed = FollowedLibrary(library, settings.kept_snapshots)
+        self._settings = settings
         self._waiting = 0
         self._turns = Turns(settings.searchers)
         self._own = threading.local()
@@ -88,13 +90,19 @@ class Desk:
         self.matcher_trouble = ""
         self.rerank_depth = settings.rerank_depth
 
+    @property
+    def library(self) -> Path:
+        """Folder that the library is read from now."""
+        return self.followed.folder
+
     def start(self) -> None:
         """Open the library once as a check, and begin to load its model.
 
         Raises:
             LibraryError: the library cannot be opened.
         """
-        with open_library(self.library, vision=False) as library:
+        self.followed.start()
+        with Library(self.library, vision=False) as library:
             name, _ = library.made_with
         self.model = "loading" if name and self._settings.vision else "none"
         self._pool = ThreadPoolExecutor(self._settings.searchers, thread_name_prefix="search")
@@ -109,6 +117,7 @@ class Desk:
         self._turns.cancel()
         for library in self._open:
             library.close()
+        self.followed.close()
 
     async def query(self, function: Callable[[Library], T], *, rerank: bool = False, wanted: Wanted | None = None) -> T:
         """Run a function on the library in one of the threads.
@@ -218,7 +227,7 @@ class Desk:
         Further models of a library are loaded here too and not by a search, which goes on without them until they are.
         """
         try:
-            with open_library(self.library, vision=False) as library:
+            with Library(self.library, vision=False) as library:
                 made_with = library.made_with if self._settings.vision else (None, None)
                 named = [one for one in library.model_folders() if one.state == "searched"] if made_with[0] else []
             further = {one.folder: one.model for one in named}

@@ -63,10 +63,12 @@ class Pictures:
     Args:
         library: folder of the library.
         settings: processes, limits, the folder and how much of it may be filled.
+        stills_of: function from a clip's id to the folder of its small stills; by default the library's.
     """
 
-    def __init__(self, library: Path, settings: ServeSettings) -> None:
-        self._stills, self._settings = library / STILLS, settings
+    def __init__(self, library: Path, settings: ServeSettings, stills_of: Callable[[str], Path] | None = None) -> None:
+        self._settings = settings
+        self._stills_of = stills_of or (lambda _: library / STILLS)
         self._idle: SimpleQueue[Worker] = SimpleQueue()
         self._workers: list[Worker] = []
         self._under_way: dict[Path, _PictureJob] = {}
@@ -96,7 +98,7 @@ class Pictures:
         return await asyncio.to_thread(self._kept_still, clip_id, time_s, width)
 
     def _kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:
-        if _round_up(width) == SIDE_PX and (still := read_still(self._stills, clip_id, time_s)) is not None:
+        if _round_up(width) == SIDE_PX and (still := read_still(self._stills_of(clip_id), clip_id, time_s)) is not None:
             return still
         with contextlib.suppress(OSError):
             return self._still_path(clip_id, time_s, width).read_bytes()

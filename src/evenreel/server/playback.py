@@ -29,6 +29,10 @@ COMPARING = 100
 MOST_OF_ALL = 3 / 5
 """Share of the connections that may play at a time, so that the others can still search."""
 
+NOT_HERE = (
+    "A published snapshot has no videos, and this one's file is not where it was indexed; it cannot be played here."
+)
+
 Compared = asyncio.Future[Located]
 
 
@@ -123,6 +127,8 @@ class Playback:
             except BaseException:
                 os.close(descriptor)
                 raise
+        if self._desk.followed.is_published:
+            raise busy or NotFoundError(NOT_HERE)
         raise busy or NotFoundError(f"The file {why} `evenreel index` looks again.")
 
     async def _compare(self, clip_id: str, file: Located, found: os.stat_result) -> Located:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from evenreel.files import replacing
 from evenreel.library import Library
+from evenreel.library.store.filesystem import is_published
 from evenreel.server.peers import Peers
 from evenreel.server.records import Retry
 from evenreel.wording import count
@@ -25,6 +26,10 @@ BROKEN_OFF = Retry(state="failed", sentence="The run was broken off; what it has
 RUN, TOLD = "retry", "retry.json"
 """Name of the lock that a run holds, and of the file that says how it goes."""
 FAILED = Retry(state="failed", sentence="The folders could not be looked through; the server's log says why.")
+ONLY_READ = Retry(
+    state="failed",
+    sentence="A published snapshot is only read; index into the library that it was made of, and publish that again.",
+)
 
 
 class Retrier:
@@ -64,6 +69,8 @@ class Retrier:
             with contextlib.ExitStack() as run:
                 if not run.enter_context(self._peers.only_one(RUN)):
                     return self.state()
+                if is_published(self._library):
+                    return self._tell(ONLY_READ)
                 places, gone = _places(library)
                 if not places:
                     return self._tell(NOTHING_THERE)

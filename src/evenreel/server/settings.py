@@ -11,6 +11,7 @@ from pathlib import Path
 from evenreel.config import DEFAULT_PORT, IMAGE_LIMITS, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.documents import brief
 from evenreel.errors import UsageError
+from evenreel.library.snapshot.holding import SnapshotCache
 from evenreel.server.senders import Senders
 
 MOST_RESULTS = 200
@@ -53,6 +54,7 @@ class ServeSettings:
             it, of the 1,024 that a process usually gets.
         cache: folder of stills and previews.
         cache_bytes: how much of them is kept.
+        snapshot_cache: folder of published snapshots on this machine; None for the platform's cache folder.
         limits: what making one of them may cost.
         image_limits: what decoding a picture may cost that is searched by.
 
@@ -81,8 +83,14 @@ class ServeSettings:
     connections: int = 500
     cache: Path = field(default_factory=default_cache)
     cache_bytes: int = 2 * 2**30
+    snapshot_cache: Path | None = None
     limits: MediaLimits = field(default_factory=lambda: MediaLimits(stall_timeout_s=30.0))
     image_limits: MediaLimits = IMAGE_LIMITS
+
+    @property
+    def kept_snapshots(self) -> SnapshotCache:
+        """Cache of published snapshots on this machine."""
+        return SnapshotCache() if self.snapshot_cache is None else SnapshotCache(self.snapshot_cache)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= LAST_PORT:

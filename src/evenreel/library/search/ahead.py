@@ -20,9 +20,9 @@ from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.signals import asked_words
 from evenreel.library.search.gallery import Opened
 from evenreel.library.search.query import captions_of, readable, unit
+from evenreel.library.snapshot.vectors import vectors_of
 from evenreel.library.store.codes import HalfArray
 from evenreel.library.store.vectors import VectorIndex
-from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 
 PAYS_FROM = 4
@@ -142,7 +142,7 @@ def scanned_ahead(library: Path, connection: sqlite3.Connection) -> Callable[[Ma
         return connection.execute("PRAGMA data_version").fetchone()
 
     def opened(meta: Mapping[str, str]) -> ScannedAhead | None:
-        vectors = open_vectors(library, meta)
+        vectors = vectors_of(library, meta)
         return None if vectors is None else ScannedAhead(vectors, version)
 
     return opened

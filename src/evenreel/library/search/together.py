@@ -31,11 +31,11 @@ from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.search.query import ClipMoment, ParsedQuery, picture_vector, unit
 from evenreel.library.search.ranking import RANK_CONSTANT
+from evenreel.library.snapshot.vectors import vectors_of
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import further, other_model, place_of
 from evenreel.library.store.rows import clip_shots
 from evenreel.library.store.vectors import VectorIndex
-from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 
 DECIMALS = 9
@@ -151,7 +151,7 @@ class FurtherModel:
     def _refresh(self, connection: sqlite3.Connection) -> None:
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if version != self._read_at:
-            self._vectors = open_vectors(self._folder, catalog.get_meta(connection))
+            self._vectors = vectors_of(self._folder, catalog.get_meta(connection))
             self._gallery, self._read_at = load_gallery(connection), version
 
 

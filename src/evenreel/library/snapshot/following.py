@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from evenreel.errors import EvenreelError
-from evenreel.features.shards import shard_path
+from evenreel.features.shards import shard_files, shard_path
 from evenreel.files import write_durably
 from evenreel.library.snapshot.holding import FolderHold, SnapshotCache, marker_of
 from evenreel.library.snapshot.manifest import read_pointer
@@ -17,8 +17,10 @@ from evenreel.library.store.catalog import STILLS
 from evenreel.library.store.filesystem import is_published
 
 EVERY_S = 5.0
-STILLS_BYTES = 2**30
+STILLS_BYTES = 2 * 2**30
 """Most bytes of stills that are kept of a snapshot."""
+LOOKED_AFTER = 200
+"""Clips whose stills are fetched between two looks at their size."""
 
 log = logging.getLogger("evenreel")
 
@@ -43,6 +45,7 @@ class FollowedLibrary:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._said = ""
+        self._fetched = 0
 
     @property
     def is_published(self) -> bool:
@@ -104,14 +107,17 @@ class FollowedLibrary:
         marker = marker_of(folder) if self._place is not None else None
         if self._place is not None and marker is not None:
             try:
-                fetch_stills(folder, self._place, marker.id, clip_id)
+                self._fetched += fetch_stills(folder, self._place, marker.id, clip_id)
+                if self._fetched >= LOOKED_AFTER:
+                    self._fetched = 0
+                    trim_stills(folder / STILLS, STILLS_BYTES)
             except (EvenreelError, OSError) as error:
                 log.info("the stills of %s cannot be had: %s", clip_id, error)
         return folder / STILLS
 
 
-def fetch_stills(folder: Path, place: SnapshotPlace, snapshot_id: str, clip_id: str) -> None:
-    """Copy the stills of a clip from a snapshot to its folder in the cache, unless they are there.
+def fetch_stills(folder: Path, place: SnapshotPlace, snapshot_id: str, clip_id: str) -> bool:
+    """Copy the stills of a clip from a snapshot to its folder in the cache; return whether anything was copied.
 
     Args:
         folder: folder of the snapshot in the cache.
@@ -125,11 +131,23 @@ def fetch_stills(folder: Path, place: SnapshotPlace, snapshot_id: str, clip_id: 
     """
     path = shard_path(folder / STILLS, clip_id)
     if path.exists() or not clip_id.isalnum():
-        return
+        return False
     with place.telling("read"):
         if not place.files.exists(place.at(f"{SNAPSHOTS}/{snapshot_id}/stills.lance")):
-            return
+            return False
         table = open_table(place, f"{SNAPSHOTS}/{snapshot_id}/stills.lance")
         found = table.to_table(columns=["stills"], filter=f"clip_id = '{clip_id}'")["stills"].to_pylist()
     if found:
         write_durably(path, found[0])
+    return bool(found)
+
+
+def trim_stills(folder: Path, most_bytes: int) -> None:
+    """Delete the oldest files of stills in a folder until at most `most_bytes` are left."""
+    found = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in shard_files(folder))
+    excess = sum(size for _, size, _ in found) - most_bytes
+    for _, size, path in found:
+        if excess <= 0:
+            return
+        path.unlink(missing_ok=True)
+        excess -= size

@@ -36,7 +36,7 @@ class SnapshotCache:
 
     Attributes:
         folder: folder of the cache.
-        most_bytes: size above which snapshots that nobody reads are deleted, those first that were not read for longest.
+        most_bytes: size above which snapshots that nobody reads are deleted, the longest unread first.
         rows_bytes: size up to which the vectors of a snapshot are copied; of a larger one they are read where they lie.
     """
 

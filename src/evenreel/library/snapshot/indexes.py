@@ -33,7 +33,7 @@ SCALARS = (
 )
 FULL_TEXT: dict[str, Any] = {"stem": False, "remove_stop_words": False, "with_position": True}
 VECTOR_KINDS = {"IVF_PQ": {"nprobes": 20, "refine_factor": 5}, "IVF_SQ": {"nprobes": 1, "refine_factor": 2}}
-"""Kinds of vector index that are tried in this order, and how each is searched: cells first, then a flat scan of codes."""
+"""Kinds of vector index in the order in which they are tried, and how each is searched: cells, then all codes."""
 SAMPLED = 100
 FIRST = 10
 MOMENTS_ASKED = 500
@@ -127,9 +127,7 @@ def _settled(path: Path, found: MeasuredIndex, on_index: Callable[[MeasuredIndex
     return found
 
 
-def recall_of_clips(
-    dataset: Any, gallery: SearchedGallery, exact: Sequence[FloatArray], how: dict[str, int]
-) -> float:
+def recall_of_clips(dataset: Any, gallery: SearchedGallery, exact: Sequence[FloatArray], how: dict[str, int]) -> float:
     """Measure which share of the first ten clips an index of moments finds; clips of equal similarity count alike.
 
     Args:

@@ -98,9 +98,13 @@ class Manifest:
     objects: dict[str, StoredObject]
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """Size of all objects in bytes."""
         return sum(one.bytes for one in self.objects.values())
+
+    def summary(self) -> dict[str, Any]:
+        """Return the manifest as plain data, without its objects, in the form that `--json` prints."""
+        return {**asdict(self), "objects": len(self.objects), "bytes": self.size_bytes}
 
     def dump(self) -> bytes:
         """Encode the manifest as JSON."""
@@ -226,7 +230,8 @@ def _checked(payload: bytes, where: str) -> dict[str, Any]:
         raise _damaged(where) from None
     if number > FORMAT:
         raise LibraryError(
-            f"The snapshot {where} has format {number}, this evenreel reads format {FORMAT}; update evenreel to read it."
+            f"The snapshot {where} has format {number}, this evenreel reads format {FORMAT}; update evenreel to read "
+            "it."
         )
     found: dict[str, Any] = record
     return found

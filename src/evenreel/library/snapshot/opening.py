@@ -30,8 +30,9 @@ from evenreel.library.snapshot.manifest import (
 from evenreel.library.snapshot.place import SNAPSHOTS, SnapshotPlace, is_full, lance, snapshot_place
 from evenreel.library.snapshot.tables import AT_ONCE, MOMENTS, VECTOR, fill_catalog, schema_of
 from evenreel.library.store.catalog import CATALOG, SCHEMA_VERSION
+from evenreel.library.store.codes import Codes
 from evenreel.library.store.filesystem import SNAPSHOT_MARKER, is_published
-from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.vectors import ExactVectors, codes_path
 from evenreel.progress import Progress, stretch_of
 
 if TYPE_CHECKING:
@@ -197,9 +198,8 @@ class _Opening:
 
         fill_catalog(target / CATALOG, list(part.tables), rows_of)
         progress(0.5)
-        if part.vector_rows and self._has_rows(part):
+        if part.vector_rows:
             self._copy_vectors(target, part, self._dataset(folder, name, MOMENTS))
-        elif part.vector_rows:
             checksums = f"{name}/{CHECKSUMS}" if name else CHECKSUMS
             shutil.copyfile(self._path(folder, checksums), target / CHECKSUMS)
         marker = SnapshotMarker(self.place.root, self.manifest.id, name, part.vector_rows, self._has_rows(part))
@@ -207,11 +207,17 @@ class _Opening:
         progress(1.0)
 
     def _copy_vectors(self, target: Path, part: PublishedPart, dataset: Any) -> None:
-        matrix, rows = ExactVectors(target / "vectors.0.f16", part.dimension), 0
-        for batch in dataset.to_batches(columns=[VECTOR], limit=part.vector_rows, batch_size=AT_ONCE):
-            vectors = vectors_of_column(batch.column(VECTOR), part.dimension)
-            matrix.append(vectors.astype(np.float32))
-            rows += len(vectors)
+        """Copy the vectors with their codes, or make their codes alone, as an index run does."""
+        path, rows = target / "vectors.0.f16", 0
+        matrix, codes = ExactVectors(path, part.dimension), Codes(codes_path(path), part.dimension)
+        with self.place.telling("read"):
+            for batch in dataset.to_batches(columns=[VECTOR], limit=part.vector_rows, batch_size=AT_ONCE):
+                vectors = vectors_of_column(batch.column(VECTOR), part.dimension)
+                if self._has_rows(part):
+                    matrix.append(vectors.astype(np.float32))
+                else:
+                    codes.write(vectors, rows)
+                rows += len(vectors)
         if rows != part.vector_rows:
             raise self._not_whole(f"{MOMENTS}.lance", "lacks vectors")
 

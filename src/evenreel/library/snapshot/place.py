@@ -237,16 +237,20 @@ def snapshot_place(given: str | Path) -> SnapshotPlace:
 def reason_of(error: BaseException) -> str:
     """Return why a store failed, in words that repeat none of its answer."""
     name, code = type(error).__name__, _code(error)
-    if isinstance(error, FileNotFoundError):
-        return "there is no such bucket" if code == "NoSuchBucket" else "it is not there"
-    if isinstance(error, PermissionError) or code in {"403", "AccessDenied", "InvalidAccessKeyId"}:
-        return "the credentials of the environment give no right to it"
-    if "Credential" in name:
-        return "the environment has no credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
-    if "Timeout" in name or "Connect" in name or isinstance(error, (TimeoutError, ConnectionError)):
-        return "it cannot be reached; check the network, and AWS_ENDPOINT_URL in the environment"
-    if is_full(error):
-        return "the disk is full"
+    reasons = {
+        "there is no such bucket": code == "NoSuchBucket",
+        "it is not there": isinstance(error, FileNotFoundError),
+        "there is no right to it (the credentials of the environment, or the permissions of the folder)": (
+            isinstance(error, PermissionError) or code in {"403", "AccessDenied", "InvalidAccessKeyId"}
+        ),
+        "the environment has no credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)": "Credential" in name,
+        "it cannot be reached; check the network, and AWS_ENDPOINT_URL in the environment": (
+            "Timeout" in name or "Connect" in name or isinstance(error, (TimeoutError, ConnectionError))
+        ),
+        "the disk is full": is_full(error),
+    }
+    if found := next((reason for reason, holds in reasons.items() if holds), None):
+        return found
     if isinstance(error, OSError) and error.errno and error.__cause__ is None:
         return os.strerror(error.errno).lower()
     return f"the store failed ({code or name})"

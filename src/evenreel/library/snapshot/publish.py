@@ -61,7 +61,7 @@ class PublishSettings:
 
     Attributes:
         stills: publish the small pictures of moments too, so that pages show them.
-        keep_hours: hours for which a snapshot is kept after another has replaced it; the last one before is kept anyway.
+        keep_hours: hours for which a snapshot is kept that was replaced; the last one before is kept anyway.
         index_from: number of moments from which vectors get an index of Lance; our own servers need none.
         staging: folder for the snapshot while it is made, on a disk with room for it; None for the system's own.
 
@@ -160,7 +160,7 @@ def publish_library(
     return PublishReport(
         to=place.root,
         id=snapshot_id,
-        bytes=manifest.bytes,
+        bytes=manifest.size_bytes,
         clips=own.tables["clips"],
         moments=own.tables[MOMENTS],
         indexes={name: part.indexes for name, part in manifest.parts.items()},
@@ -311,20 +311,23 @@ def _part(
     on_index: Callable[[MeasuredIndex], None],
 ) -> PublishedPart:
     """Write the tables of a library, or of a further model of it, with their indexes."""
-    with contextlib.closing(catalog.open_for_reading(library)) as connection:
-        with catalog.reading(connection, library), catalog.snapshot(connection):
-            if broken := [one for one in seals.broken(connection) if one[0] not in FULL_TEXT]:
-                raise LibraryError(
-                    f"The library {library} is damaged ({broken[0][0]}); `evenreel repair` it, then publish again."
-                )
-            vectors = open_vectors(library, catalog.get_meta(connection))
-            reader = CatalogReader(connection, vectors)
-            written = _tables(connection, reader, room, stretch_of(progress, 0, 0.6))
-            gallery = None
-            if vectors is not None and reader.clips:
-                ids, first_rows, counts = zip(*reader.stored_clips(), strict=True)
-                queries = load_null_vectors(connection, vectors.dimension)
-                gallery = SearchedGallery(vectors, np.array(first_rows), np.array(counts), ids, queries)
+    gallery = None
+    with (
+        contextlib.closing(catalog.open_for_reading(library)) as connection,
+        catalog.reading(connection, library),
+        catalog.snapshot(connection),
+    ):
+        if broken := [one for one in seals.broken(connection) if one[0] not in FULL_TEXT]:
+            raise LibraryError(
+                f"The library {library} is damaged ({broken[0][0]}); `evenreel repair` it, then publish again."
+            )
+        vectors = open_vectors(library, catalog.get_meta(connection))
+        reader = CatalogReader(connection, vectors)
+        written = _tables(connection, reader, room, stretch_of(progress, 0, 0.6))
+        if vectors is not None and reader.clips:
+            ids, first_rows, counts = zip(*reader.stored_clips(), strict=True)
+            queries = load_null_vectors(connection, vectors.dimension)
+            gallery = SearchedGallery(vectors, np.array(first_rows), np.array(counts), ids, queries)
     indexes = tuple(build_indexes(room, gallery, settings.index_from, on_index))
     progress(1.0)
     return PublishedPart(written, reader.dimension, reader.vector_rows, indexes)

@@ -1,7 +1,7 @@
 """Tables of a snapshot: the catalog's rows in Arrow's form, and back.
 
 A snapshot has every ordinary table of the catalog as it stands, with two differences: the rows of the vector matrix are
-numbered without gaps, and a moment has its vector. Word indexes of SQLite are not sent, they are made of the rows again.
+numbered without gaps, and a moment has its vector. Word indexes of SQLite are not sent, but made of the rows again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import DROPPING, MAKING
 from evenreel.library.store.fulltext import fill_full_text
 from evenreel.library.store.schema import FULL_TEXT, lay_down, tables
-from evenreel.library.store.vectors import HalfArray, VectorIndex
+from evenreel.library.store.codes import HalfArray
+from evenreel.library.store.vectors import VectorIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +96,9 @@ class CatalogReader:
             return
         if table == VECTOR_ROWS:
             columns = list(zip(*self.clips, strict=True)) or [(), (), ()]
-            yield pa.record_batch([pa.array(one, field.type) for one, field in zip(columns, schema, strict=True)], schema)
+            yield pa.record_batch(
+                [pa.array(one, field.type) for one, field in zip(columns, schema, strict=True)], schema
+            )
             return
         for rows in self._rows(f"SELECT {seals.selected(table)} FROM {table}"):
             yield _batch([row for row in rows if table != "meta" or row[0].decode() not in UNSETTLED], schema)
@@ -140,7 +143,9 @@ class CatalogReader:
             found.append(self._vectors.read(self._stored_at[clip_id], count))
         vectors = np.ascontiguousarray(np.concatenate(found), "<f2")
         if not np.all(np.abs(np.linalg.norm(vectors.astype(np.float32), axis=1) - 1) < 0.01):  # NaN fails too
-            raise LibraryError("The library has vectors that are not of unit length; run `evenreel repair`, then publish.")
+            raise LibraryError(
+                "The library has vectors that are not of unit length; run `evenreel repair`, then publish."
+            )
         on_vectors(vectors)
         return _batch(rows, schema, vectors)
 
@@ -158,7 +163,7 @@ def schema_of(table: str, dimension: int) -> pa.Schema:
 def _kind(declared: str) -> pa.DataType:
     import pyarrow as pa
 
-    found: pa.DataType = getattr(pa, _KINDS[declared.split()[0]])()
+    found: pa.DataType = getattr(pa, _KINDS[declared.split(maxsplit=1)[0]])()
     return found
 
 

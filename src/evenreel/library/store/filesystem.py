@@ -1,4 +1,4 @@
-"""A library's lock, what kind of place it is, the type of its file system, and free names for files that are put aside there."""
+"""What kind of place a library is at, its lock and its file system, and free names for files that are put aside."""
 
 from __future__ import annotations
 
