@@ -210,14 +210,13 @@ class _Opening:
         """Copy the vectors with their codes, or make their codes alone, as an index run does."""
         path, rows = target / "vectors.0.f16", 0
         matrix, codes = ExactVectors(path, part.dimension), Codes(codes_path(path), part.dimension)
-        with self.place.telling("read"):
-            for batch in dataset.to_batches(columns=[VECTOR], limit=part.vector_rows, batch_size=AT_ONCE):
-                vectors = vectors_of_column(batch.column(VECTOR), part.dimension)
-                if self._has_rows(part):
-                    matrix.append(vectors.astype(np.float32))
-                else:
-                    codes.write(vectors, rows)
-                rows += len(vectors)
+        for batch in dataset.to_batches(columns=[VECTOR], limit=part.vector_rows, batch_size=AT_ONCE):
+            vectors = vectors_of_column(batch.column(VECTOR), part.dimension)
+            if self._has_rows(part):
+                matrix.append(vectors.astype(np.float32))
+            else:
+                codes.write(vectors, rows)
+            rows += len(vectors)
         if rows != part.vector_rows:
             raise self._not_whole(f"{MOMENTS}.lance", "lacks vectors")
 

@@ -19,9 +19,9 @@ from evenreel.errors import LibraryError
 from evenreel.files import sync_file
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import DROPPING, MAKING
+from evenreel.library.store.codes import HalfArray
 from evenreel.library.store.fulltext import fill_full_text
 from evenreel.library.store.schema import FULL_TEXT, lay_down, tables
-from evenreel.library.store.codes import HalfArray
 from evenreel.library.store.vectors import VectorIndex
 
 if TYPE_CHECKING:

@@ -49,9 +49,7 @@ class SnapshotVectors(ExactVectors):
         cached_bytes: most bytes of vectors that are kept in memory.
     """
 
-    def __init__(
-        self, folder: Path, marker: SnapshotMarker, dimension: int, cached_bytes: int = CACHED_BYTES
-    ) -> None:
+    def __init__(self, folder: Path, marker: SnapshotMarker, dimension: int, cached_bytes: int = CACHED_BYTES) -> None:
         super().__init__(folder / "vectors.0.f16", dimension)
         self._fetched = FetchedMatrix(folder, marker, dimension, cached_bytes)
 
