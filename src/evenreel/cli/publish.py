@@ -12,10 +12,10 @@ from evenreel.cli.options import JsonOption, LibraryOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, megabytes, print_json, safe, show_index
 from evenreel.config import default_library
-from evenreel.library.store.filesystem import is_published
 
 if TYPE_CHECKING:
-    from evenreel.library.snapshot.publish import PublishReport, PublishSettings
+    from evenreel.library.snapshot.publish import PublishReport
+    from evenreel.library.snapshot.settings import PublishSettings
 
 HELD = "A folder, or s3://BUCKET/PREFIX with the credentials of the environment."
 
@@ -24,7 +24,7 @@ def publish(
     to: Annotated[Path, typer.Option(help=HELD)],
     library: LibraryOption = None,
     settings: PublishSettings = from_settings(
-        "evenreel.library.snapshot.publish:PublishSettings",
+        "evenreel.library.snapshot.settings:PublishSettings",
         stills=Annotated[
             bool, typer.Option("--no-stills", help="Leave out the small pictures of moments, which pages show.")
         ],
@@ -56,6 +56,8 @@ def _show(report: PublishReport, as_json: bool) -> None:
 
 def fetched(library: Path, cache: Path | None) -> Path:
     """Return the folder that a library is read from; a published snapshot is fetched, and a bar says how that goes."""
+    from evenreel.library.store.filesystem import is_published
+
     if not is_published(library):
         return library
     from evenreel.library.snapshot.holding import SnapshotCache

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evenreel.features import SetAside
     from evenreel.library import DropReport, IndexReport, LibraryProblem, LibraryStats
     from evenreel.library.search.hits import Hit, MomentHit, SearchResult
-    from evenreel.library.snapshot.manifest import Manifest, MeasuredIndex
+    from evenreel.library.snapshot.manifest import MeasuredIndex, SnapshotManifest
     from evenreel.library.store.model_folders import ModelFolder
 
 MANY_NOTES = 10
@@ -237,7 +237,7 @@ def _span(start_s: float, end_s: float) -> str:
 
 
 def show_stats(
-    stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool, snapshot: Manifest | None = None
+    stats: LibraryStats, models: Sequence[ModelFolder], as_json: bool, snapshot: SnapshotManifest | None = None
 ) -> None:
     """Print what a library holds, the size of its further models, and of a published snapshot its indexes."""
     if as_json:
@@ -266,7 +266,7 @@ def show_stats(
     list_aside(stats.set_aside, more=AGAIN)
 
 
-def show_snapshot(snapshot: Manifest) -> None:
+def show_snapshot(snapshot: SnapshotManifest) -> None:
     """Print what a published snapshot is: its size, and its indexes with the recall that was measured."""
     out = console()
     stills = "none" if snapshot.stills is None else f"of {count(snapshot.stills, 'clip')}"

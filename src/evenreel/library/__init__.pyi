@@ -10,4 +10,5 @@ from .library import Library as Library
 from .opened import open_library as open_library
 from .search.query import UnfinishedText as UnfinishedText
 from .snapshot.publish import PublishReport as PublishReport, publish_library as publish_library
+from .snapshot.settings import PublishSettings as PublishSettings
 from .stats import LibraryStats as LibraryStats

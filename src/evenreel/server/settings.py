@@ -7,12 +7,15 @@ import re
 import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evenreel.config import DEFAULT_PORT, IMAGE_LIMITS, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.documents import brief
 from evenreel.errors import UsageError
-from evenreel.library.snapshot.holding import SnapshotCache
 from evenreel.server.senders import Senders
+
+if TYPE_CHECKING:
+    from evenreel.library.snapshot.holding import SnapshotCache
 
 MOST_RESULTS = 200
 SHORTEST_TOKEN = 8
@@ -90,6 +93,8 @@ class ServeSettings:
     @property
     def kept_snapshots(self) -> SnapshotCache:
         """Cache of published snapshots on this machine."""
+        from evenreel.library.snapshot.holding import SnapshotCache
+
         return SnapshotCache() if self.snapshot_cache is None else SnapshotCache(self.snapshot_cache)
 
     def __post_init__(self) -> None:

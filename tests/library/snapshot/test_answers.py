@@ -18,7 +18,7 @@ from evenreel.library import Library, open_library, publish_library
 from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.snapshot.holding import SnapshotCache, marker_of
 from evenreel.library.snapshot.opening import local_folder
-from evenreel.library.snapshot.publish import PublishSettings
+from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.snapshot.vectors import SnapshotVectors, vectors_of
 from evenreel.library.store.also import noted, place_of
 from evenreel.library.store.catalog import get_meta, open_for_reading, open_for_writing, set_meta

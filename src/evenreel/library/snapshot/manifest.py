@@ -72,7 +72,7 @@ class PublishedPart:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class SnapshotManifest:
     """A published snapshot.
 
     Attributes:
@@ -183,7 +183,7 @@ def parse_pointer(payload: bytes, place: SnapshotPlace) -> Pointer:
     return pointer
 
 
-def read_manifest(place: SnapshotPlace, pointer: Pointer) -> Manifest:
+def read_manifest(place: SnapshotPlace, pointer: Pointer) -> SnapshotManifest:
     """Read the manifest of the snapshot that a pointer names.
 
     Raises:
@@ -199,7 +199,7 @@ def read_manifest(place: SnapshotPlace, pointer: Pointer) -> Manifest:
     return parse_manifest(payload, f"{place.root}/{name}")
 
 
-def parse_manifest(payload: bytes, where: str) -> Manifest:
+def parse_manifest(payload: bytes, where: str) -> SnapshotManifest:
     """Parse a manifest; `where` names it in sentences.
 
     Raises:
@@ -209,8 +209,11 @@ def parse_manifest(payload: bytes, where: str) -> Manifest:
     try:
         parts = {name: _part(one) for name, one in record["parts"].items()}
         objects = {str(name): StoredObject(int(one[0]), str(one[1])) for name, one in record["objects"].items()}
-        known = {key: record[key] for key in Manifest.__dataclass_fields__} | {"parts": parts, "objects": objects}
-        found = Manifest(**known)
+        known = {key: record[key] for key in SnapshotManifest.__dataclass_fields__} | {
+            "parts": parts,
+            "objects": objects,
+        }
+        found = SnapshotManifest(**known)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise _damaged(where) from None
     if any(name.startswith("/") or ".." in name.split("/") or "\\" in name for name in (*objects, *parts)):

@@ -20,9 +20,9 @@ from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.snapshot.holding import SnapshotCache, SnapshotMarker, marker_of, note_use
 from evenreel.library.snapshot.manifest import (
     MANIFEST,
-    Manifest,
     Pointer,
     PublishedPart,
+    SnapshotManifest,
     parse_manifest,
     read_manifest,
     read_pointer,
@@ -91,7 +91,7 @@ def folder_of_snapshot(place: SnapshotPlace, pointer: Pointer, cache: SnapshotCa
     return target
 
 
-def cached_manifest(folder: Path) -> Manifest | None:
+def cached_manifest(folder: Path) -> SnapshotManifest | None:
     """Return the manifest of the snapshot that a folder of the cache was made of; None for any other folder."""
     if marker_of(folder) is None:
         return None
@@ -114,7 +114,7 @@ class _Opening:
     """Makes a folder of a snapshot."""
 
     place: SnapshotPlace
-    manifest: Manifest
+    manifest: SnapshotManifest
     cache: SnapshotCache
 
     @property

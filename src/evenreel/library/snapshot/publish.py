@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from evenreel.arguments import as_path
-from evenreel.errors import LibraryError, UsageError
+from evenreel.errors import LibraryError
 from evenreel.features.shards import shard_files
 from evenreel.features.stills import are_whole
 from evenreel.files import make_folder, replacing_folder
@@ -26,16 +26,17 @@ from evenreel.library.snapshot.indexes import SearchedGallery, build_indexes
 from evenreel.library.snapshot.manifest import (
     MANIFEST,
     EarlierSnapshot,
-    Manifest,
     MeasuredIndex,
     Pointer,
     PublishedPart,
+    SnapshotManifest,
     StoredObject,
     begun,
     new_id,
     parse_pointer,
 )
 from evenreel.library.snapshot.place import POINTER, SNAPSHOTS, SnapshotPlace, is_full, lance, snapshot_place
+from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.snapshot.tables import MOMENTS, CatalogReader, Checksums
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import further, place_of
@@ -53,30 +54,6 @@ ABANDONED_S = 7 * 86_400.0
 STILLS_AT_ONCE = 64
 
 log = logging.getLogger("evenreel")
-
-
-@dataclass(frozen=True)
-class PublishSettings:
-    """Settings of publishing a library.
-
-    Attributes:
-        stills: publish the small pictures of moments too, so that pages show them.
-        keep_hours: hours for which a snapshot is kept that was replaced; the last one before is kept anyway.
-        index_from: number of moments from which vectors get an index of Lance; our own servers need none.
-        staging: folder for the snapshot while it is made, on a disk with room for it; None for the system's own.
-
-    Raises:
-        UsageError: a number is below 0.
-    """
-
-    stills: bool = True
-    keep_hours: float = 24.0
-    index_from: int = 10_000
-    staging: Path | None = None
-
-    def __post_init__(self) -> None:
-        if not self.keep_hours >= 0 or self.index_from < 0:
-            raise UsageError("keep_hours and index_from are 0 or more.")
 
 
 @dataclass(frozen=True)
@@ -272,7 +249,7 @@ def _made(
     settings: PublishSettings,
     progress: Progress,
     on_index: Callable[[MeasuredIndex], None] | None,
-) -> Manifest:
+) -> SnapshotManifest:
     """Make all objects of a snapshot but the manifest."""
     with contextlib.closing(catalog.open_for_reading(library)) as connection:
         meta = catalog.get_meta(connection)
@@ -290,7 +267,7 @@ def _made(
         shutil.copyfile(library / CALIBRATION, room / CALIBRATION)
     objects = {path.relative_to(room).as_posix(): _object(path) for path in sorted(room.rglob("*")) if path.is_file()}
     progress(1.0)
-    return Manifest(
+    return SnapshotManifest(
         id=snapshot_id,
         published=begun(snapshot_id) or 0.0,
         made_by=__version__,
