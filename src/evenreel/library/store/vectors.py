@@ -20,8 +20,8 @@ from evenreel.files import sync_folder
 from evenreel.library.store.codes import HEADER_BYTES, Codes, HalfArray, clip_tiles
 from evenreel.types import FloatArray
 
-TILE_ROWS = 512
-"""Rows that are float32 at one time: a megabyte at 512 dimensions, which a core's own cache holds."""
+TILE_ROWS = 2048
+"""Rows that are float32 at one time: 4 MB at 512 dimensions; fewer cost calls, more leave the cache (measured)."""
 
 
 class VectorIndex(Protocol):

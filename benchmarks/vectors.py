@@ -1,0 +1,263 @@
+"""Engines for the scan of frame vectors, and the library's own: recall@10 of clips, time, size and build.
+
+    python -m benchmarks.vectors [--moments 120000] [--queries 1000]
+
+Makes clips of 12 frames and 512 numbers in a temporary folder: clips in clusters, frames of a clip alike, all in a
+cloud with a direction of its own. Queries are a third text-like (outside the cloud, near a clip), a third frames that
+are not in it, a third of any direction. Every engine names clips, of which the best 200 are scored exactly; one thread.
+The library scores more of them exactly, so that ranks, judged clips and counts are exact: the first ratio is to the
+bare kernel with as many.
+Exit code 1 where the library's own scan is slower than 1.3 times the bare kernel or than half of plain NumPy, or where
+its recall is under .999, with and without filters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import vector_engines as engines
+from benchmarks.vector_engines import Engine, Moments
+from evenreel.arrays import Indices, slices
+from evenreel.library.search.nearest import NEAREST, ROUNDING, ComparedClips, clip_scores, undecided
+from evenreel.library.store.vectors import ExactVectors, codes_path
+from evenreel.types import FloatArray
+
+FRAMES, DIMENSION, CLUSTERS = 12, 512, 500
+K = 10
+ROUNDS = 15
+VECTORS = "vectors.0.f16"
+MOST_FOR_A_GRAPH = 200_000
+KEPT = (0.1, 0.01, 0.001)
+BARE, AS_MANY, NUMPY = "NumKong int8, bare kernel", "the same, as many scored again", "NumPy float32"
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
+OTHERS = 150
+"""Queries on which the recall of the other engines is measured."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An engine of the table, how it is built, and whether it appends and filters."""
+
+    name: str
+    build: Callable[[Moments], Engine]
+    appends: str
+    filters: str
+
+
+ROWS = (
+    Row(BARE, engines.numkong, "yes", "yes, by rows"),
+    Row(AS_MANY, lambda moments: engines.numkong(moments, as_many(moments)), "yes", "yes, by rows"),
+    Row("FAISS SQ8, flat", engines.faiss_sq8, "yes", "yes, a selector"),
+    Row("FAISS FastScan PQ, 4 bit", engines.faiss_fast_scan, "yes", "no"),
+    Row("turbovec, 4 bit", engines.turbovec, "yes", "yes, a mask"),
+    Row("USearch i8, exact", engines.usearch_exact, "yes", "no"),
+    Row("USearch i8, HNSW", engines.usearch_hnsw, "yes", "no"),
+    Row(NUMPY, engines.numpy_float32, "yes", "yes, by rows"),
+    Row("float16 widened by hand (before)", engines.widened_tiles, "yes", "yes, by rows"),
+)
+
+
+def unit(values: FloatArray) -> FloatArray:
+    """Rows of unit length."""
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    return values
+
+
+def noise(random: np.random.Generator, rows: int) -> FloatArray:
+    """Random directions (rows, D) of about unit length."""
+    return random.standard_normal((rows, DIMENSION), np.float32) * np.float32(DIMENSION**-0.5)
+
+
+def make(folder: Path, moments: int) -> Moments:
+    """Moments in a folder."""
+    random, clips = np.random.default_rng(0), moments // FRAMES
+    cloud = noise(random, 1) * 1.2
+    shown = unit(noise(random, CLUSTERS)[random.integers(0, CLUSTERS, clips)] + 0.7 * noise(random, clips))
+    vectors = ExactVectors(folder / VECTORS, DIMENSION)
+    frames = np.empty((clips * FRAMES, DIMENSION), np.float32)
+    for part in slices(clips, 4096):
+        rows = slice(part.start * FRAMES, part.stop * FRAMES)
+        content = np.repeat(shown[part], FRAMES, axis=0)
+        frames[rows] = unit(content + cloud + 0.35 * noise(random, len(content)))
+        vectors.append(frames[rows])
+    counts = np.full(clips, FRAMES)
+    return Moments(vectors, frames, np.arange(clips) * FRAMES, counts, shown)
+
+
+def make_queries(shown: FloatArray, number: int) -> FloatArray:
+    """Queries (Q, D): text-like, frames that are not there, any direction, in turn."""
+    random = np.random.default_rng(1)
+    near = shown[random.integers(0, len(shown), number)]
+    gap = noise(random, 1) * 2.0
+    text = unit(0.8 * near + gap + 0.6 * noise(random, number))
+    frame = unit(near + 0.5 * noise(random, number))
+    anything = unit(noise(random, number))
+    return np.stack([text, frame, anything], axis=1).reshape(-1, DIMENSION)[:number]
+
+
+def exact(moments: Moments, queries: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Exact scores of clips (q, C), some queries at a time."""
+    for part in slices(len(queries), 100):
+        yield part, moments.vectors.best_per_clip(queries[part], moments.first_rows, moments.counts)
+
+
+def hits(found: Indices, scores: FloatArray, kept: Indices) -> float:
+    """The share of the best `K` among the `kept` clips that was found; equal scores stand in for each other."""
+    most = min(K, len(kept))
+    least = np.partition(scores[kept], len(kept) - most)[len(kept) - most]
+    return float((scores[found[:most]] >= least - 1e-6).sum()) / most
+
+
+def compared(moments: Moments, kept: Indices) -> ComparedClips:
+    """The kept clips, without scores of nonsense: z is the similarity."""
+    nothing = np.zeros(len(kept), np.float32), np.ones(len(kept), np.float32), np.empty(0, np.float32)
+    return ComparedClips(moments.first_rows[kept], moments.counts[kept], *nothing)
+
+
+def as_many(moments: Moments) -> int:
+    """The clips that the library scores exactly for a query, in the middle."""
+    clips = compared(moments, np.arange(len(moments.counts)))
+    numbers = []
+    for query in make_queries(moments.shown, ROUNDS)[:, None]:
+        found = moments.vectors.scan(query, moments.first_rows, moments.counts)[0]
+        error = float(moments.vectors.scan_error(query)[0]) + ROUNDING
+        numbers.append(int(undecided(found, error, clips, NEAREST).sum()))
+    return int(np.median(numbers))
+
+
+def own(moments: Moments, query: FloatArray, *, kept: Indices) -> Indices:
+    """The best clips as the library finds them: codes, then exact scores."""
+    scores = clip_scores(compared(moments, kept), moments.vectors, query)
+    return kept[best_of(scores)]
+
+
+def by_engine(moments: Moments, engine: Engine, query: FloatArray) -> Indices:
+    """The best clips of those that an engine names, scored exactly."""
+    clips = engine.clips(query)
+    scores = moments.vectors.best_per_clip(query[None], moments.first_rows[clips], moments.counts[clips])[0]
+    return clips[best_of(scores)]
+
+
+def best_of(scores: FloatArray) -> Indices:
+    """Places of the best `K`, the best first."""
+    some = np.argpartition(-scores, min(K, len(scores) - 1))[:K] if len(scores) else np.empty(0, np.int64)
+    return some[np.argsort(-scores[some])]
+
+
+def medians_ms(ways: Sequence[Callable[[FloatArray], Indices]], queries: FloatArray) -> list[float]:
+    """Median time of each way over some queries, in turn."""
+    taken: list[list[float]] = [[] for _ in ways]
+    for query in queries:
+        for way, times in zip(ways, taken, strict=True):
+            started = time.perf_counter()
+            way(query)
+            times.append((time.perf_counter() - started) * 1000)
+    return [float(np.median(times)) for times in taken]
+
+
+def recalls(moments: Moments, queries: FloatArray, built: dict[str, Engine]) -> tuple[dict[str, float], list[float]]:
+    """Recall@10 of every engine on the first `OTHERS` queries; the library's on all, without a filter and with each."""
+    random, everything = np.random.default_rng(2), np.arange(len(moments.counts))
+    found: dict[str, list[float]] = {name: [] for name in built}
+    filtered: list[list[float]] = [[] for _ in (1, *KEPT)]
+    for part, scores in exact(moments, queries):
+        for query, wanted in zip(queries[part], scores, strict=True):
+            for own_hits, share in zip(filtered, (1, *KEPT), strict=True):
+                size = max(1, int(share * len(everything)))
+                kept = np.sort(random.choice(everything, size, replace=False)) if share < 1 else everything
+                own_hits.append(hits(own(moments, query, kept=kept), wanted, kept))
+            if len(filtered[0]) <= OTHERS:
+                for name, engine in built.items():
+                    found[name].append(hits(by_engine(moments, engine, query), wanted, everything))
+    return {name: float(np.mean(values)) for name, values in found.items()}, [float(np.mean(v)) for v in filtered]
+
+
+def build_all(moments: Moments, skipped: Sequence[str]) -> tuple[dict[str, Engine], dict[str, float]]:
+    """Every engine, and the seconds it took to build."""
+    built, seconds = dict[str, Engine](), dict[str, float]()
+    for row in ROWS:
+        graph = "HNSW" in row.name and len(moments.frames) > MOST_FOR_A_GRAPH
+        if graph or any(word in row.name for word in skipped):
+            print(f"{row.name}: left out", flush=True)
+            continue
+        started = time.perf_counter()
+        built[row.name] = row.build(moments)
+        seconds[row.name] = time.perf_counter() - started
+    return built, seconds
+
+
+def code_again(path: Path, rows: int) -> float:
+    """Make the codes of a library that has none; the seconds that took."""
+    started = time.perf_counter()
+    codes_path(path).unlink()
+    ExactVectors(path, DIMENSION).complete_codes(rows)
+    return time.perf_counter() - started
+
+
+def measure(moments: Moments, queries: FloatArray, skipped: Sequence[str], path: Path) -> list[str]:
+    """Print the table, and return the bounds that are missed."""
+    everything, own_build = np.arange(len(moments.counts)), code_again(path, len(moments.frames))
+    built, seconds = build_all(moments, skipped)
+    ways = [partial(own, moments, kept=everything)]
+    ways += [partial(by_engine, moments, engine) for engine in built.values()]
+    medians_ms(ways, queries[:3])
+    took, *others = medians_ms(ways, queries[3 : 3 + ROUNDS])
+    times = dict(zip(built, others, strict=True))
+    recall, filtered = recalls(moments, queries, built)
+    size = codes_path(path).stat().st_size
+    print(f"{'engine':34} {'recall@10':>9} {'ms':>8} {'MB':>7} {'build s':>8}  appends  filters")
+    print(
+        f"{'the library (codes, exact scores)':34} {filtered[0]:9.4f} {took:8.2f} {size / 1e6:7.0f} {own_build:8.1f}",
+        end="",
+    )
+    print("  yes      yes, by rows")
+    for row in ROWS:
+        if row.name in built:
+            line = f"{row.name:34} {recall[row.name]:9.4f} {times[row.name]:8.2f} {built[row.name].bytes / 1e6:7.0f}"
+            print(f"{line} {seconds[row.name]:8.1f}  {row.appends:7}  {row.filters}")
+    for share, value in zip(KEPT, filtered[1:], strict=True):
+        print(f"the library under a filter that keeps {100 * share:g} % of the clips: recall@10 {value:.4f}")
+    return missed(took, times, filtered)
+
+
+def missed(took: float, times: dict[str, float], filtered: Sequence[float]) -> list[str]:
+    """Print the ratios, and return those that are out of bounds."""
+    found = []
+    for name, most in ((AS_MANY, 1.3), (BARE, np.inf), (NUMPY, 0.5)):
+        if name in times:
+            ratio = took / times[name]
+            print(f"the library / {name}: {ratio:.2f}" + (f" (at most {most})" if most < np.inf else ""))
+            found += [f"{ratio:.2f} times {name}, more than {most}"] if ratio > most else []
+    return found + [f"recall@10 {value:.4f}, less than .999" for value in filtered if value < 0.999]
+
+
+def main() -> None:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--moments", type=int, default=120_000, help="rows, 12 to a clip")
+    parser.add_argument("--queries", type=int, default=1_000, help="queries whose recall is measured")
+    parser.add_argument("--skip", action="append", default=[], help="leave out engines with this word in their name")
+    asked = parser.parse_args()
+    if ONE_THREAD.items() - os.environ.items():  # read when numpy is imported
+        again = [sys.executable, "-m", "benchmarks.vectors", *sys.argv[1:]]
+        os.execve(sys.executable, again, {**os.environ, **ONE_THREAD})
+    with tempfile.TemporaryDirectory() as folder:
+        moments = make(Path(folder), asked.moments)
+        wrong = measure(moments, make_queries(moments.shown, asked.queries), asked.skip, Path(folder) / VECTORS)
+    for what in wrong:
+        print(f"missed: {what}")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
