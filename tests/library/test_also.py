@@ -23,6 +23,7 @@ from evenreel.cli.app import app
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.library import Library, drop_model, index_folders, repair, verify
+from evenreel.library.search.compact_ids import ClipIds, encoded_ids
 from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.together import (
@@ -393,13 +394,11 @@ def test_a_model_whose_vectors_are_not_begun_yet_is_asked_once_they_are(videos: 
 
 def sight(scores: dict[str, float], shares: dict[str, float], clips: list[str]) -> Sight:
     values = np.float32([scores[clip] for clip in clips])
-    ranks = np.array([1 + sum(other > value for other in values) for value in values])
     above = np.array([shares[clip] for clip in clips])
     no = np.zeros(len(clips), np.int64)
-    place = {clip: number for number, clip in enumerate(clips)}
-    gallery = FrameGallery(clips, place, no, no, np.float32(no), np.float32(no), np.float32([0.0]))
+    gallery = FrameGallery(ClipIds(encoded_ids(clips)), no, no, np.float32(no), np.float32(no), np.float32([0.0]))
     return Sight(
-        Opened(None, sqlite3.connect(":memory:"), gallery, None), np.float32([1.0]), FrameRanking(values, ranks, above)
+        Opened(None, sqlite3.connect(":memory:"), gallery, None), np.float32([1.0]), FrameRanking(values, values, above)
     )
 
 

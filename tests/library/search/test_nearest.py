@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from evenreel.arrays import Indices
 from evenreel.library.search import nearest as module
+from evenreel.library.search.allowed import AllowedClips
+from evenreel.library.search.compact_ids import ClipIds, encoded_ids
 from evenreel.library.search.gallery import FrameGallery, FrameRanking, look
 from evenreel.library.search.nearest import ComparedClips, clip_scores
 from evenreel.library.store.confidence import FITS, MAY_FIT
@@ -109,10 +111,8 @@ def gallery_of() -> Callable[[ExactVectors], FrameGallery]:
         centres = random.standard_normal((700, D))
         frames = np.repeat(centres, counts, axis=0) + 0.5 * random.standard_normal((counts.sum(), D)) + 0.8
         vectors.append((frames / np.linalg.norm(frames, axis=1, keepdims=True)).astype(np.float32))
-        ids = [f"clip {number}" for number in range(len(counts))]
         return FrameGallery(
-            clip_ids=ids,
-            place={clip_id: place for place, clip_id in enumerate(ids)},
+            clip_ids=ClipIds(encoded_ids(f"clip {number}" for number in range(len(counts)))),
             first_rows=np.cumsum(counts) - counts,
             counts=counts,
             means=random.normal(0, 0.02, 700).astype(np.float32),
@@ -130,7 +130,7 @@ def test_what_is_shown_is_exact_in_a_real_library_under_any_filter(
     vectors = ExactVectors(tmp_path / "vectors.0.f16", D)
     gallery, random = gallery_of(vectors), np.random.default_rng(8)
 
-    def ranking(query: FloatArray, allowed: set[str], exact_rows: int) -> FrameRanking:
+    def ranking(query: FloatArray, allowed: AllowedClips, exact_rows: int) -> FrameRanking:
         monkeypatch.setattr(module, "EXACT_ROWS", exact_rows)
         return look(gallery, vectors, query, allowed, 20)
 
@@ -138,7 +138,7 @@ def test_what_is_shown_is_exact_in_a_real_library_under_any_filter(
     for _ in range(20):
         query = random.standard_normal(D).astype(np.float32)
         query /= np.linalg.norm(query)
-        allowed = {clip_id for clip_id in gallery.clip_ids if random.random() < share}
+        allowed = AllowedClips(gallery.clip_ids, random.random(len(gallery.clip_ids)) < share)
         exact, found = (ranking(query, allowed, rows) for rows in (10**9, -1))
         near = exact.ranks <= 20
         np.testing.assert_array_equal(found.ranks[near], exact.ranks[near])

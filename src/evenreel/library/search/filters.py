@@ -90,6 +90,11 @@ class Filter:
     sql: str = "TRUE"
     parameters: tuple[Value, ...] = ()
 
+    @property
+    def of_clips(self) -> bool:
+        """Whether the condition says anything of `clips`; of `files` alone it needs no join."""
+        return "clips." in self.sql
+
 
 @dataclass(frozen=True)
 class _Operand:

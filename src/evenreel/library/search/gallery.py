@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import compress
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arrays import Indices
+from evenreel.arrays import Flags, Indices
 from evenreel.errors import LibraryError
+from evenreel.library.search.allowed import AllowedClips
+from evenreel.library.search.compact_ids import ClipIds, PlaceOf
+from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.nearest import NEAREST, ComparedClips, clip_scores
-from evenreel.library.store import seals
 from evenreel.library.store.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
@@ -22,8 +24,11 @@ from evenreel.types import FloatArray
 DECIMALS = 5
 """Decimals of a similarity; those of float16 vectors have no more that mean something."""
 
+RANKED_ALONE = 64
+"""All clips are sorted to rank more than one of so many."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class FrameGallery:
     """Every clip with frames, in the order of the vector file; arrays are (C,).
 
@@ -31,13 +36,17 @@ class FrameGallery:
     z of each in the library, and is empty where it was not measured or is damaged.
     """
 
-    clip_ids: Sequence[str]
-    place: Mapping[str, int]
+    clip_ids: ClipIds
     first_rows: Indices
     counts: Indices
     means: FloatArray
     deviations: FloatArray
     null_best: FloatArray
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """The place of each clip by its id."""
+        return PlaceOf(self.clip_ids)
 
     @property
     def measured(self) -> bool:
@@ -62,43 +71,70 @@ class Opened:
     vectors: VectorIndex | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FrameRanking:
-    """Scores and ranks of the clips of a gallery by their frames; arrays are (C,).
+    """Scores and ranks of the clips of a gallery by their frames.
 
-    `scores` is each clip's best similarity, -inf for a clip that was left out; equal scores share a rank, the
-    best is 1; `above_nonsense` is the share of nonsense queries that the clip beats, None where that says nothing.
+    Attributes:
+        scores: (C,) each clip's best similarity, -inf for a clip that was left out.
+        points: (C,) numbers that clips are ranked by, -inf for a clip that was left out: their scores, or, where
+            several models see them, what their ranks come to.
+        above_nonsense: (C,) share of nonsense queries that each clip beats; None where that says nothing.
     """
 
     scores: FloatArray
-    ranks: NDArray[np.int64]
+    points: NDArray[np.floating]
     above_nonsense: NDArray[np.float64] | None
 
+    @cached_property
+    def searched(self) -> Flags:
+        """Which clips were not left out, (C,)."""
+        return np.isfinite(self.scores)
 
-def load_gallery(connection: sqlite3.Connection) -> FrameGallery:
+    @property
+    def ranks(self) -> Indices:
+        """The rank of every clip, (C,), see `ranks_of`."""
+        return self.ranks_of(np.arange(len(self.points)))
+
+    def ranks_of(self, places: Indices) -> Indices:
+        """Count for N clips those that are ranked before each, and one: (N,). Equal points share a rank, from 1 on."""
+        own, at = np.unique(self.points[places], return_inverse=True)
+        if len(own) * RANKED_ALONE > len(self.points):
+            at_most = np.asarray(np.searchsorted(np.sort(self.points), own, "right"))
+        else:
+            at_most = np.bincount(np.searchsorted(own, self.points, "left"), minlength=len(own) + 1).cumsum()[:-1]
+        ranks: Indices = len(self.points) - at_most[at] + 1
+        return ranks
+
+    def first(self, k: int, among: Flags | None = None) -> Indices:
+        """Find the places of the first k clips, or of those among some (C,), and of all that equal the last of them."""
+        places = np.flatnonzero(self.searched if among is None else among)
+        if len(places) <= k:
+            return places
+        points = self.points[places]
+        found: Indices = places[points >= np.partition(points, len(points) - k)[len(points) - k]]
+        return found
+
+
+def load_gallery(connection: sqlite3.Connection, before: ClipRows | None = None) -> FrameGallery:
     """Read the clips with frames, the rows of their vectors, and the scores of nonsense on them.
+
+    Args:
+        connection: connection to the catalog.
+        before: rows that were read from an earlier state; they are brought up to date. None to read all.
 
     Raises:
         sqlite3.DatabaseError: the table of the vectors' rows is damaged.
     """
-    rows = connection.execute(
-        "SELECT vector_rows.clip_id, first_row, count, mean, deviation FROM vector_rows"
-        " LEFT JOIN null_scores ON null_scores.clip_id = vector_rows.clip_id ORDER BY first_row"
-    ).fetchall()
-    ids, first_rows, counts, means, deviations = zip(*rows, strict=True) if rows else ((),) * 5
-    rows_of, scores = np.array([first_rows, counts], np.int64), np.array([means, deviations], np.float64)
-    if not seals.fits(connection, "vector_rows", ids, *rows_of):
-        raise sqlite3.DatabaseError("its rows of the vector matrix are not what was written")
-    measured = ~np.isnan(scores[0])
-    sound = seals.fits(connection, "null_scores", list(compress(ids, measured)), *scores[:, measured])
+    rows = ClipRows() if before is None else before
+    rows.refresh(connection)
     return FrameGallery(
-        clip_ids=ids,
-        place={clip_id: place for place, clip_id in enumerate(ids)},
-        first_rows=rows_of[0],
-        counts=rows_of[1],
-        means=_filled(scores[0].astype(np.float32), 0.0),
-        deviations=_filled(scores[1].astype(np.float32), DEVIATION_FLOOR),
-        null_best=load_null_best(connection) if sound else np.empty(0, np.float32),
+        clip_ids=rows.clip_ids,
+        first_rows=rows.first_rows,
+        counts=rows.counts,
+        means=_filled(rows.means.astype(np.float32), 0.0),
+        deviations=_filled(rows.deviations.astype(np.float32), DEVIATION_FLOOR),
+        null_best=load_null_best(connection) if rows.scores_sound else np.empty(0, np.float32),
     )
 
 
@@ -106,7 +142,7 @@ def look(
     gallery: FrameGallery,
     vectors: VectorIndex,
     query: FloatArray,
-    allowed: Container[str],
+    allowed: AllowedClips,
     nearest: int = NEAREST,
 ) -> FrameRanking:
     """Score the allowed clips of a gallery under one query (D,).
@@ -117,15 +153,15 @@ def look(
     Raises:
         LibraryError: the vectors cannot be read.
     """
-    chosen = np.flatnonzero([clip_id in allowed for clip_id in gallery.clip_ids])
+    chosen = np.flatnonzero(allowed.mask_of(gallery.clip_ids))
     rows = gallery.first_rows[chosen], gallery.counts[chosen]
     clips = ComparedClips(*rows, gallery.means[chosen], gallery.deviations[chosen], gallery.null_best)
     found = clip_scores(clips, vectors, query, nearest)
     scores = np.full(len(gallery.clip_ids), -np.inf, np.float32)
     # Equal frames must give equal scores, wherever a matrix product's blocks put them.
-    scores[chosen] = found = np.round(found, DECIMALS)
-    ranks = np.searchsorted(np.sort(-found), -scores, "left") + 1
-    return FrameRanking(scores, ranks, above_nonsense((scores - gallery.means) / gallery.deviations, gallery.null_best))
+    scores[chosen] = np.round(found, DECIMALS)
+    z = (scores - gallery.means) / gallery.deviations
+    return FrameRanking(scores, scores, above_nonsense(z, gallery.null_best))
 
 
 def spans_of(connection: sqlite3.Connection, clip_id: str, count: int) -> NDArray[np.float64]:

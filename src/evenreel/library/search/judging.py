@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +74,7 @@ class Judge:
     gallery: FrameGallery
     vectors: VectorIndex
 
-    def judge(self, query: TextVectors, scores: FloatArray, wanted: Iterable[int]) -> JudgedClips:
+    def judge(self, query: TextVectors, scores: FloatArray, wanted: Indices) -> JudgedClips:
         """Judge the clips that are nearest to a query.
 
         Args:
@@ -87,9 +87,10 @@ class Judge:
         """
         z = (scores.astype(np.float64) - self.gallery.means) / self.gallery.deviations
         searched = np.flatnonzero(np.isfinite(z))
-        order = searched[np.argsort(-z[searched], kind="stable")]
-        first, rest = np.split(order, [LOOKED_AT])
-        places = np.concatenate([first, rest[np.isin(rest, list(wanted))]])
+        first = _nearest(z, searched)
+        rest = np.setdiff1d(wanted, first)
+        rest = rest[np.isfinite(z[rest])]
+        places = np.concatenate([first, rest[np.argsort(-z[rest], kind="stable")]])
         others = rivals(query.text, self.calibration.phrase_words)
         nearest = NearestClips(
             clips=len(searched),
@@ -121,3 +122,12 @@ class Judge:
         found = np.empty((len(texts), len(places)), np.float64)
         found[:, ascending] = self.vectors.best_per_clip(texts, *rows)
         return (found - gallery.means[places]) / gallery.deviations[places]
+
+
+def _nearest(z: Column, searched: Indices) -> Indices:
+    """The places of the `LOOKED_AT` nearest clips, in descending z, equal ones in their order."""
+    above = z[searched]
+    if len(searched) > LOOKED_AT:
+        least = len(searched) - LOOKED_AT
+        searched = searched[above >= np.partition(above, least)[least]]
+    return searched[np.argsort(-z[searched], kind="stable")][:LOOKED_AT]

@@ -28,11 +28,14 @@ square' is not looked for on a blue carpet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 
+from evenreel.arrays import Flags
 from evenreel.library.search.gallery import FrameGallery, FrameRanking
 from evenreel.library.search.hits import ANSWERS, Channel, State, TextHit
 from evenreel.library.search.judging import JudgedClips
@@ -40,6 +43,9 @@ from evenreel.library.search.text_match import TextMatch
 from evenreel.library.store.confidence import FITS, MAY_FIT
 
 RANK_CONSTANT = 60
+
+SPARE = 100
+"""Further clips that are put in order, in place of damaged ones before them."""
 
 ORDER: Mapping[State | None, int] = {"fits": 0, "may_fit": 1, "nothing": 2, None: 2}
 
@@ -131,27 +137,35 @@ def add_written(found: dict[str, RankedClip], channel: str, hits: Sequence[TextM
 
 def add_seen(
     found: dict[str, RankedClip], gallery: FrameGallery, seen: FrameRanking, k: int, judged: JudgedClips | None = None
-) -> None:
-    """Add the matches of the frames' channel: its first k, all that may fit, and the clips of other channels.
+) -> Counter[State]:
+    """Add the matches of the frames' channel: its first k, the first k of each state, and the clips of other channels.
 
     No other clip can be among the first k of the whole, since k added clips rank above it. Which clips fit follows from
     the probabilities of `judged`, else from `seen.above_nonsense` where that was measured.
+
+    Returns:
+        How many clips fit, or may fit, beside those that were added.
     """
-    above, searched = seen.above_nonsense, np.isfinite(seen.scores)
-    places: set[int] = {gallery.place[clip_id] for clip_id in found if clip_id in gallery.place}
-    places.update(np.flatnonzero(searched & (seen.ranks <= k)).tolist())
+    above, written = seen.above_nonsense, gallery.clip_ids.places(found)
+    chosen, states = [written[written >= 0], seen.first(k)], list[tuple[State, Flags]]()
     if judged is not None:
-        places.update(place for place, state in judged.states.items() if state != "nothing")
+        chosen.append(np.array([place for place, state in judged.states.items() if state != "nothing"], np.int64))
     elif above is not None:
-        places.update(np.flatnonzero(searched & (above >= MAY_FIT)).tolist())
-    for place in places:
+        fits = seen.searched & (above >= FITS)
+        states = [("fits", fits), ("may_fit", seen.searched & (above >= MAY_FIT) & ~fits)]
+        for _, which in states:
+            which[chosen[0]] = False  # they are there already
+            chosen.append(seen.first(k + SPARE, which))
+    places = np.unique(np.concatenate(chosen))
+    for place, rank in zip(places.tolist(), seen.ranks_of(places).tolist(), strict=True):
         clip_id = gallery.clip_ids[place]
         clip = found.setdefault(clip_id, RankedClip(clip_id))
-        clip.ranks["seen"], clip.scores["seen"] = int(seen.ranks[place]), float(seen.scores[place])
+        clip.ranks["seen"], clip.scores["seen"] = rank, float(seen.scores[place])
         if above is not None:
             clip.above_nonsense = float(above[place])
             clip.by_frames = _rank_state(clip.above_nonsense) if judged is None else judged.states.get(place, "nothing")
             clip.probability = None if judged is None else judged.clips.get(place)
+    return Counter({state: int(which.sum() - which[places].sum()) for state, which in states})
 
 
 def _rank_state(above_nonsense: float) -> State:
@@ -159,9 +173,30 @@ def _rank_state(above_nonsense: float) -> State:
     return "fits" if above_nonsense >= FITS else "may_fit" if above_nonsense >= MAY_FIT else "nothing"
 
 
-def ordered(found: Iterable[RankedClip], paths: Mapping[str, str]) -> list[RankedClip]:
-    """Sort clips best first; equal ones go by the share of the query that is written, then by path."""
-    return sorted(found, key=lambda clip: (ORDER[clip.state], -clip.fused, -clip.written, paths[clip.clip_id]))
+def ordered(
+    found: Iterable[RankedClip], wanted: int, paths_of: Callable[[Sequence[str]], Mapping[str, str]]
+) -> list[RankedClip]:
+    """Sort clips best first; equal ones go by the share of the query that is written, then by path.
+
+    Args:
+        found: the clips.
+        wanted: number of clips whose order counts, but for damaged ones; equal ones behind them are left as they are.
+        paths_of: function that reads the paths of some clips; called for equal ones alone.
+    """
+    best = sorted(found, key=_merit)
+    for _, group in groupby(range(len(best)), key=lambda place: _merit(best[place])):
+        places = list(group)
+        if places[0] >= wanted + SPARE:
+            break
+        if len(places) > 1:
+            equal = slice(places[0], places[-1] + 1)
+            paths = paths_of([clip.clip_id for clip in best[equal]])
+            best[equal] = sorted(best[equal], key=lambda clip: paths[clip.clip_id])
+    return best
+
+
+def _merit(clip: RankedClip) -> tuple[int, float, float]:
+    return ORDER[clip.state], -clip.fused, -clip.written
 
 
 def best_state(found: Iterable[RankedClip]) -> State | None:

@@ -23,9 +23,10 @@ from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.search import filters
+from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, clip_vector, load_gallery, look
-from evenreel.library.search.hits import Hit, MomentHit, SearchResult
+from evenreel.library.search.hits import Hit, MomentHit, SearchResult, State
 from evenreel.library.search.judging import (
     NEUTRAL_IS_NOT_CALIBRATED,
     Judge,
@@ -33,6 +34,7 @@ from evenreel.library.search.judging import (
     TextVectors,
     uncalibrated,
 )
+from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import best_moments, shown, whole
 from evenreel.library.search.nearest import NEAREST
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
@@ -91,14 +93,15 @@ class Searcher:
         further: FurtherModels | None = None,
     ) -> None:
         self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
-        self._folder, self._read_filter = folder, read_filter or partial(filters.read_filter, connection)
+        self._folder = folder
+        self._filters = KeptFilters(connection, read_filter or partial(filters.read_filter, connection))
         self._further = further
         self._read_at: tuple[object, ...] | None = None
         self._generation: str | None = None
         self._weights_hash: str | None = None
         self._vectors: VectorIndex | None = None
+        self._rows = ClipRows()
         self._gallery: FrameGallery
-        self._paths: dict[str, str]
         self._neutral: Neutral | None = None
         self._calibration: AnswerCalibration | None = None
         self._spoilt_calibration: str | None = None
@@ -115,7 +118,7 @@ class Searcher:
             LibraryError: the library is damaged, or does not belong to the encoder.
             EncoderError: the encoder gave no usable vector.
         """
-        if self._at_one_moment(lambda: not self._paths):  # no model is loaded for that
+        if self._at_one_moment(lambda: not self._allowed(None).count):  # no model is loaded for that
             return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
         encoder = None if query.text is None or self._encoder is None else self._encoder()
         parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
@@ -143,6 +146,9 @@ class Searcher:
             LibraryError: the library is damaged.
         """
         return self._at_one_moment(lambda: question(self._opened))
+
+    def _allowed(self, where: str | None) -> AllowedClips:
+        return self._filters.allowed(self._gallery.clip_ids, where)
 
     @property
     def _opened(self) -> Opened:
@@ -214,8 +220,8 @@ class Searcher:
         # Rows mean nothing but in the matrix of the same moment.
         if self._vectors is None or generation != self._generation:
             self._vectors, self._generation = self._open_vectors(meta), generation
-        self._gallery = load_gallery(self._connection)
-        self._paths = _indexed_paths(self._connection, Filter())
+        self._gallery = load_gallery(self._connection, self._rows)
+        self._filters.clear()
         self._neutral = None
         self._calibration, self._spoilt_calibration = None, None
         try:
@@ -229,18 +235,16 @@ class Searcher:
         gallery = self._gallery
         if query.neutral_source:
             gallery, vector = self._neutral_to_source(vector, notices)
-        paths = self._paths
-        if query.where is not None:
-            paths = _indexed_paths(self._connection, self._read_filter(query.where))
+        allowed = self._allowed(query.where)
         found: dict[str, RankedClip] = {}
         if text is not None:
             typing = query.unfinished
-            add_written(found, "on_screen", on_screen_hits(self._connection, text, paths, typing=typing))
-            add_written(found, "about", about_hits(self._connection, text, paths, typing=typing))
-        judged, why_not, sights = None, None, list[Sight]()
+            add_written(found, "on_screen", on_screen_hits(self._connection, text, allowed, typing=typing))
+            add_written(found, "about", about_hits(self._connection, text, allowed, typing=typing))
+        judged, why_not, sights, further = None, None, list[Sight](), Counter[State]()
         if vector is not None and self._vectors is not None:
-            seen = look(gallery, self._vectors, vector, paths, max(NEAREST, query.enough))
-            sights = [Sight(self._opened, vector, seen), *sights_of(by_further, paths, notices)]
+            seen = look(gallery, self._vectors, vector, allowed, max(NEAREST, query.enough))
+            sights = [Sight(self._opened, vector, seen), *sights_of(by_further, allowed, notices)]
             if len(sights) > 1:
                 seen = fused(sights)
             if text is not None and gallery.measured and len(sights) > 1:
@@ -250,20 +254,21 @@ class Searcher:
             else:
                 seen = replace(seen, above_nonsense=None)
                 notices.append(_not_measured(text))
-            add_seen(found, gallery, seen, query.enough, judged)
-        best = ordered(found.values(), paths)
+            further = add_seen(found, gallery, seen, query.enough, judged)
+        best = ordered(found.values(), query.enough, partial(first_paths, self._connection, allowed.where))
         if query.reranker is not None:
             if len(sights) > 1:
                 notices.append(RERANKED_BY_OWN)
-            best = self._reranked(best, parsed, query.reranker, paths, notices)
+            best = self._reranked(best, parsed, query.reranker, allowed, notices)
         sound, spoilt = seals.first_sound(self._connection, (clip.clip_id for clip in best), query.k)
         if spoilt:
             notices.append(
                 f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
             )
         shown = [found[clip_id] for clip_id in sound]
+        paths = first_paths(self._connection, allowed.where, sound)
         hits = tuple(self._hit(clip, paths[clip.clip_id], sights, notices) for clip in shown)
-        states = Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)
+        states = further + Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)
         return SearchResult(
             query=text or "",
             hits=hits,
@@ -280,16 +285,15 @@ class Searcher:
         self, parsed: ParsedQuery, seen: FrameRanking, found: Mapping[str, RankedClip]
     ) -> tuple[JudgedClips | None, str | None]:
         """How likely the nearest clips answer, or why that is not told."""
-        searched = int(np.isfinite(seen.scores).sum())
+        searched = int(seen.searched.sum())
         why_not = self._spoilt_calibration or uncalibrated(self._calibration, searched)
         if parsed.query.neutral_source:
             why_not = NEUTRAL_IS_NOT_CALIBRATED
         if why_not or parsed.text is None or parsed.words is None or self._calibration is None or self._vectors is None:
             return None, why_not
         judge = Judge(self._calibration, self._gallery, self._vectors)
-        place, most = self._gallery.place, parsed.query.enough
-        wanted = {place[clip_id] for clip_id in found if clip_id in place}
-        wanted.update(np.flatnonzero(np.isfinite(seen.scores) & (seen.ranks <= most)).tolist())
+        places = self._gallery.clip_ids.places(found)
+        wanted = np.union1d(places[places >= 0], seen.first(parsed.query.enough))
         return judge.judge(TextVectors(parsed.text, parsed.words), seen.scores, wanted), None
 
     def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[FrameGallery, FloatArray]:
@@ -308,7 +312,7 @@ class Searcher:
         best: list[RankedClip],
         parsed: ParsedQuery,
         reranker: Reranker,
-        paths: Mapping[str, str],
+        allowed: AllowedClips,
         notices: list[str],
     ) -> list[RankedClip]:
         """The clips with the first of them in the matcher's order, see `evenreel.library.search.rerank`."""
@@ -329,6 +333,7 @@ class Searcher:
             if reranker.reads_text:
                 notices.extend(unread_notice(self._connection, clip_ids))
         notices.extend(reranker.notices)
+        paths = first_paths(self._connection, allowed.where, [clip.clip_id for clip in shortlist])
         first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
         return first + rest
 
@@ -374,18 +379,6 @@ class Searcher:
     def _has_tracks(self, clip_id: str) -> bool:
         """Whether anything was read on a clip."""
         return self._connection.execute("SELECT 1 FROM tracks WHERE clip_id = ?", (clip_id,)).fetchone() is not None
-
-
-def _indexed_paths(connection: sqlite3.Connection, where: Filter) -> dict[str, str]:
-    """Clip id -> the first of its files that is there and passes the filter."""
-    paths: dict[str, str] = {}
-    for clip_id, stored in connection.execute(
-        "SELECT files.clip_id, files.path FROM files JOIN clips ON clips.clip_id = files.clip_id"
-        f" WHERE files.state = 'indexed' AND {where.sql} ORDER BY files.path",
-        where.parameters,
-    ):
-        paths.setdefault(clip_id, loaded_path(stored))
-    return paths
 
 
 def _not_measured(text: str | None) -> str:

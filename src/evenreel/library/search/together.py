@@ -9,7 +9,7 @@ each has to say so M times as surely (Bonferroni), so the share of nonsense that
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import EncoderError, LibraryError, UsageError
+from evenreel.library.search.allowed import AllowedClips
 from evenreel.library.search.gallery import (
     FrameGallery,
     FrameRanking,
@@ -28,6 +29,7 @@ from evenreel.library.search.gallery import (
     spans_of,
 )
 from evenreel.library.search.hits import MomentHit
+from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import high_stretches
 from evenreel.library.search.query import ClipMoment, ParsedQuery, picture_vector, unit
 from evenreel.library.search.ranking import RANK_CONSTANT
@@ -67,6 +69,7 @@ class FurtherModel:
         self._opened: sqlite3.Connection | None = None
         self._file: int | None = None  # inode of the opened catalog
         self._read_at: int | None = None
+        self._rows = ClipRows()
         self._gallery: FrameGallery
         self._vectors: VectorIndex | None = None
 
@@ -131,7 +134,7 @@ class FurtherModel:
             raise LibraryError(other_model(self._folder, meta["encoder_id"], encoder.encoder_id))
         return encoder
 
-    def sight(self, vector: FloatArray, allowed: Container[str]) -> Sight | None:
+    def sight(self, vector: FloatArray, allowed: AllowedClips) -> Sight | None:
         """Rank the allowed clips for a vector (D,); None where no clip has vectors.
 
         Raises:
@@ -152,7 +155,7 @@ class FurtherModel:
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if version != self._read_at:
             self._vectors = vectors_of(self._folder, catalog.get_meta(connection))
-            self._gallery, self._read_at = load_gallery(connection), version
+            self._gallery, self._read_at = load_gallery(connection, self._rows), version
 
 
 class FurtherModels:
@@ -230,7 +233,7 @@ def encoded(models: Iterable[FurtherModel], parsed: ParsedQuery) -> tuple[Encode
     return found, left_out
 
 
-def sights_of(queries: EncodedByFurther, allowed: Container[str], notices: list[str]) -> Iterator[Sight]:
+def sights_of(queries: EncodedByFurther, allowed: AllowedClips, notices: list[str]) -> Iterator[Sight]:
     """Yield what further models see; one that cannot be read is left out with a notice."""
     for model, vector in queries:
         try:
@@ -253,17 +256,16 @@ def fused(sights: Sequence[Sight]) -> FrameRanking:
         ValueError: there is no model.
     """
     own, clips = sights[0].ranking, sights[0].opened.gallery.clip_ids
-    searched = np.isfinite(own.scores)
+    searched = own.searched
     points, shares = np.zeros(len(clips)), []
     for sight in sights:
-        place, ranking = sight.opened.gallery.place, sight.ranking
-        rows = np.array([place.get(clip_id, -1) for clip_id in clips], np.int64)
+        ranking, rows = sight.ranking, sight.opened.gallery.clip_ids.places(clips.encoded)
         there = searched & (rows >= 0)
         points[there] += 1 / (RANK_CONSTANT + ranking.ranks[rows[there]])
         if ranking.above_nonsense is not None and sight.opened.gallery.measured:
             shares.append(np.where(there, ranking.above_nonsense[rows], 0.0))
-    ranks = np.searchsorted(np.sort(-points[searched]), -points, "left") + 1
-    return FrameRanking(own.scores, ranks, surest(shares) if shares else None)
+    points[~searched] = -np.inf
+    return FrameRanking(own.scores, points, surest(shares) if shares else None)
 
 
 def surest(shares: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -285,7 +287,7 @@ def best_sight(sights: Sequence[Sight], clip_id: str) -> Sight:
 
     def rank(sight: Sight) -> float:
         place = sight.opened.gallery.place.get(clip_id)
-        return np.inf if place is None else float(sight.ranking.ranks[place])
+        return np.inf if place is None else float(sight.ranking.ranks_of(np.array([place]))[0])
 
     return min(sights, key=rank)
 

@@ -22,6 +22,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.library.store.checksums import crc32_of_rows
 from evenreel.library.store.schema import SINCE_FORMAT, tables
 
 SEALS = "seals"
@@ -40,7 +41,7 @@ PART = {
 }
 """Table -> the column by which it is sealed in parts; others are sealed as a whole, which is the part ''."""
 
-_MASK = 2**62 - 1
+MASK = 2**62 - 1
 """Totals wrap here: a sum of two of them is still an integer to SQLite."""
 
 Totals = dict[tuple[str, str], int]
@@ -55,9 +56,13 @@ def row_checksum(table: str, *values: bytes | str | float | None) -> int:
     return checksum
 
 
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
 def _packed(value: bytes | str | float | None) -> bytes:
     if isinstance(value, str):
-        value = value.encode("utf-8", "surrogateescape")
+        value = _bytes(value)
     if isinstance(value, bytes):
         return b"%d:" % len(value) + value
     if value is None:
@@ -66,21 +71,30 @@ def _packed(value: bytes | str | float | None) -> bytes:
     return struct.pack("<q", value) if isinstance(value, int) else struct.pack("<d", value + 0.0)
 
 
-def total_of(table: str, keys: Sequence[str], *columns: NDArray[np.int64] | NDArray[np.float64]) -> int:
-    """Compute the seal of a table with a key and columns of numbers, summed for many rows at a time.
+def total_of(
+    table: str, keys: Sequence[str] | NDArray[np.bytes_], *columns: NDArray[np.int64] | NDArray[np.float64]
+) -> int:
+    """Compute the seal of a table with a key and columns of numbers, for all rows together.
 
     Args:
         table: name of the table.
-        keys: R values of the first column.
+        keys: R values of the first column; bytes are those of its text.
         columns: the other columns, (R,) each.
     """
-    start, width = crc32(table.encode()), 8 * len(columns)
+    if isinstance(keys, np.ndarray):
+        encoded, lengths = keys, np.char.str_len(keys)
+    else:  # where a zero at the end counts
+        texts = [_bytes(key) for key in keys]
+        encoded, lengths = np.array(texts, np.bytes_), np.array([len(text) for text in texts], np.int64)
     # A sum with 0 leaves no negative zero.
-    numbers = memoryview(np.stack([(column + 0).view("<i8") for column in columns], axis=1).tobytes())
-    total = 0
-    for row, key in enumerate(keys):
-        total += crc32(numbers[row * width : (row + 1) * width], crc32(_packed(key), start))
-    return total & _MASK
+    numbers = np.stack([(column + 0).view("<i8") for column in columns], axis=1).view(np.uint8)
+    start, total = crc32(table.encode()), 0
+    for length in np.unique(lengths).tolist():
+        chosen = np.flatnonzero(lengths == length)
+        text = encoded[chosen].astype(f"S{max(1, length)}").view(np.uint8).reshape(len(chosen), -1)[:, :length]
+        rows = np.concatenate([text, numbers[chosen]], axis=1)
+        total += int(crc32_of_rows(rows, crc32(b"%d:" % length, start)).sum(dtype=np.uint64))
+    return total & MASK
 
 
 def guard(connection: sqlite3.Connection) -> None:
@@ -132,7 +146,7 @@ def computed(connection: sqlite3.Connection, scopes: Collection[str] | None = No
 
 def added(total: int, checksum: int) -> int:
     """Return the seal with one more row: the sum of checksums."""
-    return (total + checksum) & _MASK
+    return (total + checksum) & MASK
 
 
 def part_of(table: str, values: Sequence[Any]) -> str:
@@ -165,15 +179,7 @@ def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
         if SEALED_WITH.get(table, table) == scope:
             rows = connection.execute(f"SELECT {selected(table)} FROM {table} WHERE {PART[table]} = ?", (part,))
             total += sum(row_checksum(table, *values) for values in rows)
-    return (row[0] if row else 0) != total & _MASK
-
-
-def fits(
-    connection: sqlite3.Connection, table: str, keys: Sequence[str], *columns: NDArray[np.int64] | NDArray[np.float64]
-) -> bool:
-    """Return whether rows fit the seal of their table (see `total_of`); always for a catalog without seals."""
-    written = stored(connection, (table,))
-    return written is None or written.get((table, ""), 0) == total_of(table, keys, *columns)
+    return (row[0] if row else 0) != total & MASK
 
 
 def check_clip(connection: sqlite3.Connection, clip_id: str) -> None:
@@ -252,7 +258,7 @@ def _add_sql(table: str) -> str:
     return (
         f"INSERT INTO seals VALUES ('{SEALED_WITH.get(table, table)}', {part},"
         f" row_checksum('{table}', {selected(table, 'NEW.')}))"
-        f" ON CONFLICT (scope, part) DO UPDATE SET total = (total + excluded.total) & {_MASK};"
+        f" ON CONFLICT (scope, part) DO UPDATE SET total = (total + excluded.total) & {MASK};"
     )
 
 
@@ -260,7 +266,7 @@ def _subtract_sql(table: str) -> str:
     part = f"coalesce(OLD.{PART[table]}, '')" if table in PART else "''"
     where = f"WHERE scope = '{SEALED_WITH.get(table, table)}' AND part = {part}"
     return (
-        f"UPDATE seals SET total = (total - row_checksum('{table}', {selected(table, 'OLD.')})) & {_MASK} {where};"
+        f"UPDATE seals SET total = (total - row_checksum('{table}', {selected(table, 'OLD.')})) & {MASK} {where};"
         f"DELETE FROM seals {where} AND total = 0;"
     )
 

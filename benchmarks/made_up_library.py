@@ -1,0 +1,195 @@
+"""Library of made-up clips of any size, for benchmarks: catalog, seals, full text, vectors, nonsense and calibration.
+
+Clips have 12 frames that look alike and three signs of three words out of 20,000, all equally frequent; their files
+are named after two of these words, and have metadata by which filters keep 50, 1 and 0.1 % of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from evenreel.library.calibration.file import FILE, write_calibration
+from evenreel.library.calibration.rule import AnswerCalibration, LogisticRule, Thresholds
+from evenreel.library.store import seals
+from evenreel.library.store.catalog import CATALOG, open_for_repair, open_for_writing, set_meta, transaction
+from evenreel.library.store.confidence import update_null_scores
+from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.writer import open_vectors
+from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
+
+FRAMES, DIMENSION, SIGNS, WORDS = 12, 512, 3, 20_000
+APART = 0.5
+"""Length of what a frame adds to its clip's direction, of length 1."""
+PHRASES = 1_200
+"""Phrases of the calibration, about as many as the packaged one has."""
+FILTERS = {0.5: "source = 'a'", 0.01: "shelf = 7", 0.001: "box = 7"}
+"""Share of the clips -> a filter that keeps so many."""
+META = {
+    **dict.fromkeys(("model", "asked_model", "encoder_id", "weights_hash"), "random"),
+    "dimension": str(DIMENSION),
+    "rule": "every 1 s",
+    "vectors_generation": "0",
+}
+
+
+class RandomEncoder:
+    """A caption's vector is random, fixed by its letters; a text tower's own time is not measured here."""
+
+    encoder_id = weights_hash = "random"
+    dimension = DIMENSION
+    window = WindowRule()
+
+    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
+        """(Q, D) random directions."""
+        sentence = np.concatenate([unit_rows(np.random.default_rng(list(text.encode())), 1) for text in captions])
+        return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
+
+    def truncated(self, captions: Sequence[str]) -> list[bool]:
+        """No caption is longer than this tower takes."""
+        return [False] * len(captions)
+
+    def encode_windows(self, pixels: Pixels) -> FloatArray:
+        """Never called."""
+        raise NotImplementedError("the benchmark has vectors, not pictures")
+
+
+def unit_rows(generator: np.random.Generator, rows: int) -> FloatArray:
+    """Random directions (rows, D)."""
+    values = generator.standard_normal((rows, DIMENSION), np.float32)
+    return values / np.linalg.norm(values, axis=1, keepdims=True)
+
+
+def made_up_words() -> list[str]:
+    """Words of 3 to 11 letters, about as English spreads its letters."""
+    generator = np.random.default_rng(0)
+    letters = np.array(list("aaabcdeeefghiiijklmnnooprrssttuuvwyz"))
+    return ["".join(generator.choice(letters, generator.integers(3, 12))) for _ in range(WORDS)]
+
+
+def clip_id_of(number: int) -> str:
+    """The id of a clip: a digest, as that of a file's content is."""
+    return hashlib.blake2b(b"%d" % number, digest_size=16).hexdigest()
+
+
+def build(folder: Path, clips: int) -> dict[str, float]:
+    """Build a library; return the seconds that each part of it took."""
+    took: dict[str, float] = {}
+    open_for_writing(folder).close()
+    connection = open_for_repair(folder, CATALOG)  # rows in bulk are sealed at the end, not one by one
+    connection.execute("PRAGMA synchronous = OFF")
+    steps = {
+        "rows": lambda: _rows(connection, clips),
+        "full text": lambda: rebuild_full_text(connection),
+        "vectors": lambda: _vectors(connection, folder, clips),
+        "nonsense": lambda: _nonsense(connection, folder),
+        "seals": lambda: seals.renew(connection),
+    }
+    for name, step in steps.items():
+        start = time.perf_counter()
+        with transaction(connection):
+            step()
+        took[name] = time.perf_counter() - start
+        print(f"  {name:<12}{took[name]:8.1f} s", flush=True)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    write_calibration(folder / FILE, calibration())
+    return took
+
+
+def calibration() -> AnswerCalibration:
+    """A rule that holds for any size; its weights say nothing, but take as long as others."""
+    phrases = tuple(f"phrase {number}" for number in range(PHRASES))
+    return AnswerCalibration(
+        encoder_id="random",
+        weights_hash="random",
+        fitted_on="nothing",
+        date="2026-11-23",
+        phrases=phrases,
+        vectors=RandomEncoder().encode_text(phrases).sentence,
+        anything=LogisticRule(-4.0, (0.1,) * 23),
+        clip=LogisticRule(-1.0, (0.1,) * 15),
+        thresholds=(Thresholds((10, 100_000_000), (0.6, 0.6), (0.3, 0.3)),) * 3,
+    )
+
+
+def _rows(connection: sqlite3.Connection, clips: int) -> None:
+    """The rows of all tables that are not derived, in the order of their keys, which is the fastest."""
+    set_meta(connection, META | {"vectors_end": str(clips * FRAMES)})
+    numbers = sorted(range(clips), key=clip_id_of)
+    signs = np.random.default_rng(1).integers(0, WORDS, (clips, SIGNS, 3))
+    words = np.array(made_up_words())
+
+    def sign(number: int, place: int) -> str:
+        return " ".join(words[signs[number, place]]).upper()
+
+    _insert(
+        connection,
+        "clips VALUES (?, 'mp4', 'h264', 640, 360, 12, 25, 1, 1, '[]', '')",
+        ((clip_id_of(number),) for number in numbers),
+    )
+    _insert(
+        connection,
+        "files VALUES (?, ?, '/', 1, 1, 1, 'indexed', ?, NULL, NULL, ?)",
+        (_file(number, words[signs[number, 0, :2]].tolist()) for number in range(clips)),
+    )
+    _insert(
+        connection,
+        "vector_rows VALUES (?, ?, ?)",
+        ((clip_id_of(number), number * FRAMES, FRAMES) for number in numbers),
+    )
+    _insert(
+        connection,
+        "moments VALUES (?, ?, ?, ?, ?)",
+        (
+            (clip_id, frame, frame + 0.5, frame, frame + 1)
+            for clip_id in map(clip_id_of, numbers)
+            for frame in range(FRAMES)
+        ),
+    )
+    _insert(
+        connection,
+        "tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"
+        " VALUES (?, ?, ?, ?, 0.9, ?, ?, '[0, 0, 1, 1]')",
+        (
+            (clip_id_of(number), place, text := sign(number, place), json.dumps([text]), place, place + 1)
+            for number in numbers
+            for place in range(SIGNS)
+        ),
+    )
+
+
+def _insert(connection: sqlite3.Connection, into: str, rows: Iterator[tuple[object, ...]]) -> None:
+    connection.executemany(f"INSERT INTO {into}", rows)
+
+
+def _file(number: int, words: Sequence[str]) -> tuple[object, ...]:
+    """Path, name, clip and metadata of a file."""
+    name = f"{'_'.join(words)}_{number}.mp4"
+    metadata = {"box": number % 1000, "shelf": number % 100, "source": "ab"[number % 2]}
+    return f"/videos/{number // 1000:06d}/{number % 1000:03d}/{name}", name, clip_id_of(number), json.dumps(metadata)
+
+
+def frames_of(clips: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """The frames (C x FRAMES, D) of clips with these directions (C, D)."""
+    near = np.repeat(clips, FRAMES, axis=0) + APART * unit_rows(generator, len(clips) * FRAMES)
+    return np.asarray(near / np.linalg.norm(near, axis=1, keepdims=True), np.float32)
+
+
+def _vectors(connection: sqlite3.Connection, folder: Path, clips: int) -> None:
+    vectors, generator = open_vectors(folder, META), np.random.default_rng(2)
+    assert vectors is not None
+    for start in range(0, clips, 2_000):
+        vectors.append(frames_of(unit_rows(generator, min(2_000, clips - start)), generator))
+
+
+def _nonsense(connection: sqlite3.Connection, folder: Path) -> None:
+    vectors = open_vectors(folder, META)
+    assert vectors is not None
+    update_null_scores(connection, vectors, RandomEncoder())

@@ -1,0 +1,44 @@
+"""Ids of clips in little memory, and the checksums of many rows, against what Python's own types and zlib say."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel.library.search.compact_ids import ClipIds, PlaceOf, encoded_ids, joined_ids
+from evenreel.library.store.checksums import crc32_of_rows
+
+ids = st.lists(st.text(st.sampled_from("ab0\u00e9"), min_size=1, max_size=12), unique=True, max_size=30)
+
+
+@given(ids, ids, st.integers(0, 30))
+def test_ids_are_found_where_they_stand(held: list[str], asked: list[str], cut: int) -> None:
+    for found in (ClipIds(encoded_ids(held)), ClipIds(encoded_ids(held[:cut])).with_more(encoded_ids(held[cut:]))):
+        assert list(found) == held == [found[place] for place in range(len(found))]
+        expected = [held.index(clip_id) if clip_id in held else -1 for clip_id in asked]
+        assert found.places(asked).tolist() == expected
+        assert dict(PlaceOf(found)) == {clip_id: place for place, clip_id in enumerate(held)}
+        assert [clip_id in PlaceOf(found) for clip_id in asked] == [clip_id in held for clip_id in asked]
+
+
+@given(ids)
+def test_joined_ids_are_split(held: list[str]) -> None:
+    assert joined_ids("\n".join(held) or None).tolist() == [clip_id.encode() for clip_id in held]
+
+
+def test_ids_of_one_key_are_told_apart() -> None:
+    held = ClipIds(encoded_ids(["a", "b", "c"]))
+    held._keys[:] = held._keys[0]  # as if all had the first one's key
+    found = [int(held.places([clip_id])[0]) for clip_id in "abc"]
+    assert -1 in found
+    assert all(place in {-1, "abc".index(clip_id)} for place, clip_id in zip(found, "abc", strict=True))
+
+
+@given(st.integers(0, 40).flatmap(lambda n: st.lists(st.binary(min_size=n, max_size=n))), st.binary())
+def test_checksums_of_many_rows_are_those_of_each(rows: list[bytes], before: bytes) -> None:
+    width = len(rows[0]) if rows else 3
+    table = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), width)
+    assert crc32_of_rows(table, crc32(before)).tolist() == [crc32(row, crc32(before)) for row in rows]
