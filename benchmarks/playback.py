@@ -77,7 +77,7 @@ def main() -> int:
         place = _library(plan, work)
         with open_library(place, vision=False) as library:
             clips = [file.clip_id for file in library.files("indexed", limit=asked.clips).files]
-        _, port = stack.enter_context(serving(place))
+        port = stack.enter_context(serving(place)).port
         for players, searchers in (
             (FEW, 0),
             (asked.players, 0),

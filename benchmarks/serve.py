@@ -1,15 +1,22 @@
-"""What the server adds to a search, and whether its memory stays where it is.
+"""What the server adds to a search, how many it answers, and whether its memory stays where it is.
 
-    python benchmarks/serve.py [--clips 2000] [--queries 10000] [--clients 16] [--work FOLDER] [--json]
+    python -m benchmarks.serve [--clips 2000] [--made-up] [--queries 10000] [--clients 16] [--workers 1 2]
+                               [--beside CHECKOUT] [--rounds 9] [--work FOLDER] [--json]
 
 A library of planted clips, rendered, indexed with the built-in encoder and given the true words on their signs, is
-asked captions of its own, all different, so that no answer is kept from before. `server` is `evenreel serve` in a
-process of its own, asked over HTTP by as many clients as are named, each with one connection, none of them pausing.
-`in process` is `Library.search` called by as many threads of one process, each with a library of its own over one
-model; `alone` is a single thread. Clients and server share the machine's cores, so that the server's figures hold the
-clients' work as well. Memory is what the server process has resident, the mean over the first and over the last
-tenth of the queries. Exit status 1 if a request fails, the 95th percentile passes three times that in process, or
-memory grows by more than 5 %. With --work the library is kept there and used again.
+asked captions of its own, all different, so that no answer is kept from before. With --made-up the clips are made up
+(`benchmarks/served_library.py`), for sizes that nobody wants to render, and each caption is asked with a word of
+theirs.
+
+`server` is `evenreel serve` with so many workers, asked over HTTP by as many clients as are named, each with one
+connection, none of them pausing. Several servers are asked in turn, in rounds, each round with queries of its own: one
+for each number of workers, and with --beside the server of another checkout, of the same videos indexed by its code.
+Ratios are medians of those of the rounds. `in process` is `Library.search` called by as many threads of one process,
+each with a library of its own over one model; `alone` is a single thread. Clients and servers share the machine's
+cores, so that a server's figures hold the clients' work as well. Memory is what the server's processes have resident,
+the mean over the first and over the last tenth of the queries, and what they hold for themselves alone at the end.
+Exit status 1 if a request fails, the 95th percentile of the first server passes three times that in process, or its
+memory grows by more than 5 %. With --work the libraries are kept there and used again.
 """
 
 from __future__ import annotations
@@ -18,7 +25,6 @@ import argparse
 import contextlib
 import http.client
 import json
-import os
 import re
 import subprocess
 import sys
@@ -27,7 +33,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -35,16 +41,21 @@ from urllib.parse import quote
 import numpy as np
 import psutil
 
-from evenreel.config import IndexSettings
+from benchmarks.served_library import (
+    add_signs,
+    environment_of,
+    library_of_checkout,
+    made_up_words,
+    make_library,
+    make_up_library,
+    planted,
+)
 from evenreel.encoders import load_encoder
-from evenreel.features.shards import read_shard, shard_path
-from evenreel.library import index_folders, open_library
-from evenreel.library.store import catalog
-from evenreel.library.store.writer import Store
-from evenreel.planted import plan_corpus, write_corpus
+from evenreel.library import open_library
 from evenreel.planted.plan import PlantedCorpus
 from evenreel.server.batched_encoder import BatchedEncoder
-from evenreel.types import TextTrack
+
+__all__ = ["add_signs", "make_library"]
 
 SLOWER, LARGER = 3.0, 1.05
 """Bounds of the 95th percentile over that in process, and of memory at the end over that at the beginning."""
@@ -52,60 +63,102 @@ K = 20
 Ask = Callable[[str], int]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Times:
     """Milliseconds of each query, in the order in which they were answered."""
 
     name: str
-    ms: Sequence[float]
-    seconds: float
+    ms: list[float] = field(default_factory=list)
+    seconds: float = 0.0
 
     def percentile(self, share: float) -> float:
         """Milliseconds that this share of the queries took at most."""
         return float(np.percentile(self.ms, share))
 
+    @property
+    def rate(self) -> float:
+        """Queries answered in a second."""
+        return len(self.ms) / self.seconds
+
+
+@dataclass
+class Asked:
+    """A server that is asked over HTTP, and what came of it."""
+
+    name: str
+    processes: list[psutil.Process]
+    port: int
+    rounds: list[Times] = field(default_factory=list)
+    resident: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    own: threading.local = field(default_factory=threading.local)
+
+    def ask(self, query: str) -> int:
+        """Search, over this thread's own connection."""
+        if not hasattr(self.own, "connection"):
+            self.own.connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        self.own.connection.request("GET", f"/api/search?k={K}&q={quote(query)}")
+        answer = self.own.connection.getresponse()
+        body = answer.read()
+        self.resident.append(sum(process.memory_info().rss for process in self.processes) / 2**20)
+        if answer.status != 200:
+            self.failures.append(f"{answer.status} {body[:200]!r}")
+        return int(answer.status)
+
+    @property
+    def times(self) -> Times:
+        """All rounds together."""
+        ms = [one for times in self.rounds for one in times.ms]
+        return Times(self.name, ms, sum(times.seconds for times in self.rounds))
+
+    @property
+    def memory(self) -> tuple[float, float, list[int]]:
+        """MiB resident at first and at last, and what each process holds alone."""
+        tenth = max(1, len(self.resident) // 10)
+        alone = [process.memory_full_info().uss >> 20 for process in self.processes]
+        return float(np.mean(self.resident[:tenth])), float(np.mean(self.resident[-tenth:])), alone
+
 
 def main() -> int:
     """The table; 1 if a bound is missed."""
     asked = arguments()
-    plan = plan_corpus("scene_text", 0.9, clips=asked.clips)
+    plan = planted(2_000 if asked.made_up else asked.clips)
     queries = different(plan, asked.queries)
+    if asked.made_up:
+        words = np.random.default_rng(5).choice(made_up_words(), len(queries))
+        queries = [f"{query} {word}" for query, word in zip(queries, words, strict=True)]
     with contextlib.ExitStack() as stack:
         work = asked.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        library = make_library(plan, work)
+        library = make_up_library(asked.clips, work) if asked.made_up else make_library(plan, work)
         few = queries[: max(asked.clients, asked.queries // 10)]
         alone = in_process(library, few, 1)
         together = in_process(library, few, asked.clients)
-        server, memory, failures = served(library, queries, asked.clients)
-    rows = [replace(alone, name="in process, alone"), replace(together, name="in process"), server]
-    slower = server.percentile(95) / together.percentile(95)
-    larger = memory[1] / memory[0]
-    if asked.json:
-        print(json.dumps({"rows": [figures(row) for row in rows], "slower": slower, "MiB": memory, "failed": failures}))
-    else:
-        for row in rows:
-            print("{name:<20}p50 {p50:7.1f} ms   p95 {p95:7.1f} ms   {rate:7.1f} queries/s".format(**figures(row)))
-        print(f"p95 of the server is {slower:.2f} x that in process with as many threads (at most {SLOWER:g})")
-        print(f"memory {memory[0]:.0f} MiB at first, {memory[1]:.0f} MiB at last: {larger:.3f} x (at most {LARGER:g})")
-        print(f"{len(failures)} of {len(queries)} requests failed{': ' + failures[0] if failures else ''}")
-    return int(bool(failures) or slower > SLOWER or larger > LARGER)
+        servers = [
+            stack.enter_context(serving(library, f"server, {workers} worker{'s' * (workers > 1)}", workers))
+            for workers in asked.workers
+        ]
+        if asked.beside:
+            other = library_of_checkout(asked.beside, asked.clips, work)
+            servers.append(stack.enter_context(serving(other, "server beside", checkout=asked.beside)))
+        in_rounds(servers, queries, asked.clients, asked.rounds)
+        report = reported(servers, [replace(alone, name="in process, alone"), replace(together, name="in process")])
+    print(json.dumps(report) if asked.json else "\n".join(lines(report)))
+    return int(bool(report["failed"]) or report["slower"] > SLOWER or report["larger"] > LARGER)
 
 
 def arguments() -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, default=2_000)
-    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--made-up", action="store_true", help="clips that were never rendered")
+    parser.add_argument("--queries", type=int, default=10_000, help="of each server")
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--work", type=Path, help="folder to keep videos and library in")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1], help="a server for each number")
+    parser.add_argument("--beside", type=Path, help="checkout whose server is asked in turn with ours")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--work", type=Path, help="folder to keep videos and libraries in")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
-
-
-def figures(times: Times) -> dict[str, Any]:
-    """A row of the table."""
-    rate = len(times.ms) / times.seconds
-    return {"name": times.name, "p50": times.percentile(50), "p95": times.percentile(95), "rate": rate}
 
 
 def different(plan: PlantedCorpus, count: int) -> list[str]:
@@ -116,30 +169,7 @@ def different(plan: PlantedCorpus, count: int) -> list[str]:
     while len(found) < count:
         one, other = generator.choice(captions, 2, replace=False)
         found[f"{one} and {other}"] = None
-    return list(found)[:count]
-
-
-def make_library(plan: PlantedCorpus, work: Path) -> Path:
-    """Render, index, and write down the words on the signs; what is there already is left as it is."""
-    library, videos = work / "library", work / "videos"
-    if not (library / catalog.CATALOG).exists():
-        write_corpus(plan, videos)
-        index_folders([videos / "clips"], library, IndexSettings(model="builtin", read_text=False))
-        add_signs(plan, library)
-    return library
-
-
-def add_signs(plan: PlantedCorpus, library: Path) -> None:
-    """What a recogniser without a fault would have read."""
-    words = {f"{clip.clip_id}.mp4": [sign.text for sign in clip.scene.signs] for clip in plan.clips}
-    connection = catalog.open_for_writing(library)
-    store = Store(library, connection, {})
-    for name, clip_id in connection.execute("SELECT name, clip_id FROM files WHERE state = 'indexed'").fetchall():
-        shard = read_shard(shard_path(library / catalog.SHARDS, clip_id))
-        end_s = float(shard.spans_s[-1, 1])
-        tracks = tuple(TextTrack(text, 0.99, 0.0, end_s, (0.0, 0.8, 1.0, 1.0)) for text in words[name])
-        store.add_clip(replace(shard, frames=None, tracks=tracks, reader_id="planted"))
-    connection.close()
+    return generator.permutation(list(found)[:count]).tolist()
 
 
 def in_process(library: Path, queries: Sequence[str], threads: int) -> Times:
@@ -152,11 +182,13 @@ def in_process(library: Path, queries: Sequence[str], threads: int) -> Times:
             own.library = open_library(library, encoder=encoder)
         return len(own.library.search(query, K).hits)
 
-    return timed("in process", ask, queries, threads)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(ask, queries[:threads]))  # whatever is read or loaded once
+        return timed("in process", ask, queries[threads:] or queries, pool)
 
 
-def timed(name: str, ask: Ask, queries: Sequence[str], threads: int) -> Times:
-    """How long each query takes, asked by so many threads that do not pause."""
+def timed(name: str, ask: Ask, queries: Sequence[str], pool: ThreadPoolExecutor) -> Times:
+    """How long each query takes, asked by the threads of a pool, which do not pause."""
     ms: list[float] = []
 
     def measure(query: str) -> None:
@@ -164,41 +196,32 @@ def timed(name: str, ask: Ask, queries: Sequence[str], threads: int) -> Times:
         ask(query)
         ms.append(1e3 * (time.perf_counter() - began))
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(ask, queries[:threads]))  # whatever is read or loaded once
-        began = time.perf_counter()
-        list(pool.map(measure, queries[threads:] or queries))
-        return Times(name, ms, time.perf_counter() - began)
+    began = time.perf_counter()
+    list(pool.map(measure, queries))
+    return Times(name, ms, time.perf_counter() - began)
 
 
-def served(library: Path, queries: Sequence[str], clients: int) -> tuple[Times, tuple[float, float], list[str]]:
-    """Times over HTTP, memory at first and at last in MiB, and what failed."""
-    failures: list[str] = []
-    resident: list[float] = []
-    own = threading.local()
-    with serving(library) as (process, port):
-
-        def ask(query: str) -> int:
-            if not hasattr(own, "connection"):
-                own.connection = http.client.HTTPConnection("127.0.0.1", port)
-            own.connection.request("GET", f"/api/search?k={K}&q={quote(query)}")
-            answer = own.connection.getresponse()
-            body = answer.read()
-            resident.append(process.memory_info().rss / 2**20)
-            if answer.status != 200:
-                failures.append(f"{answer.status} {body[:200]!r}")
-            return int(answer.status)
-
-        times = timed("server", ask, queries, clients)
-    tenth = max(1, len(resident) // 10)
-    return times, (float(np.mean(resident[:tenth])), float(np.mean(resident[-tenth:]))), failures
+def in_rounds(servers: Sequence[Asked], queries: Sequence[str], clients: int, rounds: int) -> None:
+    """Ask the servers in turn; the first queries of each are not counted."""
+    with contextlib.ExitStack() as stack:
+        pools = [stack.enter_context(ThreadPoolExecutor(clients)) for _ in servers]
+        warm, counted = queries[: 2 * clients], queries[2 * clients :]
+        for server, pool in zip(servers, pools, strict=True):
+            list(pool.map(server.ask, warm))
+            server.resident.clear()
+        for number in range(rounds):
+            for server, pool in zip(servers, pools, strict=True):
+                server.rounds.append(timed(server.name, server.ask, counted[number::rounds], pool))
 
 
 @contextlib.contextmanager
-def serving(library: Path) -> Iterator[tuple[psutil.Process, int]]:
-    """`evenreel serve` with its model loaded, and its port."""
+def serving(
+    library: Path, name: str = "server", workers: int | None = None, checkout: Path | None = None
+) -> Iterator[Asked]:
+    """`evenreel serve` with its model loaded, of another checkout where one is named, which may know no workers."""
     command = [sys.executable, "-m", "evenreel", "serve", "--library", str(library), "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    command += [] if workers is None else ["--workers", str(workers)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of(checkout))
     try:
         said = process.stdout.readline() if process.stdout else ""
         found = re.search(r":(\d+)/", said)
@@ -207,7 +230,8 @@ def serving(library: Path) -> Iterator[tuple[psutil.Process, int]]:
         port = int(found[1])
         while health(port) == "loading":
             time.sleep(0.1)
-        yield psutil.Process(process.pid), port
+        server = psutil.Process(process.pid)
+        yield Asked(name, [server, *(server.children() if workers and workers > 1 else [])], port)
     finally:
         process.terminate()
         process.wait()
@@ -220,6 +244,55 @@ def health(port: int) -> str:
     answer: dict[str, str] = json.loads(connection.getresponse().read())
     connection.close()
     return answer["model"]
+
+
+def reported(servers: Sequence[Asked], others: Sequence[Times]) -> dict[str, Any]:
+    """All figures; the first server is compared with the last of the others, each server with the last server."""
+    memory = servers[0].memory
+    return {
+        "rows": [figures(times) for times in (*others, *(server.times for server in servers))],
+        "ratios": [
+            {
+                "name": f"{server.name} / {servers[-1].name}",
+                "rate": ratio(server, servers[-1], lambda times: times.rate),
+                "p95": ratio(server, servers[-1], lambda times: times.percentile(95)),
+            }
+            for server in servers[:-1]
+        ],
+        "slower": servers[0].times.percentile(95) / others[-1].percentile(95),
+        "larger": memory[1] / memory[0],
+        "MiB": {server.name: server.memory for server in servers},
+        "failed": [failure for server in servers for failure in server.failures],
+    }
+
+
+def ratio(one: Asked, other: Asked, figure: Callable[[Times], float]) -> list[float]:
+    """Median, least and most of a figure of one server over that of another, by rounds."""
+    ratios = [figure(a) / figure(b) for a, b in zip(one.rounds, other.rounds, strict=True)]
+    return [float(np.median(ratios)), min(ratios), max(ratios)]
+
+
+def figures(times: Times) -> dict[str, Any]:
+    """A row of the table."""
+    return {"name": times.name, "p50": times.percentile(50), "p95": times.percentile(95), "rate": times.rate}
+
+
+def lines(report: dict[str, Any]) -> Iterator[str]:
+    """The table as text."""
+    for row in report["rows"]:
+        yield "{name:<20}p50 {p50:7.1f} ms   p95 {p95:7.1f} ms   {rate:7.1f} queries/s".format(**row)
+    for one in report["ratios"]:
+        told = (
+            f"{name} {median:.2f} x ({low:.2f} to {high:.2f})"
+            for name in ("rate", "p95")
+            for median, low, high in [one[name]]
+        )
+        yield f"{one['name']}: {', '.join(told)}"
+    yield f"p95 of the first server: {report['slower']:.2f} x that in process with as many threads (at most {SLOWER:g})"
+    for name, (first, last, alone) in report["MiB"].items():
+        yield f"{name}: {first:.0f} MiB at first, {last:.0f} at last; its processes hold {alone} alone"
+    yield f"memory of the first server grows {report['larger']:.3f} x (at most {LARGER:g})"
+    yield f"{len(report['failed'])} requests failed{': ' + report['failed'][0] if report['failed'] else ''}"
 
 
 if __name__ == "__main__":
