@@ -60,6 +60,8 @@ __all__ = ["add_signs", "make_library"]
 SLOWER, LARGER = 3.0, 1.05
 """Bounds of the 95th percentile over that in process, and of memory at the end over that at the beginning."""
 K = 20
+IDLE_S = 2.0
+"""Seconds after which a connection is opened anew: servers close those that are idle."""
 Ask = Callable[[str], int]
 
 
@@ -97,9 +99,12 @@ class Asked:
         """Search, over this thread's own connection."""
         if not hasattr(self.own, "connection"):
             self.own.connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        elif time.monotonic() - self.own.answered > IDLE_S:  # another server was asked meanwhile
+            self.own.connection.close()
         self.own.connection.request("GET", f"/api/search?k={K}&q={quote(query)}")
         answer = self.own.connection.getresponse()
         body = answer.read()
+        self.own.answered = time.monotonic()
         self.resident.append(sum(process.memory_info().rss for process in self.processes) / 2**20)
         if answer.status != 200:
             self.failures.append(f"{answer.status} {body[:200]!r}")

@@ -160,3 +160,41 @@ def test_sixteen_ask_while_a_clip_comes(served: Served, tmp_path: Path) -> None:
             for one in asked:
                 one.result()
         wait_until(lambda: ask(0))
+
+
+def test_scores_of_phrases_are_kept_while_the_catalog_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "KEPT_CLIPS", 60)
+    generator = np.random.default_rng(0)
+    vectors = ExactVectors(tmp_path / "vectors.0.f16", 64)
+    rows = generator.standard_normal((300, 64)).astype(np.float32)
+    vectors.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    counts = generator.integers(1, 6, 70)
+    first = np.cumsum(counts) - counts
+    phrases = np.stack([encode(f"phrase {number}") for number in range(ahead.MANY)])
+    read: list[int] = []
+    really = ExactVectors.best_per_clip
+
+    def counting(self: ExactVectors, queries: FloatArray, first: Any, counts: Any) -> FloatArray:
+        read.append(len(counts))
+        return really(self, queries, first, counts)
+
+    monkeypatch.setattr(ExactVectors, "best_per_clip", counting)
+    version = [0]
+    kept = ScannedAhead(vectors, lambda: version[0])
+    seen: set[int] = set()
+    for number in range(40):
+        chosen = np.sort(generator.permutation(70)[: generator.integers(1, 25)])
+        version[0] = number // 10
+        read.clear()
+        found = kept.best_per_clip(phrases, first[chosen], counts[chosen])
+        np.testing.assert_allclose(found, really(vectors, phrases, first[chosen], counts[chosen]), atol=1e-6)
+        seen = set() if number % 10 == 0 or len(seen) + len(chosen) > 60 else seen
+        assert sum(read) == len(set(chosen.tolist()) - seen)
+        seen |= set(chosen.tolist())
+    # Other phrases are not mistaken for these.
+    other = phrases[::-1].copy()
+    np.testing.assert_allclose(
+        kept.best_per_clip(other, first[:9], counts[:9]), really(vectors, other, first[:9], counts[:9]), atol=1e-6
+    )

@@ -27,8 +27,34 @@ from evenreel.types import Encoder, FloatArray
 
 PAYS_FROM = 4
 """Number of queries from which one pass for all takes less time than one for each."""
+MANY = 64
+"""Number of queries from which they are not searches but the phrases of a calibration, the same for every search."""
+KEPT_CLIPS = 2_048
+"""Most clips whose scores under these phrases are kept: some five kilobytes each."""
 MOST = 16
 """Most queries whose scores are kept at a time."""
+
+
+class _PhraseScores:
+    """Scores of clips under phrases (N, D) that are always the same, kept in one state of the catalog."""
+
+    def __init__(self, phrases: FloatArray, version: object) -> None:
+        self.phrases, self.version = phrases, version
+        self._place: dict[int, int] = {}  # of the clip that begins in a row
+        self._scores = np.empty((KEPT_CLIPS, len(phrases)), np.float32)  # which takes memory as it is filled
+
+    def on(self, vectors: VectorIndex, first_rows: Indices, counts: Indices) -> FloatArray:
+        """Score some clips, (N, C); those that are new are read."""
+        if len(self._place) + len(first_rows) > KEPT_CLIPS:
+            self._place = {}
+        new = np.array([row not in self._place for row in first_rows.tolist()], np.bool_)
+        if new.any():
+            begin = len(self._place)
+            self._scores[begin : begin + int(new.sum())] = vectors.best_per_clip(
+                self.phrases, first_rows[new], counts[new]
+            ).T
+            self._place |= {row: place for place, row in enumerate(first_rows[new].tolist(), begin)}
+        return self._scores[[self._place[row] for row in first_rows.tolist()]].T
 
 
 class ScannedAhead:
@@ -44,6 +70,7 @@ class ScannedAhead:
         self._vectors, self._version = vectors, version
         self._scanned: dict[bytes, FloatArray] = {}
         self._of: tuple[object, Indices, Indices] | None = None
+        self._phrases = _PhraseScores(np.empty((0, 0), np.float32), None)
 
     @property
     def dimension(self) -> int:
@@ -85,7 +112,12 @@ class ScannedAhead:
 
     def best_per_clip(self, queries: FloatArray, first_rows: Indices, counts: Indices) -> FloatArray:
         """Score queries (Q, D) by the best frame of each clip, (Q, C); clips are given by first row and count, (C,)."""
-        return self._vectors.best_per_clip(queries, first_rows, counts)
+        if len(queries) < MANY or len(counts) > KEPT_CLIPS // 2:
+            return self._vectors.best_per_clip(queries, first_rows, counts)
+        version = self._version()
+        if self._phrases.phrases is not queries or self._phrases.version != version:
+            self._phrases = _PhraseScores(queries, version)
+        return self._phrases.on(self._vectors, first_rows, counts)
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
         """Score one query (D,) on the frames of one clip: (count,)."""

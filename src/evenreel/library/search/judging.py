@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arrays import Column, Indices, slices
+from evenreel.arrays import Column, Flags, Indices, slices
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.calibration.signals import NearestClips, rivals
 from evenreel.library.search.gallery import FrameGallery
@@ -96,7 +96,7 @@ class Judge:
             clips=len(searched),
             median=float(np.median(z[searched])),
             z=z[places],
-            margins=z[places] - self._highest(self.calibration.vectors[others], places),
+            margins=z[places] - self._highest(others, places),
             words=float(self._z(query.words, places[:1]).min()),
             asked=len(query.words),
         )
@@ -108,11 +108,16 @@ class Judge:
             dict(zip(told, found.states, strict=True)),
         )
 
-    def _highest(self, phrases: FloatArray, places: Indices) -> Column:
-        """The highest z of any of some phrases (N, D) on clips, (H,)."""
-        return np.concatenate(
-            [self._z(phrases, places[part]).max(axis=0) for part in slices(len(places), CLIPS_AT_ONCE)]
-        )
+    def _highest(self, others: Flags, places: Indices) -> Column:
+        """The highest z of any of some of the calibration's phrases (N,) on clips, (H,)."""
+        gallery, ascending = self.gallery, np.argsort(places)
+        highest = np.empty(len(places), np.float64)
+        for part in slices(len(places), CLIPS_AT_ONCE):
+            rows = places[ascending[part]]
+            # Of all phrases, always the same: their scores on a clip may be kept. z rises with the score.
+            found = self.vectors.best_per_clip(self.calibration.vectors, gallery.first_rows[rows], gallery.counts[rows])
+            highest[ascending[part]] = np.compress(others, found, axis=0).max(axis=0)
+        return (highest - gallery.means[places]) / gallery.deviations[places]
 
     def _z(self, texts: FloatArray, places: Indices) -> NDArray[np.float64]:
         """How far some texts (N, D) are above nonsense on clips, (N, H)."""
