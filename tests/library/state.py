@@ -44,6 +44,7 @@ def state(library: Path) -> dict[str, Any]:
             path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in library.glob("stills/*/*.safetensors")
         }
         found["vectors"] = _vectors(library, connection, meta)
+        found["codes"] = _codes(library, connection, meta)
     finally:
         connection.close()
     found["models"] = {place.name: state(place) for place in library.glob("models/*")}
@@ -60,3 +61,12 @@ def _vectors(library: Path, connection: sqlite3.Connection, meta: dict[str, str]
     matrix = numbers[: len(numbers) // dimension * dimension].reshape(-1, dimension)
     rows = connection.execute("SELECT clip_id, first_row, count FROM vector_rows")
     return {clip_id: matrix[first : first + count].tobytes() for clip_id, first, count in rows}
+
+
+def _codes(library: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> dict[str, bytes]:
+    if "dimension" not in meta:
+        return {}
+    path = library / f"vectors.{meta.get('vectors_generation', '0')}.i8"
+    content, size = path.read_bytes()[64:] if path.exists() else b"", int(meta["dimension"]) + 4
+    rows = connection.execute("SELECT clip_id, first_row, count FROM vector_rows")
+    return {clip_id: content[first * size : (first + count) * size] for clip_id, first, count in rows}

@@ -178,6 +178,23 @@ def test_rows_that_a_crash_left_are_written_over_in_both_files(store: ExactVecto
     assert ExactVectors(store._path, D).codes_agree(0, 6)
 
 
+def test_a_full_disk_between_vectors_and_codes_harms_no_row(
+    store: ExactVectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.append(unit(4), at_row=0)
+
+    def no_space(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(Codes, "write", no_space)
+        with pytest.raises(OSError, match="No space left"):
+            store.append(unit(3, 1), at_row=4)
+    assert store.codes_agree(0, 4)
+    store.append(unit(2, 2), at_row=4)
+    assert ExactVectors(store._path, D).codes_agree(0, 6)
+
+
 def test_a_reader_goes_on_while_codes_are_made_anew_and_appended(store: ExactVectors, file: Path) -> None:
     store.append(unit(4))
     reader = ExactVectors(store._path, D)

@@ -102,13 +102,13 @@ class Codes:
 
     @property
     def rows(self) -> int:
-        """Number of whole rows in the file now; 0 where it is missing, of another version or another dimension."""
+        """Number of whole rows in the file now; 0 where it cannot be read or has another version or dimension."""
         try:
             with self.path.open("rb") as file:
                 if file.read(HEADER_BYTES) != self._header:
                     return 0
                 return (os.fstat(file.fileno()).st_size - HEADER_BYTES) // self._row.itemsize
-        except FileNotFoundError:
+        except OSError:
             return 0
 
     def covers(self, needed: int) -> bool:

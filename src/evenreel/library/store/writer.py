@@ -50,7 +50,7 @@ _UNSETTLED_WITHOUT_FILE = (
     "SELECT clip_id FROM replaced WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
 )
 
-_VECTORS = re.compile(r"vectors\.[0-9]+\.(f16|i8)")
+_VECTORS = re.compile(r"vectors\.[0-9]+\.(f16|i8|i8\.tmp)")
 
 log = logging.getLogger("evenreel")
 
@@ -78,7 +78,7 @@ def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
 
 
 def vectors_files(library: Path) -> list[Path]:
-    """List every vector matrix of a library, of any generation, and their codes.
+    """List every vector matrix of a library, of any generation, and their codes, also half-written ones.
 
     Files without a number in their name are left out.
     """
