@@ -28,7 +28,7 @@ from evenreel.library.index.exchange import named_shard, unfinished_exchange
 from evenreel.library.store import catalog, schema, seals
 from evenreel.library.store.also import folder_of_model, place_of
 from evenreel.library.store.catalog import SHARDS, STILLS
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.filesystem import library_lock, refuse_published
 from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.kept import FILE, UnreadableCopyError, changes_of, read_copy, state_of
 from evenreel.library.store.kept_stills import known_clips, trouble_with
@@ -65,6 +65,7 @@ def verify(library: Path) -> list[LibraryProblem]:
         LibraryError: there is no library, it is of another version, it cannot be opened just now, or an indexer is
             writing it.
     """
+    refuse_published(library)
     if not (library / catalog.CATALOG).is_file():
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")

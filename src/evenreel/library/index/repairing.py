@@ -20,7 +20,7 @@ from evenreel.library.index.rebuild import rebuild
 from evenreel.library.store import catalog
 from evenreel.library.store.also import ALSO, folder_of_model, further, noted, place_of, places
 from evenreel.library.store.catalog import SHARDS
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.filesystem import library_lock, refuse_published
 from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import model_folders
 from evenreel.library.store.writer import closing_error
@@ -42,8 +42,9 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
 
     Raises:
         LibraryError: there is nothing to repair from, another process holds the library, the disk is full, or a shard
-            cannot be read just now or is of a later version; then nothing has changed.
+            cannot be read just now or is of a later version, or it is a published snapshot; then nothing has changed.
     """
+    refuse_published(library)
     if not library.is_dir():
         raise LibraryError(f"There is no library at {library}.")
     with library_lock(library):
