@@ -17,7 +17,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class TextLikeEncoder(RandomEncoder):
     def __init__(self, centres: FloatArray) -> None:
         self._centres, self._aside = centres, unit_rows(np.random.default_rng(7), 1)[0]
 
-    def encode_text(self, captions: list[str]) -> TextEmbedding:  # type: ignore[override]
+    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """(Q, D) directions between a cluster, noise, and what all texts have in common."""
         found = []
         for text in captions:
