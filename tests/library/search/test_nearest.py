@@ -90,6 +90,18 @@ def test_ranks_scores_and_states_are_those_of_exact_scores(
         assert state(z[0][place], null_best.tolist()) == state(z[1][place], null_best.tolist())
 
 
+def test_further_clips_are_scored_exactly_where_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EXACT_ROWS", -1)
+    chosen = np.arange(50)
+    vectors = OneRowEach(np.linspace(0.5, 0.1, 50).astype(np.float32), 0.001, 1)
+    none, ones = np.zeros(50, np.float32), np.ones(50, np.float32)
+    asked = ComparedClips(chosen, np.ones_like(chosen), none, ones, np.empty(0, np.float32))
+    found = clip_scores(asked, vectors, np.ones(4, np.float32), 5, np.array([30, 49]))
+    exact = np.flatnonzero(found == vectors.exact)
+    assert {0, 1, 2, 3, 4, 30, 49} <= set(exact.tolist())
+    assert not set(exact.tolist()) & {10, 20, 29, 31, 48}
+
+
 def test_few_clips_are_scored_exactly_and_few_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     random, chosen = np.random.default_rng(0), np.arange(20_000)
     vectors = OneRowEach(random.normal(0.2, 0.05, len(chosen)).astype(np.float32), 0.001, 1)
@@ -132,7 +144,7 @@ def test_what_is_shown_is_exact_in_a_real_library_under_any_filter(
 
     def ranking(query: FloatArray, allowed: AllowedClips, exact_rows: int) -> FrameRanking:
         monkeypatch.setattr(module, "EXACT_ROWS", exact_rows)
-        return look(gallery, vectors, query, allowed, 20)
+        return look(gallery, vectors, query, allowed, 20, ["clip 3", "clip 699", "none"])
 
     differs = False
     for _ in range(20):
@@ -142,7 +154,8 @@ def test_what_is_shown_is_exact_in_a_real_library_under_any_filter(
         exact, found = (ranking(query, allowed, rows) for rows in (10**9, -1))
         near = exact.ranks <= 20
         np.testing.assert_array_equal(found.ranks[near], exact.ranks[near])
-        np.testing.assert_allclose(found.scores[near], exact.scores[near], atol=1.1e-5)
+        shown = near | np.isin(np.arange(700), [3, 699])
+        np.testing.assert_allclose(found.scores[shown], exact.scores[shown], atol=1.1e-5)
         assert exact.above_nonsense is not None
         assert found.above_nonsense is not None
         for bar in (FITS, MAY_FIT):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -144,11 +144,13 @@ def look(
     query: FloatArray,
     allowed: AllowedClips,
     nearest: int = NEAREST,
+    also: Iterable[str] = (),
 ) -> FrameRanking:
     """Score the allowed clips of a gallery under one query (D,).
 
-    In a large gallery the scores and ranks of the `nearest` clips are exact, also by z, and for every clip whether it
-    fits or may fit; the scores of the others are by codes (see `evenreel.library.search.nearest`).
+    In a large gallery the scores and ranks of the `nearest` clips are exact, also by z, the scores of the clips in
+    `also`, and for every clip whether it fits or may fit; the scores of the others are by codes (see
+    `evenreel.library.search.nearest`).
 
     Raises:
         LibraryError: the vectors cannot be read.
@@ -156,7 +158,8 @@ def look(
     chosen = np.flatnonzero(allowed.mask_of(gallery.clip_ids))
     rows = gallery.first_rows[chosen], gallery.counts[chosen]
     clips = ComparedClips(*rows, gallery.means[chosen], gallery.deviations[chosen], gallery.null_best)
-    found = clip_scores(clips, vectors, query, nearest)
+    named = np.array([gallery.place[clip_id] for clip_id in also if clip_id in gallery.place], np.int64)
+    found = clip_scores(clips, vectors, query, nearest, np.flatnonzero(np.isin(chosen, named)))
     scores = np.full(len(gallery.clip_ids), -np.inf, np.float32)
     # Equal frames must give equal scores, wherever a matrix product's blocks put them.
     scores[chosen] = np.round(found, DECIMALS)

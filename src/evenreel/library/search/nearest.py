@@ -46,7 +46,13 @@ class ComparedClips:
     null_best: FloatArray
 
 
-def clip_scores(clips: ComparedClips, vectors: VectorIndex, query: FloatArray, nearest: int = NEAREST) -> FloatArray:
+def clip_scores(
+    clips: ComparedClips,
+    vectors: VectorIndex,
+    query: FloatArray,
+    nearest: int = NEAREST,
+    also: Indices | None = None,
+) -> FloatArray:
     """Score clips by their best frame under one query (D,): (C,), exact where it matters (see the module).
 
     Args:
@@ -54,6 +60,7 @@ def clip_scores(clips: ComparedClips, vectors: VectorIndex, query: FloatArray, n
         vectors: store of their frames.
         query: the query's vector.
         nearest: number of nearest clips whose scores and ranks are exact.
+        also: places of further clips whose scores are exact, such as those that words have found.
 
     Raises:
         LibraryError: the vectors cannot be read.
@@ -63,7 +70,10 @@ def clip_scores(clips: ComparedClips, vectors: VectorIndex, query: FloatArray, n
         exact: FloatArray = vectors.best_per_clip(queries, clips.first_rows, clips.counts)[0]
         return exact
     found: FloatArray = vectors.scan(queries, clips.first_rows, clips.counts)[0]
-    again = np.flatnonzero(undecided(found, float(vectors.scan_error(queries)[0]) + ROUNDING, clips, nearest))
+    unsure = undecided(found, float(vectors.scan_error(queries)[0]) + ROUNDING, clips, nearest)
+    if also is not None:
+        unsure[also] = True
+    again = np.flatnonzero(unsure)
     found[again] = vectors.best_per_clip(queries, clips.first_rows[again], clips.counts[again])[0]
     return found
 

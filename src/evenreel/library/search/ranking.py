@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 
@@ -133,6 +133,11 @@ def add_written(found: dict[str, RankedClip], channel: str, hits: Sequence[TextM
         clip.written = max(clip.written, written.coverage)
         if written.hits:
             clip.shown, clip.on_screen = written.coverage, written.hits
+
+
+def first_written(found: Mapping[str, RankedClip], k: int) -> list[str]:
+    """List clips that words found among the first `k` of a channel, at most `2 * k` of them."""
+    return list(islice((clip.clip_id for clip in found.values() if min(clip.ranks.values()) <= k), 2 * k))
 
 
 def add_seen(

@@ -38,7 +38,7 @@ from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import best_moments, shown, whole
 from evenreel.library.search.nearest import NEAREST
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
-from evenreel.library.search.ranking import RankedClip, add_seen, add_written, best_state, ordered
+from evenreel.library.search.ranking import RankedClip, add_seen, add_written, best_state, first_written, ordered
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.search.together import (
     RERANKED_BY_OWN,
@@ -243,7 +243,8 @@ class Searcher:
             add_written(found, "about", about_hits(self._connection, text, allowed, typing=typing))
         judged, why_not, sights, further = None, None, list[Sight](), Counter[State]()
         if vector is not None and self._vectors is not None:
-            seen = look(gallery, self._vectors, vector, allowed, max(NEAREST, query.enough))
+            nearest = max(NEAREST, query.enough)
+            seen = look(gallery, self._vectors, vector, allowed, nearest, first_written(found, nearest))
             sights = [Sight(self._opened, vector, seen), *sights_of(by_further, allowed, notices)]
             if len(sights) > 1:
                 seen = fused(sights)

@@ -38,7 +38,7 @@ ROWS_AT_ONCE = 16_384
 DEVIATIONS = 8.0
 """Standard deviations of the rounding errors' sum that `Codes.error` allows: 1 in 10^15 is further off."""
 
-FEW_QUERIES = 2
+FEW_QUERIES = 1
 """Number of queries up to which a pass for each is faster than one pass for all (measured)."""
 
 HalfArray = NDArray[np.float16]
@@ -202,7 +202,8 @@ class Codes:
                 found = np.asarray(nk.cdist(codes, rows, "dot", out_dtype="float32"))
             else:
                 found = np.asarray(nk.dots_packed(rows, packed)).T
-            near = np.multiply(found, tile.rows_of(self._scales), dtype=np.float32, casting="same_kind")
+            scales_here = tile.rows_of(self._scales)
+            near = np.multiply(found, scales_here, dtype=np.float32, casting="same_kind", order="C")
             best[:, tile.clips] = np.maximum.reduceat(near, tile.starts, axis=1)
 
         share_out(score, list(clip_tiles(first_rows, counts, ROWS_AT_ONCE)))
