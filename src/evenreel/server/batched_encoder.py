@@ -11,7 +11,7 @@ import numpy as np
 
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 
-KEPT_BYTES = 32 * 2**20
+KEPT_BYTES = 8 * 2**20
 """Most bytes of encoded captions that are kept, of which single words are asked for again most."""
 LIKE_LENGTH = 16
 """Captions are padded to the longest of those that go through the tower with them, so only those of like length do."""
