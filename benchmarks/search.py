@@ -1,162 +1,220 @@
-"""Time of one query on a library of 10,000 videos, against plain NumPy on float32 vectors in memory.
+"""Time of whole queries on a library of made-up clips: words, filters and confidence; memory, size, and an append.
 
-    python benchmarks/search.py [--clips 10000] [--queries 30]
+    python benchmarks/search.py [--clips 10000] [--queries 120] [--folder FOLDER] [--json FILE]
+    python benchmarks/search.py --figure docs/pictures/search_scale.svg FILE FILE ...
 
-Makes a catalog with 12 frames of 512 dimensions and three on-screen signs a clip in a temporary folder, and
-prints the median time of each channel and of whole queries, their ratio to NumPy, and what memory they take.
+Builds the library of `benchmarks/made_up_library.py` in a process of its own (83,000 clips are a million moments,
+830,000 ten million; in FOLDER it is kept and used again), then prints the first query after opening, the first and
+further queries of each kind, an append of one clip and the next query of an open reader, and the memory that is not
+page cache. Up to 100,000 clips the frames are also scored by plain NumPy on float32 in memory. Threads are those that
+OMP_NUM_THREADS allows. The second form draws the times of several runs over the number of moments.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks.made_up_library import (
+    APART,
+    DIMENSION,
+    FILTERS,
+    FRAMES,
+    META,
+    SIGNS,
+    RandomEncoder,
+    clip_id_of,
+    frames_of,
+    made_up_words,
+    unit_rows,
+)
+from benchmarks.made_up_library import build as build_folder
+from benchmarks.scale_figure import draw
+from evenreel.features.shards import Shard
 from evenreel.library.search.query import Query
 from evenreel.library.search.searcher import Searcher
-from evenreel.library.search.text_match import about_hits, on_screen_hits
-from evenreel.library.store.catalog import create_schema, transaction
-from evenreel.library.store.confidence import update_null_scores
-from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.catalog import CATALOG, open_for_reading, open_for_writing
 from evenreel.library.store.vectors import ExactVectors
-from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
+from evenreel.library.store.writer import FoundFile, Store, open_vectors
+from evenreel.media.content import FileStamp
+from evenreel.types import TextTrack, VideoInfo
 
-FRAMES, DIMENSION, SIGNS = 12, 512, 3
+__all__ = ["APART", "DIMENSION", "FRAMES", "SIGNS", "RandomEncoder", "build", "median_ms", "unit_rows"]
 
-
-class RandomEncoder:
-    """A caption's vector is random, fixed by its letters; a text tower's own time is not measured here."""
-
-    encoder_id = weights_hash = "random"
-    dimension = DIMENSION
-    window = WindowRule()
-
-    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """(Q, D) random directions."""
-        sentence = np.concatenate([unit_rows(np.random.default_rng(list(text.encode())), 1) for text in captions])
-        return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
-
-    def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """No caption is longer than this tower takes."""
-        return [False] * len(captions)
-
-    def encode_windows(self, pixels: Pixels) -> FloatArray:
-        """Never called."""
-        raise NotImplementedError("the benchmark has vectors, not pictures")
-
-
-def unit_rows(generator: np.random.Generator, rows: int) -> FloatArray:
-    """Random directions (rows, D)."""
-    values = generator.standard_normal((rows, DIMENSION), np.float32)
-    return values / np.linalg.norm(values, axis=1, keepdims=True)
-
-
-def made_up_words(generator: np.random.Generator, count: int) -> list[str]:
-    """Words of 3 to 11 letters, about as English spreads its letters."""
-    letters = np.array(list("aaabcdeeefghiiijklmnnooprrssttuuvwyz"))
-    return ["".join(generator.choice(letters, generator.integers(3, 12))) for _ in range(count)]
+MOST_IN_MEMORY = 100_000
+"""Clips up to which plain NumPy is timed beside: their float32 vectors take 2.5 GB."""
 
 
 def build(folder: Path, clips: int) -> tuple[sqlite3.Connection, ExactVectors, list[str]]:
-    """A library of made-up clips: its catalog, its vectors and the words on its signs."""
-    generator = np.random.default_rng(0)
-    connection = sqlite3.connect(folder / "catalog.sqlite", isolation_level=None)
-    create_schema(connection)
-    words = made_up_words(generator, 20_000)
-    connection.execute("BEGIN")
-    for number in range(clips):
-        clip_id = f"{number:08d}"
-        connection.execute("INSERT INTO clips VALUES (?, 'mp4', 'h264', 640, 360, 12, 25, 1, 1, '[]', '')", (clip_id,))
-        connection.execute(
-            "INSERT INTO files VALUES (?, ?, '/', 1, 1, 1, 'indexed', ?, NULL, NULL, ?)",
-            (f"/videos/{number}.mp4", f"{number}.mp4", clip_id, json.dumps({"source": "ab"[number % 2]})),
-        )
-        connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, number * FRAMES, FRAMES))
-        connection.executemany(
-            "INSERT INTO moments VALUES (?, ?, ?, ?, ?)",
-            [(clip_id, frame, frame + 0.5, frame, frame + 1) for frame in range(FRAMES)],
-        )
-        for sign in range(SIGNS):
-            text = " ".join(generator.choice(words, 3)).upper()
-            connection.execute(
-                "INSERT INTO tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"
-                " VALUES (?, ?, ?, ?, 0.9, ?, ?, '[0, 0, 1, 1]')",
-                (clip_id, sign, text, json.dumps([text]), sign, sign + 1),
-            )
-    rebuild_full_text(connection)
-    connection.execute("COMMIT")
-    vectors = ExactVectors(folder / "vectors.0.f16", DIMENSION)
-    for start in range(0, clips * FRAMES, 12_000):
-        vectors.append(unit_rows(generator, min(12_000, clips * FRAMES - start)))
-    return connection, vectors, words
+    """Build a library of made-up clips: its catalog, its vectors and the words on its signs."""
+    build_folder(folder, clips)
+    vectors = open_vectors(folder, META)
+    assert vectors is not None
+    return open_for_writing(folder), vectors, made_up_words()
 
 
 def median_ms(call: Callable[[str], object], queries: Sequence[str]) -> float:
     """Median wall time of a call over the queries."""
-    times = []
-    for query in queries:
-        start = time.perf_counter()
-        call(query)
-        times.append(time.perf_counter() - start)
-    return 1e3 * float(np.median(times))
+    return float(np.median([timed_ms(partial(call, query)) for query in queries]))
 
 
-def peak_mib() -> float:
-    """The most memory this process has held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def timed_ms(call: Callable[[], object]) -> float:
+    """Wall time of a call."""
+    start = time.perf_counter()
+    call()
+    return 1e3 * (time.perf_counter() - start)
 
 
-def report(connection: sqlite3.Connection, vectors: ExactVectors, words: Sequence[str]) -> None:
-    """Time queries of two written words and one that nobody wrote, channel by channel."""
+def anonymous_mib() -> float:
+    """Memory of this process that is not page cache."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
+
+
+def opened(folder: Path) -> Searcher:
+    """A reader of the library."""
     encoder = RandomEncoder()
-    clips = connection.execute("SELECT count(*) FROM clips").fetchone()[0]
-    counts, first_rows = np.full(clips, FRAMES), np.arange(clips) * FRAMES
-    everything = {f"{number:08d}" for number in range(clips)}
-    queries = [f"{one} {other} nothing" for one, other in zip(words, reversed(words), strict=True)]
-    searcher = Searcher(connection, lambda _: vectors, lambda: encoder)
-    searcher.search(Query(queries[0]))
-    before = peak_mib()
-    calls: dict[str, Callable[[str], object]] = {
-        "whole query": lambda text: searcher.search(Query(text)),
-        "whole query with a filter": lambda text: searcher.search(Query(text, where="source = 'a'")),
-        "frames alone": lambda text: vectors.best_per_clip(encoder.encode_text([text]).sentence, first_rows, counts),
-        "on-screen words alone": lambda text: on_screen_hits(connection, text, everything),
-        "names and captions alone": lambda text: about_hits(connection, text, everything),
+    return Searcher(open_for_reading(folder), lambda meta: open_vectors(folder, meta), lambda: encoder, folder)
+
+
+def kinds(words: Sequence[str]) -> dict[str, Callable[[int], Query]]:
+    """Kind of query -> the n-th query of it."""
+
+    def pair(number: int) -> str:
+        return f"{words[number]} {words[-1 - number]}"
+
+    made: dict[str, Callable[[int], Query]] = {
+        "words on signs": lambda n: Query(pair(n)),
+        "words that nobody wrote": lambda n: Query(f"qwxqwx{n} zzyzzy{n}"),
+        "a file's name": lambda n: Query(f"{words[n]}_{words[n + 1]}"),
     }
-    times = {name: median_ms(call, queries) for name, call in calls.items()}
-    print(f"peak memory {peak_mib():.0f} MiB, of which queries added {peak_mib() - before:.0f} MiB")
-    matrix = unit_rows(np.random.default_rng(1), clips * FRAMES)
+    for share, where in FILTERS.items():
+        made[f"words, filter keeps {share:.1%}"] = lambda n, where=where: Query(pair(n), where=where)  # type: ignore[misc]
+    return made
+
+
+def measured(folder: Path, clips: int, queries: int) -> dict[str, Any]:
+    """Measure a library; print and return the figures."""
+    words, found = made_up_words(), dict[str, Any](clips=clips, moments=clips * FRAMES)
+    searcher = opened(folder)
+    found["first_ms"] = timed_ms(lambda: searcher.search(Query(f"{words[5]} {words[6]}")))
+    asked = kinds(words)
+    found["first_of_kind_ms"] = {name: timed_ms(lambda: searcher.search(make(0))) for name, make in asked.items()}  # noqa: B023
+    times: dict[str, list[float]] = {name: [] for name in asked}
+    for number in range(1, 1 + queries // len(asked)):
+        for name, make in asked.items():
+            times[name].append(timed_ms(partial(searcher.search, make(number))))
+    found["kinds_ms"] = {name: percentiles(own) for name, own in times.items()}
+    found["whole_ms"] = percentiles([one for own in times.values() for one in own])
+    found["anonymous_mib"] = anonymous_mib()
+    found["mib"] = {path.name: path.stat().st_size / 2**20 for path in sorted(folder.iterdir()) if path.is_file()}
+    found |= appended(folder, searcher, clips)
+    return found
+
+
+def percentiles(times_ms: Sequence[float]) -> list[float]:
+    """Median, p95 and p99."""
+    return [float(value) for value in np.percentile(times_ms, (50, 95, 99))]
+
+
+def appended(folder: Path, searcher: Searcher, clips: int) -> dict[str, float]:
+    """Milliseconds of appending one clip, and of the next query of an open reader; the median of three."""
+    connection, generator = open_for_writing(folder), np.random.default_rng(time.time_ns())
+    store, writes, reads = Store(folder, connection, {}), [], []
+    for _ in range(3):
+        number = int(generator.integers(10**9, 10**12))
+        times_s = np.arange(FRAMES, dtype=np.float64) + np.float64(0.5)
+        shard = Shard(
+            clip_id_of(number),
+            VideoInfo("mp4", "h264", 640, 360, 12.0, 300, 25.0),
+            "random",
+            "random",
+            "every 1 s",
+            times_s,
+            np.stack([times_s - 0.5, times_s + 0.5], 1),
+            frames_of(unit_rows(generator, 1), generator).astype(np.float16),
+            (TextTrack("NEW SIGN", 0.9, 0.0, 1.0, (0.0, 0.0, 1.0, 1.0)),),
+            "reader",
+        )
+        file = FoundFile(f"/videos/new/{number}.mp4", "/videos", FileStamp(1, 1, 1))
+
+        def write(shard: Shard = shard, file: FoundFile = file) -> None:
+            store.add_clip(shard)
+            store.link(file, shard.clip_id)
+
+        writes.append(timed_ms(write))
+        reads.append(timed_ms(lambda: searcher.search(Query("new sign"))))
+    connection.close()
+    return {"append_ms": float(np.median(writes)), "after_append_ms": float(np.median(reads))}
+
+
+def plain_numpy_ms(folder: Path, clips: int) -> float:
+    """Median time of the frames alone by plain NumPy on float32 in memory."""
+    stored = np.memmap(folder / "vectors.0.f16", "<f2", "r", 64)[: clips * FRAMES * DIMENSION]
+    matrix, encoder = stored.reshape(-1, DIMENSION).astype(np.float32), RandomEncoder()
 
     def plain(text: str) -> object:
         scores = (matrix @ encoder.encode_text([text]).sentence[0]).reshape(-1, FRAMES).max(1)
         return np.argpartition(-scores, 10)[:10]
 
-    numpy_ms = median_ms(plain, queries)
-    print(f"{'plain NumPy, frames alone':<28}{numpy_ms:8.1f} ms   (float32 in memory, {matrix.nbytes >> 20} MiB)")
-    for name, wall_ms in times.items():
-        print(f"{name:<28}{wall_ms:8.1f} ms   {wall_ms / numpy_ms:.2f} x NumPy")
+    return median_ms(plain, [str(number) for number in range(15)])
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print the figures."""
+    print(f"{found['clips']:,} clips, {found['moments']:,} moments; all in ms")
+    print(f"{'first query after opening':<34}{found['first_ms']:9.1f}")
+    print(f"{'':<34}{'first':>9}{'median':>9}{'p95':>9}{'p99':>9}")
+    for name, values in found["kinds_ms"].items():
+        print(f"{name:<34}" + "".join(f"{value:9.1f}" for value in (found["first_of_kind_ms"][name], *values)))
+    print(f"{'all of them':<34}{'':>9}" + "".join(f"{value:9.1f}" for value in found["whole_ms"]))
+    print(f"{'append of one clip':<34}{found['append_ms']:9.1f}")
+    print(f"{'next query of an open reader':<34}{found['after_append_ms']:9.1f}")
+    print(f"memory that is not page cache {found['anonymous_mib']:.0f} MiB; on disk, MiB:")
+    print(", ".join(f"{name} {size:.0f}" for name, size in found["mib"].items()))
+    if "numpy_ms" in found:
+        print(f"plain NumPy, frames alone {found['numpy_ms']:.1f} ms; {found['whole_ms'][0] / found['numpy_ms']:.2f} x")
 
 
 def main() -> None:
-    """Build, measure nonsense, report."""
+    """Build, measure, report; or draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, default=10_000)
-    parser.add_argument("--queries", type=int, default=30)
+    parser.add_argument("--queries", type=int, default=120)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--build-only", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--figure", nargs="+", type=Path, metavar="FILE")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        connection, vectors, words = build(Path(folder), options.clips)
-        start = time.perf_counter()
-        with transaction(connection):
-            update_null_scores(connection, vectors, RandomEncoder())
-        print(f"nonsense bank, 200 queries: {time.perf_counter() - start:.2f} s")
-        report(connection, vectors, words[: options.queries])
+    if options.figure:
+        runs = [json.loads(path.read_text()) for path in options.figure[1:]]
+        options.figure[0].write_text(draw(runs), encoding="utf-8")
+        return
+    if options.build_only:
+        build_folder(options.folder, options.clips)
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        if not (folder / CATALOG).exists():
+            command = (__file__, "--build-only", "--clips", str(options.clips), "--folder", str(folder))
+            subprocess.run([sys.executable, *command], check=True)
+        found = measured(folder, options.clips, options.queries)
+        if options.clips <= MOST_IN_MEMORY:
+            found["numpy_ms"] = plain_numpy_ms(folder, options.clips)
+        show(found)
+        if options.json:
+            options.json.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def test_ids_are_found_where_they_stand(held: list[str], asked: list[str], cut: 
     for found in (ClipIds(encoded_ids(held)), ClipIds(encoded_ids(held[:cut])).with_more(encoded_ids(held[cut:]))):
         assert list(found) == held == [found[place] for place in range(len(found))]
         expected = [held.index(clip_id) if clip_id in held else -1 for clip_id in asked]
-        assert found.places(asked).tolist() == expected
+        assert found.places(asked).tolist() == expected == [found.place(clip_id) for clip_id in asked]
         assert dict(PlaceOf(found)) == {clip_id: place for place, clip_id in enumerate(held)}
         assert [clip_id in PlaceOf(found) for clip_id in asked] == [clip_id in held for clip_id in asked]
 

@@ -37,7 +37,10 @@ class AllowedClips(Container[str]):
     where: Filter = field(default_factory=Filter)
 
     def __contains__(self, clip_id: object) -> bool:
-        return isinstance(clip_id, str) and bool(self.among([clip_id])[0])
+        if not isinstance(clip_id, str):
+            return False
+        place = self.gallery.place(clip_id)
+        return bool(self.mask[place]) if place >= 0 else clip_id in self.others
 
     @cached_property
     def count(self) -> int:

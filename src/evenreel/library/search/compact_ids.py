@@ -20,6 +20,9 @@ LINE_END = 10
 MANY = 10_000
 """Number of ids from which it pays to look them up in order."""
 
+MIXER, SHIFT = 0x9E3779B97F4A7C15, 29
+"""What spreads the bits of an id over its key."""
+
 Encoded = NDArray[np.bytes_]
 """(C,) Ids in UTF-8."""
 
@@ -59,7 +62,14 @@ class ClipIds(Sequence[str]):
         return (clip_id.decode() for clip_id in self.encoded.tolist())
 
     def __contains__(self, clip_id: object) -> bool:
-        return isinstance(clip_id, str) and int(self.places([clip_id])[0]) >= 0
+        return isinstance(clip_id, str) and self.place(clip_id) >= 0
+
+    def place(self, clip_id: str) -> int:
+        """Find the place of one id, -1 where it is not among them, without arrays: these take longer."""
+        wanted = clip_id.encode("utf-8", "surrogateescape")
+        at = int(self._keys.searchsorted(_key(wanted, self._salt)))
+        found = int(self._places[at]) if at < len(self._places) else -1
+        return found if found >= 0 and self.encoded[found] == wanted else -1
 
     def places(self, clip_ids: Iterable[str] | Encoded) -> Indices:
         """Find the places of N ids, (N,); -1 for an id that is not among them."""
@@ -95,7 +105,7 @@ class PlaceOf(Mapping[str, int]):
         self._ids = ids
 
     def __getitem__(self, clip_id: str) -> int:
-        if (place := int(self._ids.places([clip_id])[0])) < 0:
+        if (place := self._ids.place(clip_id)) < 0:
             raise KeyError(clip_id)
         return place
 
@@ -135,6 +145,16 @@ def _keys(encoded: Encoded, salt: int) -> NDArray[np.uint64]:
     keys = np.full(len(encoded), salt, np.uint64)
     for column in columns.T:
         # Zeros behind an id, of which an array with longer ones has more, change nothing.
-        mixed = (keys ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        keys = np.where(column == 0, keys, mixed ^ (mixed >> np.uint64(29)))
+        mixed = (keys ^ column) * np.uint64(MIXER)
+        keys = np.where(column == 0, keys, mixed ^ (mixed >> np.uint64(SHIFT)))
     return keys
+
+
+def _key(encoded: bytes, salt: int) -> np.uint64:
+    """The number of one id, see `_keys`."""
+    key = salt
+    for start in range(0, len(encoded), 8):
+        if column := int.from_bytes(encoded[start : start + 8], "little"):
+            key = (key ^ column) * MIXER & 0xFFFFFFFFFFFFFFFF
+            key ^= key >> SHIFT
+    return np.uint64(key)

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.store.catalog import has_elements, metadata_keys
+from evenreel.library.search.metadata_columns import MetadataKeys
+from evenreel.library.store.catalog import has_elements
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
@@ -124,7 +125,7 @@ def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_pa
     """
     if text is None:
         return Filter()
-    keys, elements = metadata_keys(connection), has_elements(connection)
+    keys, elements = MetadataKeys(connection), has_elements(connection)
     return parse_filter(text, keys, elements=elements, relative_paths=relative_paths)
 
 

@@ -101,7 +101,7 @@ def about_hits(
     )
     shares: dict[str, float] = {}
     for clip_id, name, caption in rows:
-        if clip_id in shares or (clip_id in allowed and len(shares) < MAX_ABOUT):
+        if clip_id in shares or (len(shares) < MAX_ABOUT and clip_id in allowed):
             there = f" {name} \n {caption} "
             spelt = [places for words, places in looked_for.items() if f" {words} " in there]
             shares[clip_id] = max(_share(weights, _best_similarities(spelt, len(weights))), shares.get(clip_id, 0.0))
