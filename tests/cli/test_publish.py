@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
+from evenreel.library import publish_library
+from evenreel.library.snapshot.following import FollowedLibrary
 from evenreel.server import ServeSettings, make_app
 from tests.cli.test_library_commands import here
 from tests.library.snapshot.libraries import make_library
-from tests.server.conftest import wait_for_model
+from tests.server.conftest import wait_for_model, wait_until
 
 
 def test_a_library_is_published_described_searched_and_served(tmp_path: Path) -> None:
@@ -40,6 +43,21 @@ def test_a_library_is_published_described_searched_and_served(tmp_path: Path) ->
         gone = visitor.get(f"/api/clips/{own['hits'][0]['clip_id']}/media")
         assert gone.status_code == 404 and "A published snapshot has no videos" in gone.json()["detail"]
         assert "A published snapshot is only read" in visitor.post("/api/retry").json()["sentence"]
+
+
+def test_a_server_takes_up_what_is_published_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = partial(FollowedLibrary, every_s=0.05)
+    monkeypatch.setattr("evenreel.server.desk.FollowedLibrary", quick)
+    home, place = make_library(tmp_path / "library", seed=7, clips=6), tmp_path / "published"
+    publish_library(home, place)
+    settings = ServeSettings(vision=False, cache=tmp_path / "pictures", snapshot_cache=tmp_path / "cache")
+    with TestClient(make_app(place, settings), base_url="http://127.0.0.1:8765") as visitor:
+        wait_for_model(visitor)
+        assert visitor.get("/api/stats").json()["clips"] == 6
+        publish_library(make_library(tmp_path / "larger", seed=8, clips=9), place)
+        wait_until(lambda: visitor.get("/api/stats").json()["clips"] == 9)
+        (place / "current.json").write_text("{")
+        assert visitor.get("/api/search", params={"q": "bus"}).status_code == 200
 
 
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
