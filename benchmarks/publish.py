@@ -174,7 +174,7 @@ def main() -> None:
             "home_ms": round(1000 * float(np.median(at_home_s)), 2),
             "published_ms": round(1000 * float(np.median(published_s)), 2),
             "ratio": round(float(np.median(published_s) / np.median(at_home_s)), 3),
-            "indexes": {f"{one.table}.{one.column} {one.kind}": one.recall for one in report.indexes[""]},
+            "indexes": {f"{one.table}.{one.column} {one.kind} {one.how}": one.recall for one in report.indexes[""]},
         }
         print(json.dumps(figures))
 

@@ -280,7 +280,8 @@ def show_index(index: MeasuredIndex, part: str = "") -> None:
     """Print an index of a published table, and the recall that it had when it was built."""
     kept = "" if index.kept else ": refused, it finds too little"
     table = f"{part}/{index.table}" if part else index.table
-    console().print(f"  index {index.kind} of {safe(table)}.{index.column}: recall {index.recall:.4f}{kept}")
+    cells = f" in {count(index.how['cells'], 'cell')}" if "cells" in index.how else ""
+    console().print(f"  index {index.kind} of {safe(table)}.{index.column}{cells}: recall {index.recall:.4f}{kept}")
 
 
 def megabytes(size: int) -> str:

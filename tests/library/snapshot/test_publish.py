@@ -251,7 +251,7 @@ def test_an_index_that_finds_too_little_is_refused_and_taken_off(
     )
     report = publish_library(home, tmp_path / "published", PublishSettings(index_from=1))
     of_vectors = [(one.kind, one.recall, one.kept) for one in report.indexes[""] if one.column == "vector"]
-    assert of_vectors == [("IVF_PQ", 0.9, False), ("IVF_SQ", 1.0, True)]
+    assert of_vectors == [("IVF_SQ", 0.9, False), ("IVF_SQ", 1.0, True)]
     import lance
 
     dataset = lance.dataset(str(tmp_path / "published" / "snapshots" / report.id / "moments.lance"))

@@ -32,14 +32,17 @@ SCALARS = (
     ("files", "name", "INVERTED"),
 )
 FULL_TEXT: dict[str, Any] = {"stem": False, "remove_stop_words": False, "with_position": True}
-VECTOR_KINDS = {"IVF_PQ": {"nprobes": 20, "refine_factor": 5}, "IVF_SQ": {"nprobes": 1, "refine_factor": 2}}
-"""Kinds of vector index in the order in which they are tried, and how each is searched: cells, then all codes."""
+VECTOR_KIND = "IVF_SQ"
+"""Kind of vector index: codes of a byte a number, in cells."""
+NEAREST_CELLS = {"nprobes": 20, "refine_factor": 2}
+ALL_CODES = {"nprobes": 1, "refine_factor": 2}
+"""How an index of many cells is searched, and one of a single cell, which is tried where the first finds too little."""
 SAMPLED = 100
 FIRST = 10
 MOMENTS_ASKED = 500
 """Moments that are asked for, so that ten clips are among them."""
-EQUAL = 2e-3
-"""Differences of similarity that are none: those of float16 numbers."""
+EQUAL = 1e-4
+"""Differences of similarity that are none: a query of float16 numbers is a little off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,24 +95,20 @@ def build_indexes(
     if gallery is None or len(gallery.queries) == 0 or int(gallery.counts.sum()) < index_from:
         return
     exact = list(gallery.best())
-    for kind, how in VECTOR_KINDS.items():
+    for how in (NEAREST_CELLS, ALL_CODES):
         path = folder / f"{MOMENTS}.lance"
         began = time.monotonic()
-        how_built = _how_built(kind, int(gallery.counts.sum()), gallery.vectors.dimension)
-        dataset = lance().dataset(str(path)).create_index(VECTOR, kind, metric="dot", replace=True, **how_built)
+        cells = 1 if how is ALL_CODES else max(1, round(float(gallery.counts.sum()) ** 0.5))
+        opened = lance().dataset(str(path))
+        dataset = opened.create_index(VECTOR, VECTOR_KIND, metric="dot", replace=True, num_partitions=cells)
         seconds = time.monotonic() - began
         recall = recall_of_clips(dataset, gallery, exact, how)
-        found = MeasuredIndex(MOMENTS, VECTOR, kind, recall, recall >= LEAST_RECALL, seconds, how)
+        found = MeasuredIndex(
+            MOMENTS, VECTOR, VECTOR_KIND, recall, recall >= LEAST_RECALL, seconds, {**how, "cells": cells}
+        )
         yield _settled(path, found, on_index)
         if found.kept:
             return
-
-
-def _how_built(kind: str, rows: int, dimension: int) -> dict[str, int]:
-    if kind == "IVF_SQ":
-        return {"num_partitions": 1}
-    most = max(number for number in range(1, dimension // 4 + 1) if dimension % number == 0)
-    return {"num_partitions": max(1, round(rows**0.5)), "num_sub_vectors": most}
 
 
 def _settled(path: Path, found: MeasuredIndex, on_index: Callable[[MeasuredIndex], None]) -> MeasuredIndex:
