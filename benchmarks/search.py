@@ -1,7 +1,7 @@
 """Time of whole queries on a library of made-up clips: words, filters and confidence; memory, size, and an append.
 
-    python benchmarks/search.py [--clips 10000] [--queries 120] [--folder FOLDER] [--json FILE]
-    python benchmarks/search.py --figure docs/pictures/search_scale.svg FILE FILE ...
+    python -m benchmarks.search [--clips 10000] [--queries 120] [--folder FOLDER] [--json FILE]
+    python -m benchmarks.search --figure PICTURE FILE FILE ...
 
 Builds the library of `benchmarks/made_up_library.py` in a process of its own (83,000 clips are a million moments,
 830,000 ten million; in FOLDER it is kept and used again), then prints the first query after opening, the first and
@@ -207,7 +207,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         if not (folder / CATALOG).exists():
-            command = (__file__, "--build-only", "--clips", str(options.clips), "--folder", str(folder))
+            command = ("-m", "benchmarks.search", "--build-only", f"--clips={options.clips}", f"--folder={folder}")
             subprocess.run([sys.executable, *command], check=True)
         found = measured(folder, options.clips, options.queries)
         if options.clips <= MOST_IN_MEMORY:
