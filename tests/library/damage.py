@@ -46,6 +46,7 @@ def as_format_1(library: Path) -> None:
         library,
         "DROP TABLE seals",
         "DROP TABLE shots",
+        "DROP TABLE track_blocks",
         "DROP TABLE name_words",
         "DROP TABLE name_trigrams",
         "DELETE FROM meta WHERE key = 'changes'",

@@ -17,6 +17,7 @@ from evenreel.errors import MediaError
 from evenreel.features.shards import read_shard, shard_files, write_shard
 from evenreel.library import index_folders, repair, verify
 from evenreel.library.search.moments import high_stretches
+from evenreel.library.store.catalog import SCHEMA_VERSION
 from evenreel.planted import write_clip
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import change, table_of, write
@@ -24,8 +25,10 @@ from tests.library.damage import change, table_of, write
 RED, BLUE = np.uint8([200, 30, 30]), np.uint8([30, 30, 200])
 AS_FORMAT_2 = (
     "DELETE FROM shots",
+    "DELETE FROM track_blocks",
     "UPDATE meta SET value = '2' WHERE key = 'schema_version'",
     "DROP TABLE shots",
+    "DROP TABLE track_blocks",
 )
 SETTINGS = IndexSettings(model="org/pixels", workers=1, read_text=False)
 
@@ -69,7 +72,7 @@ def test_a_library_of_format_2_is_whole_searched_and_brought_up_to_date(library:
         assert opened.clip(hit.clip_id).shots == ()
         assert hit.moments
     assert index_folders([tmp_path / "videos"], library, SETTINGS).unchanged == 1
-    assert ("schema_version", "3") in table_of(library, "meta")
+    assert ("schema_version", str(SCHEMA_VERSION)) in table_of(library, "meta")
     assert (verify(library), shots(library)) == ([], [])
 
 

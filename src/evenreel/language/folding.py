@@ -11,6 +11,8 @@ from itertools import groupby
 _SHORTENED = re.compile(r"\w+n['’ʼ]t\b|['’ʼ](?:s|d|m|ll|re|ve)\b", re.IGNORECASE)
 """English that an apostrophe shortens: 'not' with the verb before it, and the ends of 'man's' and 'they'll'."""
 
+_ASCII_WORD = re.compile("[a-z0-9]+")
+
 
 def fold(text: str) -> str:
     """Return a text in lower case, normal width and without Latin, Greek or Cyrillic accents, for comparing.
@@ -32,6 +34,8 @@ def words(text: str) -> list[str]:
         >>> words("JAPAN - Netherlands_2:0")
         ['japan', 'netherlands', '2', '0']
     """
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
     runs = ("".join(run) for inside, run in groupby(fold(text), _in_word) if inside)
     return [run for run in runs if any(letter.isalnum() for letter in run)]
 

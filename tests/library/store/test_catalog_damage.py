@@ -19,7 +19,7 @@ from evenreel.errors import LibraryError
 from evenreel.language.scene_dictionary import given as given_dictionary
 from evenreel.library import index_folders, open_library, repair, tag_library, verify
 from evenreel.library.store import schema, seals
-from evenreel.library.store.catalog import open_for_writing
+from evenreel.library.store.catalog import SCHEMA_VERSION, open_for_writing
 from evenreel.library.store.kept import FILE, read_copy
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import QUICK, as_format_1, change, library, table_of, videos, without_models, write
@@ -219,7 +219,7 @@ def test_a_library_of_the_version_before_is_searched_and_brought_up_to_date(libr
         assert opened.clip(expected.hits[0].clip_id).signs
     assert value(library, "SELECT value FROM meta WHERE key = 'schema_version'") == "1"
     assert index_folders([videos], library, QUICK).unchanged == CLIPS
-    assert value(library, "SELECT value FROM meta WHERE key = 'schema_version'") == "3"
+    assert value(library, "SELECT value FROM meta WHERE key = 'schema_version'") == str(SCHEMA_VERSION)
     assert verify(library) == []
     assert whole(library) == before
 

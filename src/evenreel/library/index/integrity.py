@@ -321,7 +321,9 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
     with closing(sqlite3.connect("", isolation_level=None)) as fresh:  # on disk, and gone in the end
         connection.backup(fresh)
         there = _names(connection)
-        indexes = [name for name in FULL_TEXT if name in there or seals.is_sealed(connection)]  # format 1 lacks some
+        # Those that a later format brought may be missing; format 1 lacks some more.
+        wanted = FULL_TEXT if seals.is_sealed(connection) else ()
+        indexes = [name for name in FULL_TEXT if name in there or (name in wanted and name not in schema.SINCE_FORMAT)]
         for name in indexes:
             if difference := _inner_difference(fresh, name):
                 yield LibraryProblem(f"full text {name}", difference, RUN_REPAIR)

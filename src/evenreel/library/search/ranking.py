@@ -35,11 +35,11 @@ from itertools import groupby, islice
 
 import numpy as np
 
-from evenreel.arrays import Flags
+from evenreel.arrays import Column, Flags
 from evenreel.library.search.gallery import FrameGallery, FrameRanking
 from evenreel.library.search.hits import ANSWERS, Channel, State, TextHit
 from evenreel.library.search.judging import JudgedClips
-from evenreel.library.search.text_match import TextMatch
+from evenreel.library.search.text_match import SignMatches, TextMatch
 from evenreel.library.store.confidence import FITS, MAY_FIT
 
 RANK_CONSTANT = 60
@@ -123,16 +123,30 @@ def words_weight(coverage: float) -> float:
 
 def add_written(found: dict[str, RankedClip], channel: str, hits: Sequence[TextMatch]) -> None:
     """Add the matches of a channel of words, sorted best first; equal scores share a rank."""
-    rank, before = 0, None
-    for place, written in enumerate(hits, start=1):
-        if written.score != before:
-            rank, before = place, written.score
-        clip = found.setdefault(written.clip_id, RankedClip(written.clip_id))
-        clip.ranks[channel], clip.scores[channel] = rank, written.score
-        clip.weights[channel] = words_weight(written.coverage)
-        clip.written = max(clip.written, written.coverage)
-        if written.hits:
-            clip.shown, clip.on_screen = written.coverage, written.hits
+    scores = np.array([written.score for written in hits])
+    for written, rank in zip(hits, _shared_ranks(scores), strict=True):
+        _enter(found, channel, written, rank)
+
+
+def add_on_screen(found: dict[str, RankedClip], signs: SignMatches) -> None:
+    """Add the matches of the words on screen; which signs they are is read of the clips that are shown."""
+    columns = signs.clip_ids.tolist(), signs.scores.tolist(), signs.coverage.tolist(), _shared_ranks(signs.scores)
+    for clip_id, score, coverage, rank in zip(*columns, strict=True):
+        _enter(found, "on_screen", TextMatch(clip_id.decode(), score, coverage), rank).shown = coverage
+
+
+def _enter(found: dict[str, RankedClip], channel: str, written: TextMatch, rank: int) -> RankedClip:
+    clip = found.setdefault(written.clip_id, RankedClip(written.clip_id))
+    clip.ranks[channel], clip.scores[channel] = rank, written.score
+    clip.weights[channel] = words_weight(written.coverage)
+    clip.written = max(clip.written, written.coverage)
+    return clip
+
+
+def _shared_ranks(scores: Column) -> list[int]:
+    """Ranks of scores that fall, the best 1; equal ones share theirs."""
+    ranks: list[int] = (np.searchsorted(-scores, -scores, "left") + 1).tolist()
+    return ranks
 
 
 def first_written(found: Mapping[str, RankedClip], k: int) -> list[str]:

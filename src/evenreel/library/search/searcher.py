@@ -38,7 +38,16 @@ from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import best_moments, shown, whole
 from evenreel.library.search.nearest import NEAREST
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
-from evenreel.library.search.ranking import RankedClip, add_seen, add_written, best_state, first_written, ordered
+from evenreel.library.search.ranking import (
+    RankedClip,
+    add_on_screen,
+    add_seen,
+    add_written,
+    best_state,
+    first_written,
+    ordered,
+)
+from evenreel.library.search.sign_tracks import Signs
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.search.together import (
     RERANKED_BY_OWN,
@@ -221,6 +230,7 @@ class Searcher:
         if self._vectors is None or generation != self._generation:
             self._vectors, self._generation = self._open_vectors(meta), generation
         self._gallery = load_gallery(self._connection, self._rows)
+        self._signs = Signs(self._connection)
         self._filters.clear()
         self._neutral = None
         self._calibration, self._spoilt_calibration = None, None
@@ -237,10 +247,10 @@ class Searcher:
             gallery, vector = self._neutral_to_source(vector, notices)
         allowed = self._allowed(query.where)
         found: dict[str, RankedClip] = {}
-        if text is not None:
-            typing = query.unfinished
-            add_written(found, "on_screen", on_screen_hits(self._connection, text, allowed, typing=typing))
-            add_written(found, "about", about_hits(self._connection, text, allowed, typing=typing))
+        signs = None if text is None else on_screen_hits(self._signs, text, allowed, typing=query.unfinished)
+        if text is not None and signs is not None:
+            add_on_screen(found, signs)
+            add_written(found, "about", about_hits(self._connection, text, allowed, typing=query.unfinished))
         judged, why_not, sights, further = None, None, list[Sight](), Counter[State]()
         if vector is not None and self._vectors is not None:
             nearest = max(NEAREST, query.enough)
@@ -267,6 +277,8 @@ class Searcher:
                 f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
             )
         shown = [found[clip_id] for clip_id in sound]
+        for clip in shown:
+            clip.on_screen = () if signs is None else signs.hits_of(clip.clip_id)
         paths = first_paths(self._connection, allowed.where, sound)
         hits = tuple(self._hit(clip, paths[clip.clip_id], sights, notices) for clip in shown)
         states = further + Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)

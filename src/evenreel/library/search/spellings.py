@@ -33,7 +33,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 from evenreel.language.folding import words
@@ -51,11 +51,18 @@ FORM, DOING, SPLIT_LETTER = 0.97, 0.9, 0.9
 LAST = "\U0010ffff"
 NUMBER = re.compile(r"\d+")
 TRIGRAM = 3
+MOST_CUT = 3
+"""Most errors for which a word is cut into parts; for more of them, words of 17 letters or more, there are too many."""
+
 MAX_BEGINNING = 1_000
 """Most words with one beginning that are looked at, the most frequent ones."""
 
 Run = tuple[str, ...]
 """Words that may be written without spaces between them; a word is a run of one."""
+
+
+Spellings = Mapping[str, Mapping[int, float]]
+"""Words and pairs of words of an index, with the numbers of the query words that each stands for, and similarities."""
 
 
 class WordSource(NamedTuple):
@@ -99,7 +106,7 @@ def words_of(query: str, *, typing: bool = False) -> Words:
     return Words(terms, in_order, last if len(last) >= LEAST_TYPED and last in terms else None)
 
 
-def lookups(connection: sqlite3.Connection, query: Words, source: WordSource) -> Mapping[str, Mapping[int, float]]:
+def lookups(connection: sqlite3.Connection, query: Words, source: WordSource) -> Spellings:
     """Find the index words to look up for each word of a query.
 
     Returns:
@@ -200,6 +207,29 @@ def _has_vocabulary(connection: sqlite3.Connection, source: WordSource) -> bool:
     return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table,)).fetchone() is not None
 
 
+def text_counts(connection: sqlite3.Connection, terms: Sequence[str], source: WordSource) -> list[int]:
+    """Count the texts of a source that each word is in.
+
+    Words of names with digits in them are not in the vocabulary; those are counted in the index.
+    """
+    words, texts, _ = source.vocabulary
+    known = dict[str, int]()
+    if _has_vocabulary(connection, source):
+        rows = connection.execute(
+            f"SELECT word, {texts} FROM {words} WHERE word IN (SELECT value FROM json_each(?))", (json.dumps(terms),)
+        )
+        known.update(rows.fetchall())
+    return [known[word] if word in known else _matches(connection, word, source) for word in terms]
+
+
+def _matches(connection: sqlite3.Connection, word: str, source: WordSource) -> int:
+    """Number of texts with a word that is not in the vocabulary."""
+    if source is ON_SIGNS:
+        return 0
+    found: int = connection.execute("SELECT count(*) FROM about WHERE about MATCH ?", (phrase(word),)).fetchone()[0]
+    return found
+
+
 def _in_vocabulary(connection: sqlite3.Connection, terms: Iterable[str], source: WordSource) -> set[str]:
     """Those of some words that are written in a source."""
     rows = connection.execute(
@@ -242,12 +272,18 @@ def _containing(connection: sqlite3.Connection, word: str, source: WordSource) -
         return
     words, _, trigrams = source.vocabulary
     if len(word) >= TRIGRAM:
-        rows = connection.execute(f"SELECT trim(word) FROM {trigrams} WHERE {trigrams} MATCH ?", (phrase(word),))
+        rows = connection.execute(
+            f"SELECT trim(word) FROM {trigrams} WHERE {trigrams} MATCH ? ORDER BY 1", (phrase(word),)
+        )
     else:  # too short for trigrams
-        rows = connection.execute(f"SELECT word FROM {words} WHERE instr(word, ?)", (word,))
-    for (longer,) in rows:
-        if (not source.typed or longer.startswith(word) or longer.endswith(word)) and _has_numbers(longer, word):
-            yield longer, _part(word)
+        rows = connection.execute(f"SELECT word FROM {words} WHERE instr(word, ?) ORDER BY word", (word,))
+    kept = (
+        longer
+        for longer in _column(rows)
+        if (not source.typed or longer.startswith(word) or longer.endswith(word)) and _has_numbers(longer, word)
+    )
+    for longer in islice(kept, MAX_SIMILAR_WORDS):  # all are alike to the same degree
+        yield longer, _part(word)
 
 
 def _part(word: str) -> float:
@@ -270,17 +306,57 @@ def _within_errors(
 
     if not errors:
         return
-    edged = padded(word)
-    trigrams = dict.fromkeys(edged[start : start + TRIGRAM] for start in range(len(edged) - TRIGRAM + 1))
-    index = source.vocabulary.trigrams
-    rows = connection.execute(
-        f"SELECT trim(word) FROM {index} WHERE {index} MATCH ? AND length(word) BETWEEN ? AND ?",
-        (" OR ".join(map(phrase, trigrams)), len(edged) - errors, len(edged) + errors),
-    )
-    for (other,) in rows:
+    for other in _alike(connection, word, source, errors):
         distance = OSA.distance(word, other, score_cutoff=errors)
         if distance <= errors and _has_numbers(other, word):
             yield other, 1 - distance / len(word)
+
+
+def _alike(connection: sqlite3.Connection, word: str, source: WordSource, errors: int) -> set[str]:
+    """Written words among which all are that differ from this one in so many letters."""
+    words, _, trigrams = source.vocabulary
+    edged, length = padded(word), (len(word) - errors, len(word) + errors)
+    if errors > MOST_CUT:
+        parts = {edged[start : start + TRIGRAM] for start in range(len(edged) - TRIGRAM + 1)}
+    else:
+        parts = set(_parts(edged, errors))
+    begun = {part for part in parts if part.startswith(" ") and not part.endswith(" ")}
+    found: set[str] = set()
+    for part in begun:
+        found.update(
+            _column(
+                connection.execute(
+                    f"SELECT word FROM {words} WHERE word >= ? AND word < ? AND length(word) BETWEEN ? AND ?",
+                    (part[1:], part[1:] + LAST, *length),
+                )
+            )
+        )
+    found.update(
+        _column(
+            connection.execute(
+                f"SELECT trim(word) FROM {trigrams} WHERE {trigrams} MATCH ? AND length(word) - 2 BETWEEN ? AND ?",
+                (" OR ".join(map(phrase, sorted(parts - begun))), *length),
+            )
+        )
+    )
+    return found
+
+
+def _parts(edged: str, errors: int) -> Iterator[str]:
+    """Parts of a word between spaces, one of which is in whatever differs from it in so many letters.
+
+    Of `errors` + 1 parts side by side one is left whole by as many errors, unless two letters changed places where two
+    parts meet; what is left are then the errors but one of the word with these two exchanged.
+    """
+    size, longer = divmod(len(edged), errors + 1)
+    cuts = [0, *accumulate(size + (place < longer) for place in range(errors + 1))]
+    yield from (edged[start:end] for start, end in pairwise(cuts))
+    for cut in cuts[1:-1] if errors else ():
+        yield from _parts(edged[: cut - 1] + edged[cut] + edged[cut - 1] + edged[cut + 1 :], errors - 1)
+
+
+def _column(rows: Iterable[tuple[str]]) -> Iterator[str]:
+    return (word for (word,) in rows)
 
 
 def _has_numbers(written: str, query: str) -> bool:

@@ -1,6 +1,8 @@
 """Text search: clips by their on-screen text, file names and given captions.
 
-`evenreel.library.search.spellings` says under which spellings a word of a query is found, with which similarity.
+`evenreel.library.search.spellings` says under which spellings a word of a query is found, with which similarity;
+`sign_tracks` reads the tracks with these, `sign_scores` scores the clips. What leaves SQLite for each track, file or
+clip is a number or an id in a column; texts are read of what is shown.
 """
 
 from __future__ import annotations
@@ -8,20 +10,38 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import overload
 
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import Flags, Indices
+from evenreel.library.search.allowed import AllowedClips
 from evenreel.library.search.hits import TextHit
-from evenreel.library.search.spellings import IN_NAMES, ON_SIGNS, lookups, words_of
-from evenreel.library.store.fulltext import phrase
+from evenreel.library.search.sign_scores import ClipScores, closeness, gap_between, rows_of, score_clips
+from evenreel.library.search.sign_tracks import (
+    BETWEEN,
+    ClipTracks,
+    Signs,
+    by_word,
+    ids_of,
+    numbers_of,
+    unique_tracks,
+)
+from evenreel.library.search.spellings import IN_NAMES, ON_SIGNS, Spellings, lookups, text_counts, words_of
+from evenreel.library.store.fulltext import about_row, phrase
 
-MAX_ANCHORS = 32
 MAX_SHOWN = 5
 MAX_ABOUT = 1000
 """Most clips that are found by their names and captions; one behind them would gain less than 1 / 1060 in fusion."""
 
-FAR_S = 30.0
+_CLIPS_OF_FILES = (
+    f"SELECT CAST(group_concat(coalesce(files.clip_id, ''), '{BETWEEN}') AS BLOB) FROM json_each(?) AS wanted"
+    " LEFT JOIN about ON about.rowid = wanted.value"
+    " LEFT JOIN files ON files.path = about.path AND files.state = 'indexed'"
+)
 
 
 @dataclass(frozen=True)
@@ -38,19 +58,77 @@ class TextMatch:
     hits: tuple[TextHit, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Track:
-    text: str
-    confidence: float
-    start_s: float
-    end_s: float
-    spelt: dict[str, Mapping[int, float]]  # word or pair on it -> number of the query word -> similarity
-    found: dict[int, float]  # the best of them for each
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Tracks that have words of a query, and with which spellings."""
+
+    connection: sqlite3.Connection
+    terms: Sequence[str]
+    looked_for: Spellings
+    spelt: Mapping[str, Indices]
+    tracks: ClipTracks
+
+    def hit(self, row: int) -> TextHit:
+        track = int(self.tracks.tracks[row])
+        text, start_s, end_s = self.connection.execute(
+            "SELECT text, start_s, end_s FROM tracks WHERE track_id = ?", (track,)
+        ).fetchone()
+        there = [spelt for spelt, tracks in self.spelt.items() if _is_among(track, tracks)]
+        alike = _best_similarities([self.looked_for[spelt] for spelt in there], len(self.terms))
+        matched = tuple(term for term, similarity in zip(self.terms, alike, strict=True) if similarity)
+        return TextHit(text, matched, start_s, end_s, min(filter(None, alike)), tuple(sorted(there)))
+
+
+class SignMatches(Sequence[TextMatch]):
+    """Clips with words of a query on screen, best first: columns of their scores, and what to show of one when asked.
+
+    Attributes:
+        clip_ids: (C,) ids of the clips in UTF-8; of equal scores in rising order.
+        scores: (C,) falling.
+        coverage: (C,) shares of the query's weight.
+    """
+
+    def __init__(self, found: _Found, scored: ClipScores) -> None:
+        self._found, self._scored = found, scored
+        self._order = np.argsort(-scored.scores, kind="stable")
+        self.clip_ids = found.tracks.clip_ids[self._order]
+        self.scores, self.coverage = scored.scores[self._order], scored.coverage[self._order]
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, place: int) -> TextMatch: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[TextMatch]: ...
+    def __getitem__(self, place: int | slice) -> TextMatch | Sequence[TextMatch]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        score, coverage = float(self.scores[place]), float(self.coverage[place])
+        return TextMatch(self.clip_ids[place].decode(), score, coverage, self.hits(place))
+
+    def hits_of(self, clip_id: str) -> tuple[TextHit, ...]:
+        """Read the tracks of a clip that matched, the best first; none of a clip that is not among these."""
+        places = np.flatnonzero(self.clip_ids == clip_id.encode())
+        return self.hits(int(places[0])) if len(places) else ()
+
+    def hits(self, place: int) -> tuple[TextHit, ...]:
+        """Read the tracks of the clip at a place that matched, the best first."""
+        clip = self._order[place]
+        rows = np.flatnonzero(self._found.tracks.clips == clip)
+        own = self._scored.own[rows]
+        times = np.stack([self._found.tracks.read(rows, column) for column in ("start_s", "end_s")])
+        first = np.lexsort((times[0], -own))
+        centre = int(self._scored.centre[clip])
+        at = first[0] if centre < 0 else np.searchsorted(rows, centre)
+        gap_s = gap_between(times[:, [at]], times)
+        shown = first[np.argsort(-(own * closeness(gap_s))[first], kind="stable")][:MAX_SHOWN]
+        return tuple(self._found.hit(row) for row in rows[shown].tolist())
 
 
 def on_screen_hits(
-    connection: sqlite3.Connection, query: str, allowed: Container[str], *, typing: bool = False
-) -> list[TextMatch]:
+    signs: sqlite3.Connection | Signs, query: str, allowed: Container[str], *, typing: bool = False
+) -> SignMatches:
     """Find clips with words of the query on screen, best first.
 
     A clip's score is the share of the query's weight (rare words weigh more, by BM25's inverse document
@@ -58,19 +136,22 @@ def on_screen_hits(
     time to the track that the others are measured from. Words of one query may be spread over tracks.
 
     Args:
-        connection: the catalog.
+        signs: the catalog, or a reader of its present state, which keeps what it has read.
         query: free text; nothing in it is syntax.
         allowed: ids of the clips that may be returned.
         typing: whether the last word may be the beginning of one.
     """
+    signs = Signs(signs) if isinstance(signs, sqlite3.Connection) else signs
+    connection = signs.connection
     wanted = words_of(query, typing=typing)
-    weights = _weights(_track_counts(connection, wanted.terms), _count(connection, "tracks"))
-    clips: dict[str, list[_Track]] = defaultdict(list)
-    for clip_id, track in _tracks(connection, _found_tracks(connection, lookups(connection, wanted, ON_SIGNS))):
-        if clip_id in allowed:
-            clips[clip_id].append(track)
-    scored = [_score_clip(clip_id, tracks, wanted.terms, weights) for clip_id, tracks in clips.items()]
-    return sorted(scored, key=lambda written: (-written.score, written.clip_id))
+    weights = _weights(text_counts(connection, wanted.terms, ON_SIGNS), _count(connection, "tracks"))
+    looked_for = lookups(connection, wanted, ON_SIGNS)
+    spelt = signs.with_words(looked_for)
+    words = by_word(spelt, looked_for, len(wanted.terms))
+    tracks = signs.of_clips(unique_tracks(words))
+    tracks = tracks.only(_which(allowed, tracks.clip_ids))
+    scored = score_clips(tracks, rows_of(words, tracks.tracks), weights)
+    return SignMatches(_Found(connection, wanted.terms, looked_for, spelt, tracks), scored)
 
 
 def about_hits(
@@ -90,51 +171,60 @@ def about_hits(
     wanted = words_of(query, typing=typing)
     if not wanted.terms:
         return []
-    counts = [_count(connection, "about WHERE about MATCH ?", phrase(word)) for word in wanted.terms]
-    weights = _weights(counts, _count(connection, "about"))
+    weights = _weights(text_counts(connection, wanted.terms, IN_NAMES), _count(connection, "about_docsize"))
     looked_for = lookups(connection, wanted, IN_NAMES)
-    rows = connection.execute(
-        "SELECT files.clip_id, about.name, about.caption FROM about"
-        " JOIN files ON files.path = about.path WHERE about MATCH ? AND files.state = 'indexed'"
-        " ORDER BY about.rank, about.path",
-        (" OR ".join(map(phrase, looked_for)),),
-    )
     shares: dict[str, float] = {}
-    for clip_id, name, caption in rows:
-        if clip_id in shares or (len(shares) < MAX_ABOUT and clip_id in allowed):
-            there = f" {name} \n {caption} "
-            spelt = [places for words, places in looked_for.items() if f" {words} " in there]
-            shares[clip_id] = max(_share(weights, _best_similarities(spelt, len(weights))), shares.get(clip_id, 0.0))
+    for clip_id, name, caption in _named(connection, looked_for, allowed):
+        there = f" {name} \n {caption} "
+        spelt = [places for words, places in looked_for.items() if f" {words} " in there]
+        shares[clip_id] = max(_share(weights, _best_similarities(spelt, len(weights))), shares.get(clip_id, 0.0))
     found = [TextMatch(clip_id, share, share) for clip_id, share in shares.items()]
     return sorted(found, key=lambda written: -written.score)
 
 
-def _found_tracks(
-    connection: sqlite3.Connection, looked_for: Mapping[str, Mapping[int, float]]
-) -> dict[int, dict[str, Mapping[int, float]]]:
-    """Track ids with the words and pairs on them that stand for words of the query."""
-    found: dict[int, dict[str, Mapping[int, float]]] = defaultdict(dict)
-    for spelt, places in looked_for.items():
-        for (track_id,) in connection.execute(
-            "SELECT rowid FROM track_words WHERE track_words MATCH ?", (phrase(spelt),)
-        ):
-            found[track_id][spelt] = places
-    return found
-
-
-def _tracks(
-    connection: sqlite3.Connection, found: dict[int, dict[str, Mapping[int, float]]]
-) -> Iterator[tuple[str, _Track]]:
-    rows = connection.execute(
-        "SELECT track_id, clip_id, text, confidence, start_s, end_s FROM tracks"
-        " WHERE track_id IN (SELECT value FROM json_each(?)) ORDER BY clip_id, number",
-        (json.dumps(list(found)),),
+def _named(
+    connection: sqlite3.Connection, looked_for: Iterable[str], allowed: Container[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Clip, name and caption of the matching files of the first clips, in the clips' order."""
+    (found,) = connection.execute(
+        "SELECT group_concat(rowid) FROM (SELECT rowid FROM about WHERE about MATCH ? ORDER BY rank, path)",
+        (" OR ".join(map(phrase, looked_for)),),
+    ).fetchone()
+    rows = numbers_of(found)
+    chosen = _first_clips(connection, rows, allowed)
+    for clip_id, path in connection.execute(
+        "SELECT clip_id, path FROM files WHERE state = 'indexed' AND clip_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(chosen)),),
+    ):
+        row = about_row(path)
+        if row not in chosen[clip_id] and row in rows:  # of a clip with several files, a later one
+            chosen[clip_id].append(row)
+    texts = connection.execute(
+        "SELECT rowid, name, caption FROM about WHERE rowid IN (SELECT value FROM json_each(?))",
+        (json.dumps([row for found in chosen.values() for row in found]),),
     )
-    for track_id, clip_id, text, confidence, start_s, end_s in rows:
-        spelt = found[track_id]
-        places = {place for places in spelt.values() for place in places}
-        alike = {place: max(one.get(place, 0.0) for one in spelt.values()) for place in places}
-        yield clip_id, _Track(text, confidence, start_s, end_s, spelt, alike)
+    text = {row: words for row, *words in texts}
+    for clip_id, of_clip in chosen.items():
+        for row in of_clip:
+            name, caption = text[row]
+            yield clip_id, name, caption
+
+
+def _first_clips(connection: sqlite3.Connection, rows: Indices, allowed: Container[str]) -> dict[str, list[int]]:
+    """The first allowed clips of the files in some rows of the index, each with a row."""
+    chosen: dict[str, list[int]] = {}
+    for part in (slice(0, 2 * MAX_ABOUT), slice(2 * MAX_ABOUT, None)):  # where most are allowed, the rest is not read
+        if not len(rows[part]):
+            break
+        (ids,) = connection.execute(_CLIPS_OF_FILES, (json.dumps(rows[part].tolist()),)).fetchone()
+        clip_ids = ids_of(ids)
+        there = np.flatnonzero(clip_ids != b"")
+        there = there[_which(allowed, clip_ids[there])]
+        for row, clip_id in zip(rows[part][there].tolist(), clip_ids[there].tolist(), strict=True):
+            if len(chosen) == MAX_ABOUT:
+                return chosen
+            chosen.setdefault(clip_id.decode(), [row])
+    return chosen
 
 
 def _best_similarities(spelt: Iterable[Mapping[int, float]], terms: int) -> list[float]:
@@ -143,43 +233,16 @@ def _best_similarities(spelt: Iterable[Mapping[int, float]], terms: int) -> list
     return [max((places.get(place, 0.0) for places in found), default=0.0) for place in range(terms)]
 
 
-def _score_clip(clip_id: str, tracks: list[_Track], terms: Sequence[str], weights: Sequence[float]) -> TextMatch:
-    """Try the tracks as the one that the others are measured from, and keep the best."""
-
-    def own(track: _Track) -> float:
-        return track.confidence * sum(weights[place] * alike for place, alike in track.found.items())
-
-    tracks = sorted(tracks, key=lambda track: (-own(track), track.start_s))
-    # A ticker may repeat a word thousands of times; the tracks with most of the query are tried.
-    scores = [_score_from(anchor, tracks, weights) for anchor in tracks[:MAX_ANCHORS]]
-    centre = tracks[scores.index(max(scores))]
-    shown = sorted(tracks, key=lambda track: -own(track) * _closeness(centre, track))[:MAX_SHOWN]
-    alike = [max(track.found.get(place, 0.0) for track in tracks) for place in range(len(terms))]
-    hits = tuple(_text_hit(track, terms) for track in shown)
-    return TextMatch(clip_id, max(scores), _share(weights, alike), hits)
+def _is_among(track: int, tracks: Indices) -> bool:
+    place = int(np.searchsorted(tracks, track))
+    return place < len(tracks) and int(tracks[place]) == track
 
 
-def _score_from(anchor: _Track, tracks: list[_Track], weights: Sequence[float]) -> float:
-    """The share of the query found, each word by its best track as seen from the anchor."""
-    best = [0.0] * len(weights)
-    for track in tracks:
-        factor = track.confidence * _closeness(anchor, track)
-        for place, similarity in track.found.items():
-            best[place] = max(best[place], similarity * factor)
-    return _share(weights, best)
-
-
-def _closeness(one: _Track, other: _Track) -> float:
-    """1 for tracks shown together, 3/4 at half a minute, 1/2 however far: it is still the same clip."""
-    gap_s = max(0.0, one.start_s - other.end_s, other.start_s - one.end_s)
-    return 0.5 + 0.5 / (1 + gap_s / FAR_S)
-
-
-def _text_hit(track: _Track, terms: Sequence[str]) -> TextHit:
-    matched = tuple(terms[place] for place in sorted(track.found))
-    return TextHit(
-        track.text, matched, track.start_s, track.end_s, min(track.found.values()), tuple(sorted(track.spelt))
-    )
+def _which(allowed: Container[str], clip_ids: NDArray[np.bytes_]) -> Flags:
+    """Which of some clips are allowed, (C,)."""
+    if isinstance(allowed, AllowedClips):
+        return allowed.among(clip_ids)
+    return np.array([clip_id.decode() in allowed for clip_id in clip_ids.tolist()], np.bool_)
 
 
 def _weights(counts: Iterable[int], total: int) -> list[float]:
@@ -192,17 +255,7 @@ def _share(weights: Sequence[float], found: Sequence[float]) -> float:
     return math.fsum(map(math.prod, zip(weights, found, strict=True))) / math.fsum(weights)
 
 
-def _track_counts(connection: sqlite3.Connection, terms: Sequence[str]) -> list[int]:
-    known = dict(
-        connection.execute(
-            "SELECT word, tracks FROM vocabulary WHERE word IN (SELECT value FROM json_each(?))",
-            (json.dumps(terms),),
-        ).fetchall()
-    )
-    return [known.get(word, 0) for word in terms]
-
-
-def _count(connection: sqlite3.Connection, source: str, *parameters: str) -> int:
-    """Rows of a source that this module names itself."""
-    count: int = connection.execute(f"SELECT count(*) FROM {source}", parameters).fetchone()[0]
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    """Rows of a table that this module names itself."""
+    count: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
     return count

@@ -19,14 +19,22 @@ import json
 import os
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from evenreel.language import folding
 from evenreel.language.folding import words
 from evenreel.library.store.schema import FULL_TEXT, lay_down
+from evenreel.library.store.track_blocks import fill_blocks, put_tracks, take_tracks
 from evenreel.types import Metadata
 
 MAX_CONTENT_WORDS = 50
+AT_ONCE = 10_000
+"""Tracks, or files, that are read together where all are indexed anew."""
+
+MAX_COUNTED = 500_000
+"""Most words that are counted in memory there before they are written."""
+
 SHADOWS = ("data", "idx", "content", "docsize", "config")
 """Endings of the tables in which FTS5 keeps a table of its own."""
 
@@ -71,16 +79,26 @@ def padded(word: str) -> str:
 
 def index_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
     """Add the tracks of a clip, all of which must be new to the indexes."""
+    rows = connection.execute("SELECT track_id, text, readings FROM tracks WHERE clip_id = ?", (clip_id,)).fetchall()
     counts: Counter[str] = Counter()
-    for track_id, text, readings in connection.execute(
-        "SELECT track_id, text, readings FROM tracks WHERE clip_id = ?", (clip_id,)
-    ).fetchall():
-        found = words(" ".join([text, *json.loads(readings)]))
-        counts.update(set(found))
-        connection.execute(
-            "INSERT INTO track_words (rowid, text) VALUES (?, ?)", (track_id, " ".join(dict.fromkeys(found)))
-        )
+    _index_tracks(connection, rows, counts)
     _add_words(connection, SIGNS, counts)
+    put_tracks(
+        connection,
+        connection.execute(
+            "SELECT track_id, confidence, start_s, end_s FROM tracks WHERE clip_id = ? ORDER BY track_id", (clip_id,)
+        ).fetchall(),
+    )
+
+
+def _index_tracks(connection: sqlite3.Connection, tracks: Iterable[tuple[int, str, str]], counts: Counter[str]) -> None:
+    """Add tracks, given by id, text and readings, to the word index, and count the words of each."""
+    rows = []
+    for track_id, text, readings in tracks:
+        found = dict.fromkeys(words(" ".join([text, *json.loads(readings)])))
+        counts.update(found.keys())
+        rows.append((track_id, " ".join(found)))
+    connection.executemany("INSERT INTO track_words (rowid, text) VALUES (?, ?)", rows)
 
 
 def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
@@ -91,6 +109,7 @@ def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
         (clip_id,),
     ).fetchall()
     connection.executemany("DELETE FROM track_words WHERE rowid = ?", [(track_id,) for track_id, _ in rows])
+    take_tracks(connection, [track_id for track_id, _ in rows])
     _take_words(connection, SIGNS, Counter(word for _, text in rows for word in set(text.split())))
 
 
@@ -99,16 +118,16 @@ def index_about(connection: sqlite3.Connection, path: str | bytes, name: str, ca
     remove_about(connection, path)
     name, caption = " ".join(words(name)), " ".join(words(caption))
     connection.execute(
-        "INSERT INTO about (rowid, path, name, caption) VALUES (?, ?, ?, ?)", (_about_row(path), path, name, caption)
+        "INSERT INTO about (rowid, path, name, caption) VALUES (?, ?, ?, ?)", (about_row(path), path, name, caption)
     )
     _add_words(connection, NAMES, _named(name, caption))
 
 
 def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
     """Remove a file from the index of names and captions; one that is not there is no error."""
-    row = connection.execute("SELECT name, caption FROM about WHERE rowid = ?", (_about_row(path),)).fetchone()
+    row = connection.execute("SELECT name, caption FROM about WHERE rowid = ?", (about_row(path),)).fetchone()
     if row is not None:
-        connection.execute("DELETE FROM about WHERE rowid = ?", (_about_row(path),))
+        connection.execute("DELETE FROM about WHERE rowid = ?", (about_row(path),))
         _take_words(connection, NAMES, _named(*row))
 
 
@@ -154,12 +173,19 @@ def fill_full_text(connection: sqlite3.Connection) -> None:
     Raises:
         ValueError: the readings of a track or the metadata of a file are not JSON.
     """
-    for (clip_id,) in connection.execute("SELECT DISTINCT clip_id FROM tracks").fetchall():
-        index_clip_text(connection, clip_id)
-    for path, name, metadata in connection.execute(
-        "SELECT path, name, metadata FROM files WHERE state = 'indexed'"
-    ).fetchall():
-        index_about(connection, path, name, caption_of(json.loads(metadata)))
+    tracks = connection.execute("SELECT track_id, text, readings FROM tracks ORDER BY track_id")
+    counts: Counter[str] = Counter()
+    while some := tracks.fetchmany(AT_ONCE):
+        _index_tracks(connection, some, counts)
+        if len(counts) > MAX_COUNTED:
+            _add_words(connection, SIGNS, counts)
+            counts.clear()
+    _add_words(connection, SIGNS, counts)
+    fill_blocks(connection)
+    files = connection.execute("SELECT path, name, metadata FROM files WHERE state = 'indexed'")
+    while named := files.fetchmany(AT_ONCE):
+        for path, name, metadata in named:
+            index_about(connection, path, name, caption_of(json.loads(metadata)))
 
 
 def _drop(connection: sqlite3.Connection, table: str) -> None:
@@ -175,8 +201,8 @@ def _drop(connection: sqlite3.Connection, table: str) -> None:
         connection.execute(f"DROP TABLE IF EXISTS {table}_{shadow}")
 
 
-def _about_row(path: str | bytes) -> int:
-    """A row number that only this path has: FTS5 cannot look a path up, but a row number."""
+def about_row(path: str | bytes) -> int:
+    """Return the row number in `about` that only this path has: FTS5 cannot look a path up, but a row number."""
     return int.from_bytes(hashlib.sha256(os.fsencode(path)).digest()[:8], "big") >> 1
 
 

@@ -18,10 +18,11 @@ from importlib import resources
 from typing import NamedTuple
 
 FROM_SHARDS = ("clips", "moments", "tracks", "shots")
-FULL_TEXT = ("track_words", "vocabulary", "vocabulary_trigrams", "about", "name_words", "name_trigrams")
+_ON_SIGNS = ("track_words", "track_blocks", "vocabulary", "vocabulary_trigrams")
+FULL_TEXT = (*_ON_SIGNS, "about", "name_words", "name_trigrams")
 DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
 
-SINCE_FORMAT = {"shots": 3}
+SINCE_FORMAT = {"shots": 3, "track_blocks": 4}
 """Tables that catalogs of earlier formats lack, each with the first format that has it."""
 
 MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))

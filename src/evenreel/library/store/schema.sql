@@ -83,6 +83,13 @@ CREATE VIRTUAL TABLE track_words USING fts5 (text, tokenize = "unicode61 remove_
 -- derived: the distinct folded words of track_words, for queries that tolerate recognition errors.
 CREATE TABLE vocabulary (word TEXT PRIMARY KEY, tracks INTEGER NOT NULL);
 CREATE VIRTUAL TABLE vocabulary_trigrams USING fts5 (word, tokenize = "trigram");
+-- derived: facts of 1,024 neighbouring track ids a row, as float64; see evenreel.library.store.track_blocks
+CREATE TABLE track_blocks (
+    block      INTEGER PRIMARY KEY,     -- track_id / 1024
+    confidence BLOB NOT NULL,
+    start_s    BLOB NOT NULL,
+    end_s      BLOB NOT NULL
+);
 -- derived: file names and given captions. path = files.path.
 CREATE VIRTUAL TABLE about USING fts5 (path UNINDEXED, name, caption, tokenize = "unicode61 remove_diacritics 2");
 -- derived: the distinct folded words of about without digits, for queries that are spelt in another way.
