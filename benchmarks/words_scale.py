@@ -1,0 +1,317 @@
+"""Words on screen at 2,000,000 tracks: a query, building, appending and size, against three alternatives in one run.
+
+    python benchmarks/words_scale.py [--clips 666000] [--signs 3] [--queries 9] [--catalog FILE] [--slow]
+
+Signs have five words of a vocabulary of 60,000 by Zipf's law, the most common one on a third of all tracks. A tenth of
+the words is misread (letters swapped, lost or confused), which makes the vocabulary several times as large.
+FILE keeps the catalog for another run. For each kind of query: median and p95 of
+
+- before: a Python object for each track that matches, as it was until now (with --slow for common words too);
+- ours: `on_screen_hits`, of names `about_hits`, with the spellings that are looked for, and the first ten clips' signs;
+- FTS5: its own bm25, the first ten tracks with the word as it is typed, which is the floor of what SQLite can do;
+- tantivy (where it is installed): its bm25, the first ten, within one error for misread words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenreel.library.search.sign_tracks import Signs
+from evenreel.library.search.spellings import ON_SIGNS, lookups, words_of
+from evenreel.library.search.text_match import about_hits, on_screen_hits
+from evenreel.library.store.catalog import create_schema, transaction
+from evenreel.library.store.fulltext import fill_full_text, index_clip_text, phrase
+
+VOCABULARY, WORDS, MISREAD, AT_ONCE = 60_000, 5, 0.1, 20_000
+CONFUSED = {"o": "0", "l": "1", "s": "5", "b": "8", "g": "9", "e": "c", "u": "v", "m": "rn", "d": "cl", "w": "vv"}
+BOX = "[0, 0, 1, 1]"
+TRACK = (
+    "INSERT INTO tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"
+    f" VALUES (?, ?, ?, ?, ?, ?, ?, '{BOX}')"
+)
+
+
+class Everything(Container[str]):
+    """All clips."""
+
+    def __contains__(self, clip_id: object) -> bool:
+        return True
+
+    def among(self, clip_ids: Sequence[Any]) -> Any:
+        """Mark which of N clips may be found, (N,)."""
+        return np.ones(len(clip_ids), np.bool_)
+
+
+def made_up_words(generator: np.random.Generator) -> list[str]:
+    """Words of 3 to 14 letters, of syllables."""
+    first = "b c d f g h j k l m n p r s t v w z st tr ch sh th br gr pl".split()  # noqa: SIM905
+    middle, last = [*"aeiou", "ea", "ou", "ai", "ie"], ["", *"nrstld", "ng", "rd", "st", "er"]
+    found: dict[str, None] = {}
+    while len(found) < VOCABULARY:
+        syllables = (generator.choice(first) + generator.choice(middle) for _ in range(generator.integers(1, 5)))
+        word = "".join(syllables) + str(generator.choice(last))
+        if 3 <= len(word) <= 14:
+            found[word] = None
+    return list(found)
+
+
+def misread(word: str, generator: np.random.Generator) -> str:
+    """Two letters swapped, one lost, or one taken for another."""
+    kind, at = generator.integers(3), int(generator.integers(len(word)))
+    if kind == 0:
+        return word[:at] + word[at + 1 : at + 2] + word[at] + word[at + 2 :]
+    if kind == 1:
+        return word[:at] + word[at + 1 :]
+    return word[:at] + CONFUSED.get(word[at], "x") + word[at + 1 :]
+
+
+def fill(connection: sqlite3.Connection, words: Sequence[str], clips: int, signs: int) -> None:
+    """Rows of clips, files named after three words, and signs; no index."""
+    generator = np.random.default_rng(0)
+    shares = np.cumsum(1 / np.arange(1, len(words) + 1))
+    for first in range(0, clips, AT_ONCE):
+        some = range(first, min(first + AT_ONCE, clips))
+        drawn = np.searchsorted(shares / shares[-1], generator.random((len(some), signs, WORDS)))
+        named = np.searchsorted(shares / shares[-1], generator.random((len(some), 3)))
+        wrong = generator.random(drawn.shape) < MISREAD
+        confidence, start = generator.uniform(0.5, 1, drawn.shape[:2]), generator.uniform(0, 120, drawn.shape[:2])
+        for row, number in enumerate(some):
+            clip_id, name = f"{number:032x}", "_".join(words[word] for word in named[row])
+            connection.execute("INSERT INTO clips VALUES (?, 'mp4', 'h', 1, 1, 12, 25, 0, 1, '[]', '')", (clip_id,))
+            connection.execute(
+                "INSERT INTO files VALUES (?, ?, '/', 1, 1, 1, 'indexed', ?, NULL, NULL, '{}')",
+                (f"/videos/{name}_{number}.mp4", f"{name}_{number}.mp4", clip_id),
+            )
+            for sign in range(signs):
+                text = [words[word] for word in drawn[row, sign]]
+                for place in np.flatnonzero(wrong[row, sign]):
+                    text[place] = misread(text[place], generator)
+                written = " ".join(text).upper()
+                at = float(start[row, sign])
+                values = clip_id, sign, written, json.dumps([written]), float(confidence[row, sign]), at, at + 2
+                connection.execute(TRACK, values)
+
+
+def before(connection: sqlite3.Connection, query: str, *, typing: bool = False) -> list[tuple[float, str]]:
+    """The way until now, without what is shown: a Python object a track, and a loop over these for each clip."""
+    wanted = words_of(query, typing=typing)
+    looked_for = lookups(connection, wanted, ON_SIGNS)
+    found: dict[int, dict[str, Any]] = defaultdict(dict)
+    for spelt, places in looked_for.items():
+        for (track_id,) in connection.execute(
+            "SELECT rowid FROM track_words WHERE track_words MATCH ?", (phrase(spelt),)
+        ):
+            found[track_id][spelt] = places
+    clips: dict[str, list[tuple[float, float, float, dict[int, float]]]] = defaultdict(list)
+    for track_id, clip_id, _, *facts in connection.execute(
+        "SELECT track_id, clip_id, text, confidence, start_s, end_s FROM tracks"
+        " WHERE track_id IN (SELECT value FROM json_each(?)) ORDER BY clip_id, number",
+        (json.dumps(list(found)),),
+    ):
+        alike = {place: 0.0 for one in found[track_id].values() for place in one}
+        for place in alike:
+            alike[place] = max(one.get(place, 0.0) for one in found[track_id].values())
+        clips[clip_id].append((*facts, alike))
+    return sorted((-_score(tracks, len(wanted.terms)), clip_id) for clip_id, tracks in clips.items())
+
+
+def _score(tracks: list[tuple[float, float, float, dict[int, float]]], terms: int) -> float:
+    tracks = sorted(tracks, key=lambda track: -track[0] * sum(track[3].values()))
+    scores = []
+    for _, start, end, _ in tracks[:32]:
+        best = [0.0] * terms
+        for confidence, first, last, alike in tracks:
+            factor = confidence * (0.5 + 0.5 / (1 + max(0.0, start - last, first - end) / 30))
+            for place, similarity in alike.items():
+                best[place] = max(best[place], similarity * factor)
+        scores.append(sum(best) / terms)
+    return max(scores)
+
+
+def fts5(connection: sqlite3.Connection, query: str, *, typing: bool = False, table: str = "track_words") -> object:
+    """The first ten texts with any of the words by FTS5's own bm25."""
+    typed = " OR ".join(map(phrase, query.split())) + ("*" if typing else "")
+    return connection.execute(
+        f"SELECT rowid, rank FROM {table} WHERE {table} MATCH ? ORDER BY rank LIMIT 10", (typed,)
+    ).fetchall()
+
+
+def of_tantivy(connection: sqlite3.Connection, folder: Path) -> Any:
+    """An index of all signs; None where tantivy is not installed."""
+    try:
+        import tantivy
+    except ImportError:
+        return None
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("track", stored=True, fast=True)
+    builder.add_text_field("text", stored=False)
+    index = tantivy.Index(builder.build(), path=str(folder))
+    start = time.perf_counter()
+    writer = index.writer(200_000_000, 1)
+    for track_id, text in connection.execute("SELECT track_id, text FROM tracks"):
+        writer.add_document(tantivy.Document(track=track_id, text=text))
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    print(f"tantivy: built in {time.perf_counter() - start:.0f} s, {size / 1e6:.0f} MB", flush=True)
+    return index
+
+
+def search_tantivy(index: Any, kind: str, query: str) -> object:
+    """The first ten signs by tantivy's bm25."""
+    import tantivy
+
+    words = query.split()
+    if kind == "misread":
+        parsed = tantivy.Query.fuzzy_term_query(index.schema, "text", words[0], distance=1)
+    elif kind == "begun":
+        parsed = tantivy.Query.regex_query(index.schema, "text", f"{words[0]}.*")
+    else:
+        parsed = index.parse_query(" ".join(words), ["text"])
+    return index.searcher().search(parsed, 10).hits
+
+
+def kinds(words: Sequence[str], queries: int) -> Iterator[tuple[str, list[str]]]:
+    """Queries of each kind; the words fall in frequency."""
+    generator = np.random.default_rng(1)
+
+    def some(low: int, high: int, least: int = 3) -> list[str]:
+        fitting = [word for word in words[low:high] if len(word) >= least]
+        return [str(word) for word in generator.choice(fitting, queries)]
+
+    yield "most common", [words[number % 3] for number in range(queries)]
+    yield "frequent", some(20, 200)
+    yield "rare", some(5_000, VOCABULARY)
+    yield "two common", [f"{words[number % 4]} {words[4 + number % 4]}" for number in range(queries)]
+    yield (
+        "three words",
+        [" ".join(three) for three in zip(some(20, 500), some(500, 5_000), some(5_000, VOCABULARY), strict=True)],
+    )
+    yield "misread", [misread(word, generator) for word in some(200, VOCABULARY, 6)]
+    yield "begun", [word[:4] for word in some(20, VOCABULARY, 6)]
+    yield "name", some(200, VOCABULARY)
+    yield "common name", [words[number % 3] for number in range(queries)]
+
+
+def timed(call: Callable[[str], object], query: str) -> float:
+    """Wall time in milliseconds."""
+    start = time.perf_counter()
+    call(query)
+    return 1e3 * (time.perf_counter() - start)
+
+
+def told(times: Sequence[float]) -> str:
+    """Median and p95."""
+    return f"{np.median(times):10.1f} {np.quantile(times, 0.95):9.1f}" if times else f"{'-':>10} {'-':>9}"
+
+
+def report(connection: sqlite3.Connection, words: Sequence[str], options: argparse.Namespace, index: Any) -> None:
+    """Time each kind of query in each way, one after another for every query."""
+    signs, everything = Signs(connection), Everything()
+    start = time.perf_counter()
+    on_screen_hits(signs, words[0], everything)
+    print(f"first query for a common word: {time.perf_counter() - start:.2f} s")
+    ways = ("before", "ours", "FTS5", "tantivy")
+    print(f"{'ms':<14}" + "".join(f"{way + ' median':>15} {'p95':>4}" for way in ways))
+    for kind, queries in kinds(words, options.queries):
+        typing, named, common = kind == "begun", "name" in kind, "common" in kind
+
+        def ours(query: str, typing: bool = typing, named: bool = named) -> object:
+            if named:
+                return about_hits(connection, query, everything)
+            return on_screen_hits(signs, query, everything, typing=typing)[:10]
+
+        def floor(query: str, typing: bool = typing, named: bool = named) -> object:
+            return fts5(connection, query, typing=typing, table="about" if named else "track_words")
+
+        def old(query: str, typing: bool = typing) -> object:
+            return before(connection, query, typing=typing)
+
+        def theirs(query: str, kind: str = kind) -> object:
+            return search_tantivy(index, kind, query)
+
+        times: dict[str, list[float]] = {way: [] for way in ways}
+        for number, query in enumerate(queries):
+            if not named and (not common or (options.slow and not number)):
+                times["before"].append(timed(old, query))
+            times["ours"].append(timed(ours, query))
+            times["FTS5"].append(timed(floor, query))
+            if index is not None and not named:
+                times["tantivy"].append(timed(theirs, query))
+        print(f"{kind:<14}" + "".join(told(times[way]) for way in ways), flush=True)
+
+
+def append(connection: sqlite3.Connection, words: Sequence[str], signs: int, index: Any) -> None:
+    """Time adding one clip's signs, on disk when it has ended."""
+    ours, theirs = [], []
+    for number in range(9):
+        clip_id = f"new {number}"
+        text = " ".join(words[number * 100 : number * 100 + WORDS])
+        start = time.perf_counter()
+        with transaction(connection):
+            connection.execute("INSERT INTO clips VALUES (?, 'mp4', 'h', 1, 1, 12, 25, 0, 1, '[]', '')", (clip_id,))
+            for sign in range(signs):
+                connection.execute(TRACK, (clip_id, sign, text, json.dumps([text]), 0.9, 1.0, 2.0))
+            index_clip_text(connection, clip_id)
+        ours.append(1e3 * (time.perf_counter() - start))
+        if index is not None:
+            import tantivy
+
+            start = time.perf_counter()
+            writer = index.writer(20_000_000, 1)
+            for _ in range(signs):
+                writer.add_document(tantivy.Document(track=number, text=text))
+            writer.commit()
+            theirs.append(1e3 * (time.perf_counter() - start))
+            writer.wait_merging_threads()
+    print(f"a clip's signs added, ms: ours {told(ours)}, tantivy {told(theirs)}")
+
+
+def main() -> None:
+    """Build or open, report, append."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clips", type=int, default=666_000)
+    parser.add_argument("--signs", type=int, default=3)
+    parser.add_argument("--queries", type=int, default=9)
+    parser.add_argument("--catalog", type=Path)
+    parser.add_argument("--slow", action="store_true")
+    options = parser.parse_args()
+    words = made_up_words(np.random.default_rng(0))
+    with tempfile.TemporaryDirectory() as folder:
+        path = options.catalog or Path(folder) / "catalog.sqlite"
+        is_new = not path.exists()
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        if is_new:
+            create_schema(connection)
+            with transaction(connection):
+                fill(connection, words, options.clips, options.signs)
+            rows = path.stat().st_size
+            start = time.perf_counter()
+            with transaction(connection):
+                fill_full_text(connection)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            took, size = time.perf_counter() - start, path.stat().st_size - rows
+            print(f"word indexes: built in {took:.0f} s, {size / 1e6:.0f} MB beside rows of {rows / 1e6:.0f} MB")
+        counts = [connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("tracks", "vocabulary")]
+        print(f"{counts[0]:,} tracks, {counts[1]:,} different words", flush=True)
+        (Path(folder) / "tantivy").mkdir()
+        index = of_tantivy(connection, Path(folder) / "tantivy")
+        report(connection, words, options, index)
+        append(connection, words, options.signs, index)
+        connection.close()
+
+
+if __name__ == "__main__":
+    main()
