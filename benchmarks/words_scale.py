@@ -20,12 +20,15 @@ import sqlite3
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evenreel.library.search.allowed import read_allowed
+from evenreel.library.search.filters import Filter
+from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.sign_tracks import Signs
 from evenreel.library.search.spellings import ON_SIGNS, lookups, words_of
 from evenreel.library.search.text_match import about_hits, on_screen_hits
@@ -39,17 +42,6 @@ TRACK = (
     "INSERT INTO tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"
     f" VALUES (?, ?, ?, ?, ?, ?, ?, '{BOX}')"
 )
-
-
-class Everything(Container[str]):
-    """All clips."""
-
-    def __contains__(self, clip_id: object) -> bool:
-        return True
-
-    def among(self, clip_ids: Sequence[Any]) -> Any:
-        """Mark which of N clips may be found, (N,)."""
-        return np.ones(len(clip_ids), np.bool_)
 
 
 def made_up_words(generator: np.random.Generator) -> list[str]:
@@ -218,7 +210,9 @@ def told(times: Sequence[float]) -> str:
 
 def report(connection: sqlite3.Connection, words: Sequence[str], options: argparse.Namespace, index: Any) -> None:
     """Time each kind of query in each way, one after another for every query."""
-    signs, everything = Signs(connection), Everything()
+    rows = ClipRows()
+    rows.refresh(connection)
+    signs, everything = Signs(connection), read_allowed(connection, rows.clip_ids, Filter())
     start = time.perf_counter()
     on_screen_hits(signs, words[0], everything)
     print(f"first query for a common word: {time.perf_counter() - start:.2f} s")
