@@ -121,18 +121,19 @@ def words_weight(coverage: float) -> float:
     return max(0.0, (coverage - ANSWERS) / (1 - ANSWERS))
 
 
-def add_written(found: dict[str, RankedClip], channel: str, hits: Sequence[TextMatch]) -> None:
-    """Add the matches of a channel of words, sorted best first; equal scores share a rank."""
-    scores = np.array([written.score for written in hits])
-    for written, rank in zip(hits, _shared_ranks(scores), strict=True):
-        _enter(found, channel, written, rank)
+def add_words(found: dict[str, RankedClip], signs: SignMatches, named: Sequence[TextMatch]) -> None:
+    """Add the matches of the channels of words, each sorted best first; equal scores share a rank.
 
-
-def add_on_screen(found: dict[str, RankedClip], signs: SignMatches) -> None:
-    """Add the matches of the words on screen; which signs they are is read of the clips that are shown."""
+    Args:
+        found: clips that were found before; those of the words join them.
+        signs: matches on screen; which signs they are is read later, of the clips that are shown.
+        named: matches in names and captions.
+    """
     columns = signs.clip_ids.tolist(), signs.scores.tolist(), signs.coverage.tolist(), _shared_ranks(signs.scores)
     for clip_id, score, coverage, rank in zip(*columns, strict=True):
         _enter(found, "on_screen", TextMatch(clip_id.decode(), score, coverage), rank).shown = coverage
+    for written, rank in zip(named, _shared_ranks(np.array([one.score for one in named])), strict=True):
+        _enter(found, "about", written, rank)
 
 
 def _enter(found: dict[str, RankedClip], channel: str, written: TextMatch, rank: int) -> RankedClip:

@@ -38,15 +38,7 @@ from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import best_moments, shown, whole
 from evenreel.library.search.nearest import NEAREST
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
-from evenreel.library.search.ranking import (
-    RankedClip,
-    add_on_screen,
-    add_seen,
-    add_written,
-    best_state,
-    first_written,
-    ordered,
-)
+from evenreel.library.search.ranking import RankedClip, add_seen, add_words, best_state, first_written, ordered
 from evenreel.library.search.sign_tracks import Signs
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.search.together import (
@@ -249,8 +241,7 @@ class Searcher:
         found: dict[str, RankedClip] = {}
         signs = None if text is None else on_screen_hits(self._signs, text, allowed, typing=query.unfinished)
         if text is not None and signs is not None:
-            add_on_screen(found, signs)
-            add_written(found, "about", about_hits(self._connection, text, allowed, typing=query.unfinished))
+            add_words(found, signs, about_hits(self._connection, text, allowed, typing=query.unfinished))
         judged, why_not, sights, further = None, None, list[Sight](), Counter[State]()
         if vector is not None and self._vectors is not None:
             nearest = max(NEAREST, query.enough)
