@@ -29,7 +29,7 @@ import numpy as np
 from evenreel.library.search.allowed import read_allowed
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.known_rows import ClipRows
-from evenreel.library.search.sign_tracks import Signs
+from evenreel.library.search.sign_tracks import SignReader
 from evenreel.library.search.spellings import ON_SIGNS, lookups, words_of
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.store.catalog import create_schema, transaction
@@ -212,7 +212,7 @@ def report(connection: sqlite3.Connection, words: Sequence[str], options: argpar
     """Time each kind of query in each way, one after another for every query."""
     rows = ClipRows()
     rows.refresh(connection)
-    signs, everything = Signs(connection), read_allowed(connection, rows.clip_ids, Filter())
+    signs, everything = SignReader(connection), read_allowed(connection, rows.clip_ids, Filter())
     start = time.perf_counter()
     on_screen_hits(signs, words[0], everything)
     print(f"first query for a common word: {time.perf_counter() - start:.2f} s")

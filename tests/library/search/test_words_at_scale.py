@@ -160,7 +160,7 @@ def test_the_clips_and_their_scores_are_those_of_a_loop_over_all_tracks(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(sign_tracks, "FEW", few)  # read from blocks, or one by one
-    signs = sign_tracks.Signs(corpus.connection)
+    signs = sign_tracks.SignReader(corpus.connection)
     for number, (query, typing) in enumerate(queries(corpus)):
         allowed = set(corpus.clip_ids if number % 2 else random.Random(number).sample(corpus.clip_ids, 300))
         expected = {clip_id: found for clip_id, *found in slowly(corpus, query, typing, allowed)}

@@ -39,7 +39,7 @@ from evenreel.library.search.moments import best_moments, shown, whole
 from evenreel.library.search.nearest import NEAREST
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
 from evenreel.library.search.ranking import RankedClip, add_seen, add_words, best_state, first_written, ordered
-from evenreel.library.search.sign_tracks import Signs
+from evenreel.library.search.sign_tracks import SignReader
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.search.together import (
     RERANKED_BY_OWN,
@@ -222,7 +222,7 @@ class Searcher:
         if self._vectors is None or generation != self._generation:
             self._vectors, self._generation = self._open_vectors(meta), generation
         self._gallery = load_gallery(self._connection, self._rows)
-        self._signs = Signs(self._connection)
+        self._signs = SignReader(self._connection)
         self._filters.clear()
         self._neutral = None
         self._calibration, self._spoilt_calibration = None, None

@@ -65,7 +65,7 @@ class ClipTracks:
         )
 
 
-class Signs:
+class SignReader:
     """Reader of the tracks of one state of a catalog.
 
     Args:

@@ -24,7 +24,7 @@ from evenreel.library.search.sign_scores import ClipScores, closeness, gap_betwe
 from evenreel.library.search.sign_tracks import (
     BETWEEN,
     ClipTracks,
-    Signs,
+    SignReader,
     by_word,
     ids_of,
     numbers_of,
@@ -127,7 +127,7 @@ class SignMatches(Sequence[TextMatch]):
 
 
 def on_screen_hits(
-    signs: sqlite3.Connection | Signs, query: str, allowed: Container[str], *, typing: bool = False
+    signs: sqlite3.Connection | SignReader, query: str, allowed: Container[str], *, typing: bool = False
 ) -> SignMatches:
     """Find clips with words of the query on screen, best first.
 
@@ -141,7 +141,7 @@ def on_screen_hits(
         allowed: ids of the clips that may be returned.
         typing: whether the last word may be the beginning of one.
     """
-    signs = Signs(signs) if isinstance(signs, sqlite3.Connection) else signs
+    signs = SignReader(signs) if isinstance(signs, sqlite3.Connection) else signs
     connection = signs.connection
     wanted = words_of(query, typing=typing)
     weights = _weights(text_counts(connection, wanted.terms, ON_SIGNS), _count(connection, "tracks"))
