@@ -35,7 +35,7 @@ def serve(
     settings: ServeSettings = from_settings(
         "evenreel.server.settings:ServeSettings",
         leave_out=LEFT_OUT,
-        workers=Annotated[int, typer.Option("--workers", help=WORKERS_HELP)],
+        workers=Annotated[int, typer.Option("--workers", min=1, max=64, help=WORKERS_HELP)],
         port=Annotated[int, typer.Option(min=0, max=65_535)],
         token=Annotated[str | None, typer.Option(envvar="EVENREEL_TOKEN")],
         allowed_hosts=Annotated[list[str] | None, typer.Option("--allow-host", help=HOST_HELP)],
