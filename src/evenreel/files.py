@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import re
 import secrets
@@ -122,6 +123,16 @@ def write_durably(path: Path, payload: bytes) -> None:
 def is_temporary(name: str) -> bool:
     """Return whether a file's name is one that `replacing` gives to an unfinished file."""
     return _TEMPORARY.fullmatch(name) is not None
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Delete what killed processes have left beside a folder that they filled with `replacing_folder`.
+
+    Only whoever holds a lock that keeps others from filling it may call this.
+    """
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*{TEMPORARY_SUFFIX}"):
+        if is_temporary(left.name):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def make_folder(folder: Path) -> None:

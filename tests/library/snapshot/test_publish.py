@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from evenreel.errors import EvenreelError, LibraryError, UsageError
 from evenreel.library import Library, PublishSettings, index_folders, open_library, publish_library, repair
@@ -16,13 +18,15 @@ from evenreel.library.snapshot.holding import FolderHold, SnapshotCache
 from evenreel.library.snapshot.manifest import SnapshotManifest, read_pointer
 from evenreel.library.snapshot.opening import cached_manifest, local_folder
 from evenreel.library.snapshot.place import ChangedPointerError, SnapshotPlace, snapshot_place
-from evenreel.library.store.catalog import STILLS
+from evenreel.library.store.catalog import STILLS, get_meta, open_for_reading
+from evenreel.library.store.writer import open_vectors
 from tests.library.fakes import WordsEncoder
 from tests.library.snapshot.conftest import SECRET
 from tests.library.snapshot.libraries import WORDS, make_library
 
 ENCODER = WordsEncoder()
 QUICK = PublishSettings(index_from=10**9, keep_hours=0)
+KEEPS = PublishSettings(index_from=10**9)
 
 
 @pytest.fixture
@@ -38,7 +42,7 @@ def first_ten(folder: Path, text: str) -> list[tuple[str, float]]:
 def test_answers_go_on_while_a_snapshot_is_replaced_twice(home: Path, tmp_path: Path, bucket: str) -> None:
     place, cache = f"{bucket}/twice", SnapshotCache(tmp_path / "cache", rows_bytes=0)
     expected = {text: first_ten(home, text) for text in WORDS}
-    first = publish_library(home, place, QUICK)
+    first = publish_library(home, place, KEEPS)
     followed = FollowedLibrary(Path(place), cache, every_s=0.05)
     followed.start()
     trouble: list[BaseException] = []
@@ -46,7 +50,7 @@ def test_answers_go_on_while_a_snapshot_is_replaced_twice(home: Path, tmp_path: 
     def replace_twice() -> None:
         try:
             for _ in range(2):
-                publish_library(home, place, QUICK)
+                publish_library(home, place, KEEPS)
         except BaseException as error:
             trouble.append(error)
 
@@ -59,6 +63,7 @@ def test_answers_go_on_while_a_snapshot_is_replaced_twice(home: Path, tmp_path: 
         seen.add(followed.folder.name)
         assert first_ten(followed.folder, text) == expected[text]
         number += 1
+        publisher.join(0.02)
     publisher.join()
     followed.look()
     followed.close()
@@ -149,6 +154,10 @@ def test_a_later_format_is_refused(home: Path, tmp_path: Path) -> None:
     [
         ("s3://nobody-has-this/films", "there is no such bucket"),
         ("s3://key:word@films/x", "credentials in it"),
+        ("s3://key:wo/word@films/x", "credentials in it"),
+        ("s3://key:word/films", "credentials in it"),
+        ("s3://films/x#word", "is no place of snapshots"),
+        ("https://store:9000/films", "is no place of snapshots"),
         ("gs://films/x", "is no place of snapshots"),
         ("s3://films/x?versionId=1", "is no place of snapshots"),
     ],
@@ -195,7 +204,8 @@ def test_a_place_that_holds_something_else_is_left_alone(home: Path, tmp_path: P
     for place in (other, home):
         with pytest.raises(LibraryError, match="holds something that is no published snapshot"):
             publish_library(home, place, QUICK)
-    assert (other / "letter.txt").read_text() == "dear"
+    assert [path.name for path in other.iterdir()] == ["letter.txt"]
+    assert not (home / "publish.lock").exists()
 
 
 def test_a_full_disk_publishes_nothing_and_the_old_one_stays(
@@ -288,6 +298,84 @@ def test_the_cache_drops_what_nobody_reads(home: Path, tmp_path: Path, monkeypat
     assert folders[0].is_dir()
     hold.close()
     assert cache.drop_unused() == [folders[0].name]
+
+
+def test_a_snapshot_stays_whose_pointer_was_put_though_the_answer_was_lost(
+    home: Path, tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_library(home, f"{bucket}/lost", QUICK)
+    put = SnapshotPlace.write_marked
+
+    def twice(self: SnapshotPlace, name: str, payload: bytes, mark: str | None) -> None:
+        for _ in range(2):  # as a client does that has heard nothing
+            put(self, name, payload, mark)
+
+    monkeypatch.setattr(SnapshotPlace, "write_marked", twice)
+    new = publish_library(home, f"{bucket}/lost", QUICK)
+    assert local_folder(f"{bucket}/lost", SnapshotCache(tmp_path / "cache")).name == new.id
+
+
+def test_what_cannot_be_deleted_is_no_failure_of_publishing(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "published"
+    old = [publish_library(home, place, QUICK).id for _ in range(2)]
+
+    def refuse(self: SnapshotPlace, name: str) -> None:
+        raise LibraryError("it cannot be written")
+
+    monkeypatch.setattr(SnapshotPlace, "remove", refuse)
+    new = publish_library(home, place, QUICK)
+    assert new.dropped == ()
+    assert read_pointer(snapshot_place(place)).id == new.id
+    assert (place / "snapshots" / old[0]).is_dir()
+
+
+def test_a_folder_object_of_a_bucket_is_nothing_strange(home: Path, bucket: str) -> None:
+    place = snapshot_place(f"{bucket}/marked")
+    place.files.call_s3("put_object", Bucket="films", Key="marked/", Body=b"")
+    assert publish_library(home, place.root, QUICK).id == read_pointer(place).id
+
+
+def test_changed_vectors_are_refused_though_they_are_not_copied(home: Path, tmp_path: Path) -> None:
+    new = publish_library(home, tmp_path / "published", QUICK)
+    own = open_for_reading(home)
+    matrix = open_vectors(home, get_meta(own))
+    first, count = own.execute("SELECT first_row, count FROM vector_rows ORDER BY first_row").fetchone()
+    own.close()
+    assert matrix is not None
+    stored = matrix.read(first, count)[0].tobytes()
+    (path,) = (tmp_path / "published" / "snapshots" / new.id / "moments.lance" / "data").iterdir()
+    content = path.read_bytes()
+    assert content.count(stored) >= 1
+    path.write_bytes(content.replace(stored, bytes(len(stored)), 1))
+    with pytest.raises(LibraryError, match=r"moments\.lance lacks vectors, or has others"):
+        local_folder(tmp_path / "published", SnapshotCache(tmp_path / "cache", rows_bytes=0))
+
+
+def test_what_killed_processes_left_is_deleted(home: Path, tmp_path: Path) -> None:
+    place, cache = tmp_path / "published", SnapshotCache(tmp_path / "cache")
+    publish_library(home, place, QUICK)
+    name = ".20200101T000000Z-0123456789abcdef.0123456789abcdef.tmp"
+    for folder in (place / "snapshots" / name, cache.folder / name):
+        (folder / "moments.lance").mkdir(parents=True)
+    held = cache.folder / name.replace("2020", "2021")
+    held.mkdir()
+    publish_library(home, place, QUICK)
+    with FileLock(cache.folder / f"{held.name[:34]}.lock"):  # of a process that still makes it
+        local_folder(place, cache)
+    assert not (place / "snapshots" / name).exists()
+    assert not (cache.folder / name).exists()
+    assert held.is_dir()
+
+
+def test_a_cache_in_a_folder_of_others_leaves_its_rights_alone(home: Path, tmp_path: Path) -> None:
+    publish_library(home, tmp_path / "published", QUICK)
+    (tmp_path / "cache").mkdir(mode=0o755)
+    (tmp_path / "cache").chmod(0o755)
+    read = local_folder(tmp_path / "published", SnapshotCache(tmp_path / "cache"))
+    if os.name == "posix":
+        assert [oct(path.stat().st_mode & 0o777) for path in (tmp_path / "cache", read)] == ["0o755", "0o700"]
 
 
 def test_settings_have_bounds() -> None:

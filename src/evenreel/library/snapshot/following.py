@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from pathlib import Path
 
 from evenreel.errors import EvenreelError
@@ -19,6 +20,8 @@ from evenreel.library.store.filesystem import is_published
 EVERY_S = 5.0
 STILLS_BYTES = 2 * 2**30
 """Most bytes of stills that are kept of a snapshot."""
+PAUSE_S = 30.0
+"""Seconds for which no stills are asked for where the store did not answer: whoever wants one would wait for it."""
 LOOKED_AFTER = 200
 """Clips whose stills are fetched between two looks at their size."""
 
@@ -45,7 +48,7 @@ class FollowedLibrary:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._said = ""
-        self._fetched = 0
+        self._fetched, self._paused_until = 0, 0.0
 
     @property
     def is_published(self) -> bool:
@@ -105,13 +108,14 @@ class FollowedLibrary:
         """Return the folder in which the stills of a clip lie, if it has any; those of a snapshot are fetched."""
         folder = self.folder
         marker = marker_of(folder) if self._place is not None else None
-        if self._place is not None and marker is not None:
+        if self._place is not None and marker is not None and time.monotonic() >= self._paused_until:
             try:
                 self._fetched += fetch_stills(folder, self._place, marker.id, clip_id)
                 if self._fetched >= LOOKED_AFTER:
                     self._fetched = 0
                     trim_stills(folder / STILLS, STILLS_BYTES)
             except (EvenreelError, OSError) as error:
+                self._paused_until = time.monotonic() + PAUSE_S
                 log.info("the stills of %s cannot be had: %s", clip_id, error)
         return folder / STILLS
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from evenreel.files import TEMPORARY_SUFFIX, is_temporary, remove_unfinished
 from evenreel.library.store.filesystem import SNAPSHOT_MARKER
 from evenreel.library.store.model_folders import size_of
 
@@ -46,7 +47,8 @@ class SnapshotCache:
 
     def drop_unused(self) -> list[str]:
         """Delete snapshots that nobody reads until the cache has its size again; return their ids."""
-        found = [path.parent for path in self.folder.glob(f"*/{SNAPSHOT_MARKER}")]
+        made = (path.parent for path in self.folder.glob(f"*/{SNAPSHOT_MARKER}"))
+        found = [folder for folder in made if not is_temporary(folder.name)]
         sizes = {folder: size_of(folder) for folder in found}
         dropped = []
         for folder in sorted(found, key=_last_use):
@@ -61,6 +63,15 @@ class SnapshotCache:
                     dropped.append(folder.name)
                     del sizes[folder]
         return dropped
+
+    def drop_unfinished(self) -> None:
+        """Delete what processes have left that were killed while they made a folder."""
+        from filelock import FileLock
+
+        for left in self.folder.glob(f".*{TEMPORARY_SUFFIX}"):
+            made = self.folder / left.name[1:].partition(".")[0]
+            with contextlib.suppress(OSError), FileLock(self.folder / f".{made.name}.lock", timeout=0):
+                remove_unfinished(made)
 
 
 class SnapshotMarker(NamedTuple):
@@ -85,7 +96,7 @@ def marker_of(folder: Path) -> SnapshotMarker | None:
     """Read which snapshot a folder was made of; None for a folder that is none of the cache."""
     try:
         return SnapshotMarker(**json.loads((folder / SNAPSHOT_MARKER).read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError, TypeError):  # there is none, or of another version
         return None
 
 

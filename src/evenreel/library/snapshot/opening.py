@@ -28,7 +28,7 @@ from evenreel.library.snapshot.manifest import (
     read_pointer,
 )
 from evenreel.library.snapshot.place import SNAPSHOTS, SnapshotPlace, is_full, lance, snapshot_place
-from evenreel.library.snapshot.tables import AT_ONCE, MOMENTS, VECTOR, fill_catalog, schema_of
+from evenreel.library.snapshot.tables import AT_ONCE, MOMENTS, VECTOR, Checksums, fill_catalog, schema_of
 from evenreel.library.store.catalog import CATALOG, SCHEMA_VERSION
 from evenreel.library.store.codes import Codes
 from evenreel.library.store.filesystem import SNAPSHOT_MARKER, is_published
@@ -79,11 +79,12 @@ def folder_of_snapshot(place: SnapshotPlace, pointer: Pointer, cache: SnapshotCa
     lance()
     try:
         make_folder(cache.folder)
-        os.chmod(cache.folder, 0o700)  # its stills may be of private videos
+        cache.drop_unfinished()
         with FileLock(cache.folder / f".{pointer.id}.lock"):
             if marker_of(target) is None:
                 manifest = read_manifest(place, pointer)
                 with replacing_folder(target) as part:
+                    os.chmod(part, 0o700)  # its stills may be of private videos
                     _Opening(place, manifest, cache).fill(part, progress)
     except (OSError, RuntimeError, ValueError, sqlite3.Error) as error:
         raise _trouble(error, place, cache) from None
@@ -199,16 +200,16 @@ class _Opening:
         fill_catalog(target / CATALOG, list(part.tables), rows_of)
         progress(0.5)
         if part.vector_rows:
-            self._copy_vectors(target, part, self._dataset(folder, name, MOMENTS))
             checksums = f"{name}/{CHECKSUMS}" if name else CHECKSUMS
             shutil.copyfile(self._path(folder, checksums), target / CHECKSUMS)
+            self._copy_vectors(target, part, self._dataset(folder, name, MOMENTS))
         marker = SnapshotMarker(self.place.root, self.manifest.id, name, part.vector_rows, self._has_rows(part))
         (target / SNAPSHOT_MARKER).write_text(json.dumps(marker._asdict()), encoding="utf-8")
         progress(1.0)
 
     def _copy_vectors(self, target: Path, part: PublishedPart, dataset: Any) -> None:
         """Copy the vectors with their codes, or make their codes alone, as an index run does."""
-        path, rows = target / "vectors.0.f16", 0
+        path, rows, checksums = target / "vectors.0.f16", 0, Checksums()
         matrix, codes = ExactVectors(path, part.dimension), Codes(codes_path(path), part.dimension)
         for batch in dataset.to_batches(columns=[VECTOR], limit=part.vector_rows, batch_size=AT_ONCE):
             vectors = vectors_of_column(batch.column(VECTOR), part.dimension)
@@ -216,9 +217,10 @@ class _Opening:
                 matrix.append(vectors.astype(np.float32))
             else:
                 codes.write(vectors, rows)
+            checksums.add(vectors)
             rows += len(vectors)
-        if rows != part.vector_rows:
-            raise self._not_whole(f"{MOMENTS}.lance", "lacks vectors")
+        if rows != part.vector_rows or not np.array_equal(checksums.all(), np.fromfile(target / CHECKSUMS, "<u4")):
+            raise self._not_whole(f"{MOMENTS}.lance", "lacks vectors, or has others")
 
 
 def open_table(place: SnapshotPlace, name: str) -> Any:

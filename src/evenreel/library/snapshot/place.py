@@ -24,8 +24,9 @@ from evenreel.library.store.filesystem import remote_url
 from evenreel.progress import Progress
 
 CONNECT_S = 5
-READ_S = 60
-ATTEMPTS = 3
+READ_S = 30
+ATTEMPTS = 2
+"""Attempts of each of two layers that try again: a store that never answers is waited for two minutes."""
 AT_ONCE = 16
 """Objects that are sent or fetched before the progress is told."""
 POINTER = "current.json"
@@ -62,7 +63,7 @@ class SnapshotPlace:
         """The file system of fsspec that this place is on."""
         if not self.is_remote:
             return _imported("fsspec").filesystem("file")
-        retries = {"max_attempts": ATTEMPTS, "mode": "standard"}
+        retries = {"total_max_attempts": ATTEMPTS, "mode": "standard"}
         config = {"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": retries}
         found = _imported("s3fs").S3FileSystem(config_kwargs=config, use_listings_cache=False)
         found.retries = ATTEMPTS
@@ -148,7 +149,9 @@ class SnapshotPlace:
             except FileNotFoundError:
                 self._need_bucket()
                 return []
-        return sorted(path.rstrip("/").rpartition("/")[2] for path in map(str, found))
+        own = self.at(name) if name else self.root  # a bucket may have an object for the folder itself
+        paths = {path.rstrip("/") for path in map(str, found)} - {own.removeprefix("s3://")}
+        return sorted(path.rpartition("/")[2] for path in paths)
 
     def sizes(self, name: str) -> dict[str, int]:
         """List all objects below a name: name of each from there on -> its size in bytes.
@@ -224,13 +227,17 @@ def snapshot_place(given: str | Path) -> SnapshotPlace:
     url = remote_url(given)
     if url is None:
         return SnapshotPlace(str(Path(given).absolute()))
-    if "@" in url.partition("://")[2].partition("/")[0]:
+    host = url.partition("://")[2].partition("/")[0]
+    if "@" in host or ":" in re.sub(
+        r":\d{1,5}$", "", host
+    ):  # a key may have a slash in it, and then what is before it looks like the host
         raise UsageError(
             "The address of the snapshot has credentials in it, which end in logs; take them out and set "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment."
         )
     if "?" in url or "#" in url or not _BUCKET.fullmatch(url):
-        raise UsageError(f"{url.partition('?')[0]} is no place of snapshots; give s3://BUCKET/PREFIX or a folder.")
+        shown = re.split(r"[?#]", url)[0]
+        raise UsageError(f"{shown} is no place of snapshots; give s3://BUCKET/PREFIX or a folder.")
     return SnapshotPlace(url.rstrip("/"))
 
 

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from evenreel.arguments import as_path
 from evenreel.errors import LibraryError
 from evenreel.features.shards import shard_files
 from evenreel.features.stills import are_whole
-from evenreel.files import make_folder, replacing_folder
+from evenreel.files import TEMPORARY_SUFFIX, make_folder, remove_unfinished, replacing_folder
 from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.snapshot.indexes import SearchedGallery, build_indexes
 from evenreel.library.snapshot.manifest import (
@@ -127,12 +127,9 @@ def publish_library(
                 files = {f"{SNAPSHOTS}/{snapshot_id}/{name}": room / name for name in (*manifest.objects, MANIFEST)}
                 with _withdrawn(place, snapshot_id):
                     place.send(files, stretch_of(progress, 0.8, 1.0))
-        pointer, dropped = _next(before, snapshot_id, payload, settings.keep_hours * 3600, time.time())
-        with _withdrawn(place, snapshot_id):
-            place.write_marked(POINTER, pointer.dump(), mark)
-        dropped += _abandoned(place, pointer)
-        for one in dropped:
-            place.remove(f"{SNAPSHOTS}/{one}")
+        pointer, old = _next(before, snapshot_id, payload, settings.keep_hours * 3600, time.time())
+        _point(place, pointer, mark)
+        dropped = _tidied(place, pointer, old)
     own = manifest.parts[""]
     return PublishReport(
         to=place.root,
@@ -162,7 +159,9 @@ def _alone(place: SnapshotPlace) -> Iterator[None]:
     if root.exists() and not root.is_dir():
         raise LibraryError(f"{root} is a file; publish into a folder of its own.")
     try:
-        make_folder(root / SNAPSHOTS if _is_ours(root) else root)
+        if not _is_ours(root):
+            _before(place)  # refuses what is somebody else's, before anything is written to it
+        make_folder(root / SNAPSHOTS)
         with FileLock(root / "publish.lock", timeout=0):
             yield
     except Timeout:
@@ -224,6 +223,40 @@ def _withdrawn(place: SnapshotPlace, snapshot_id: str) -> Iterator[None]:
         with contextlib.suppress(LibraryError):
             place.remove(f"{SNAPSHOTS}/{snapshot_id}")
         raise
+
+
+def _point(place: SnapshotPlace, pointer: Pointer, mark: str | None) -> None:
+    """Name the new snapshot as the current one, or take it back where another one is.
+
+    Whether the pointer was put is not known where an answer is lost: the next attempt then finds that it has changed.
+
+    Raises:
+        LibraryError: the pointer cannot be put; where it may have been, the snapshot stays.
+    """
+    try:
+        place.write_marked(POINTER, pointer.dump(), mark)
+    except BaseException as error:
+        with contextlib.suppress(LibraryError):
+            if pointer.id.encode() not in (place.read(POINTER) or b""):
+                place.remove(f"{SNAPSHOTS}/{pointer.id}")
+            elif isinstance(error, LibraryError):
+                return
+        raise
+
+
+def _tidied(place: SnapshotPlace, pointer: Pointer, old: Sequence[str]) -> list[str]:
+    """Delete snapshots that nobody needs; what cannot be deleted now is no failure of what was published."""
+    dropped: list[str] = []
+    try:
+        if not place.is_remote:
+            for one in Path(place.at(SNAPSHOTS)).glob(f".*{TEMPORARY_SUFFIX}"):
+                remove_unfinished(one.with_name(one.name[1:].partition(".")[0]))
+        for one in [*old, *_abandoned(place, pointer)]:
+            place.remove(f"{SNAPSHOTS}/{one}")
+            dropped.append(one)
+    except LibraryError as error:
+        log.warning("older snapshots could not be deleted, they take room: %s", error)
+    return dropped
 
 
 def _next(
