@@ -249,8 +249,8 @@ def _tidied(place: SnapshotPlace, pointer: Pointer, old: Sequence[str]) -> list[
     dropped: list[str] = []
     try:
         if not place.is_remote:
-            for one in Path(place.at(SNAPSHOTS)).glob(f".*{TEMPORARY_SUFFIX}"):
-                remove_unfinished(one.with_name(one.name[1:].partition(".")[0]))
+            for left in Path(place.at(SNAPSHOTS)).glob(f".*{TEMPORARY_SUFFIX}"):
+                remove_unfinished(left.with_name(left.name[1:].partition(".")[0]))
         for one in [*old, *_abandoned(place, pointer)]:
             place.remove(f"{SNAPSHOTS}/{one}")
             dropped.append(one)
