@@ -79,6 +79,21 @@ class IndexSettings:
         return self.workers or usable_cores()
 
 
+@dataclass(frozen=True)
+class Machines:
+    """Machines that index together, with Ray.
+
+    Attributes:
+        ray: have the workers of the Ray cluster at this address (`HOST:PORT`) read and encode, or with `local` those of
+            a cluster that is started here for the run; None for no Ray.
+        staging: where those workers leave what they made until it is in the library: a folder or a URL (`s3://...`)
+            that all of them reach; None for a folder in the library.
+    """
+
+    ray: str | None = None
+    staging: str | None = None
+
+
 def usable_cores() -> int:
     """Return the number of cores this process may use; fewer than the machine has inside a container."""
     try:

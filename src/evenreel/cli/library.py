@@ -14,7 +14,7 @@ from evenreel.cli.options import CacheOption, JsonOption, LibraryOption, PlaceOp
 from evenreel.cli.progress import bars
 from evenreel.cli.publish import fetched
 from evenreel.cli.show_library import show_done, show_dropped, show_problems, show_report, show_stats
-from evenreel.config import IndexSettings, default_library
+from evenreel.config import IndexSettings, Machines, default_library
 from evenreel.errors import UsageError
 
 MetadataOption = Annotated[
@@ -41,6 +41,7 @@ def index(
             bool, typer.Option("--no-stills", help="Keep no small picture of each moment: 34 MB an hour less.")
         ],
     ),
+    machines: Machines = from_settings(Machines, panel="Many machines"),
     as_json: JsonOption = False,
 ) -> None:
     """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
@@ -50,7 +51,7 @@ def index(
         settings = replace(settings, model=None)
     place = library or default_library()
     with bars() as progress:
-        report = index_folders(folders, place, settings, progress=progress, metadata=metadata or ())
+        report = index_folders(folders, place, settings, progress=progress, metadata=metadata or (), machines=machines)
     show_report(report, place, as_json)
     if report.set_aside or report.closed_folders:
         raise typer.Exit(EXIT_SET_ASIDE)

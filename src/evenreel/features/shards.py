@@ -165,15 +165,24 @@ def write_shard(folder: Path, shard: Shard) -> str:
             lengths that disagree.
         LibraryError: the shard cannot be written; the file that was there before is still there.
     """
-    if problem := _problem(shard):
-        raise MediaError("bad_features", f"The features of clip {shard.clip_id} are not stored: {problem}.")
-    path, payload = shard_path(folder, shard.clip_id), seal(_arrays(shard), _record(shard))
+    path, payload = shard_path(folder, shard.clip_id), shard_bytes(shard)
     try:
         write_durably(path, payload)
     except OSError as error:
         reason = error.strerror or str(error)
         raise LibraryError(f"Cannot write {path} ({len(payload)} bytes): {reason}.") from error
     return hashlib.sha256(payload).hexdigest()
+
+
+def shard_bytes(shard: Shard) -> bytes:
+    """Return the content of a shard's file, its checksum included; equal shards give equal bytes.
+
+    Raises:
+        MediaError: the features are not fit to be stored (`bad_features`), see `write_shard`.
+    """
+    if problem := _problem(shard):
+        raise MediaError("bad_features", f"The features of clip {shard.clip_id} are not stored: {problem}.")
+    return seal(_arrays(shard), _record(shard))
 
 
 def remove_shard(folder: Path, clip_id: str) -> None:
@@ -204,6 +213,21 @@ def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -
     payload = _read_bytes(path, remedy)
     if digest is not None and hashlib.sha256(payload).hexdigest() != digest:
         raise _damaged(path, "its checksum is not the one in the catalog", remedy)
+    return parse_shard(payload, path, remedy)
+
+
+def parse_shard(payload: bytes, path: Path, remedy: str = REPAIR) -> Shard:
+    """Make a shard of the content of its file, and check it.
+
+    Args:
+        payload: content of the file.
+        path: where it is from; its name is that of the clip.
+        remedy: what to do about a damaged one, for the message.
+
+    Raises:
+        DamagedShardError: it is damaged, or its content contradicts itself.
+        NewerShardError: it was written by a later version.
+    """
     try:
         shard = _build(*unseal(payload))
     except _NewerFormatError as error:

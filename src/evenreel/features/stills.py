@@ -47,12 +47,17 @@ class Stills:
             self.size_bytes += len(jpeg)
 
 
-def write_stills(folder: Path, clip_id: str, stills: Stills) -> None:
-    """Write the stills of a clip, replacing those on disk; equal stills give equal bytes.
+def write_stills(folder: Path, clip_id: str, stills: Stills | bytes) -> None:
+    """Write the stills of a clip, or what `stills_bytes` made of them, replacing those on disk.
 
     Raises:
         OSError: they cannot be written.
     """
+    write_durably(shard_path(folder, clip_id), stills if isinstance(stills, bytes) else stills_bytes(clip_id, stills))
+
+
+def stills_bytes(clip_id: str, stills: Stills) -> bytes:
+    """Return the content of the file of a clip's stills; equal stills give equal bytes."""
     ends = list(itertools.accumulate(map(len, stills.jpegs)))
     checksums = [
         _checksum(clip_id, time_s, end, jpeg)
@@ -64,7 +69,7 @@ def write_stills(folder: Path, clip_id: str, stills: Stills) -> None:
         "checksums": np.array(checksums, np.uint32),
         "jpegs": np.frombuffer(b"".join(stills.jpegs), np.uint8),
     }
-    write_durably(shard_path(folder, clip_id), seal(arrays, {"clip_id": clip_id}))
+    return seal(arrays, {"clip_id": clip_id})
 
 
 def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:

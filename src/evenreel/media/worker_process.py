@@ -18,7 +18,7 @@ Answer = Callable[[dict[str, Any]], Iterator[Message]]
 
 def main() -> None:
     """Answer tasks from standard input until it is closed; standard output carries nothing but messages."""
-    tasks, messages = _claim_pipes()
+    tasks, messages = claim_pipes()
     _end_with_parent()
     _set_limits()
     try:
@@ -65,7 +65,7 @@ def _build(target: str, setup: dict[str, Any]) -> Answer:
     return built
 
 
-def _claim_pipes() -> tuple[IO[bytes], IO[bytes]]:
+def claim_pipes() -> tuple[IO[bytes], IO[bytes]]:
     """Keep the two pipes for messages; whatever native code prints goes to standard error instead."""
     tasks = os.fdopen(os.dup(0), "rb")
     messages = os.fdopen(os.dup(1), "wb")

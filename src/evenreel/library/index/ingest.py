@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from evenreel.arguments import as_path, check_settings_kind, one_or_more
-from evenreel.config import IndexSettings
+from evenreel.config import IndexSettings, Machines
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import (
     READER,
@@ -38,6 +39,8 @@ from evenreel.library.index.model import ModelInUse, resolve
 from evenreel.library.index.plan import IndexPlan, check_nothing_vanished, known_files, make_plan, still_wanted
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
+from evenreel.library.index.spread import Outcomes, SpreadRun
+from evenreel.library.machines.arrivals import ARRIVING
 from evenreel.library.store import catalog
 from evenreel.library.store.also import folder_of_model
 from evenreel.library.store.filesystem import library_lock
@@ -60,6 +63,7 @@ def index_folders(
     *,
     progress: StagedProgress | None = None,
     metadata: str | Path | Sequence[str | Path] = (),
+    machines: Machines | None = None,
 ) -> IndexReport:
     """Bring a library up to date with folders of videos; an unchanged file is not opened.
 
@@ -69,6 +73,7 @@ def index_folders(
         settings: model, sampling, text, workers, limits; None for the defaults.
         progress: receives the progress of the run.
         metadata: tables about the videos, besides `metadata.*` and `manifest.*` at the top of the folders.
+        machines: machines that read and encode; None for this one alone.
 
     Raises:
         LibraryError: there is no video for a new library, the library cannot be written, belongs to another model, or a
@@ -90,8 +95,9 @@ def index_folders(
             with copied(library, connection), contextlib.ExitStack() as opened:
                 finish_exchange(library, catalog.get_meta(connection))
                 finish_dropping(library, connection)
+                shutil.rmtree(library / ARRIVING, ignore_errors=True)  # of a run with Ray that was killed
                 store = Store(library, connection, known.rows)
-                job = IndexJob(store, settings, progress or NoProgress())
+                job = IndexJob(store, settings, progress or NoProgress(), machines=machines)
                 job.join(opened)
                 return job.run(found, known.set_aside)
         except (sqlite3.Error, OSError) as error:
@@ -127,10 +133,19 @@ class IndexJob:
         settings: settings of the run, `auto` included.
         progress: receives the progress of the run.
         reader: target of the workers; tests put stubs here.
+        machines: machines that read and encode; None for this one alone.
     """
 
-    def __init__(self, store: Store, settings: IndexSettings, progress: StagedProgress, reader: str = READER) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: IndexSettings,
+        progress: StagedProgress,
+        reader: str = READER,
+        machines: Machines | None = None,
+    ) -> None:
         self._store, self._progress, self._target = store, progress, reader
+        self._machines = machines if machines and machines.ray else None
         self._meta = catalog.get_meta(store.connection)
         self._settings = resolve(settings, self._meta, store.library)
         model = ModelInUse(store, self._settings) if self._settings.model is not None else None
@@ -218,7 +233,11 @@ class IndexJob:
         if not work:
             return
         self._progress.begin(len(work))
-        self._pool.run(work)
+        if self._machines is None:
+            self._pool.run(work)
+            return
+        outcomes = Outcomes(self._wanted_of, self._keep, self._link, self._set_aside, self._count_frame)
+        SpreadRun(self._models, self._settings, self._machines, outcomes, self._target).run(work)
 
     def _new_reader(self) -> ClipReader:
         settings = self._settings
@@ -271,7 +290,7 @@ class IndexJob:
         self._pool.add([file])
 
     def _keep(
-        self, file: FoundFile, clip_id: str, shards: Sequence[Shard | MediaError | None], stills: Stills | None
+        self, file: FoundFile, clip_id: str, shards: Sequence[Shard | MediaError | None], stills: Stills | bytes | None
     ) -> None:
         """Store what was made of a clip for each model; where a model could make nothing, its error is noted there."""
         errors = {}
@@ -293,7 +312,7 @@ class IndexJob:
             ]
         self._progress.file_done(file.path)
 
-    def _add(self, store: Store, shard: Shard, stills: Stills | None) -> None:
+    def _add(self, store: Store, shard: Shard, stills: Stills | bytes | None) -> None:
         try:
             store.add_clip(shard, stills)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what nobody thought of, in this file
@@ -309,15 +328,18 @@ class IndexJob:
             if clip_id in self._claims:
                 self._claims[clip_id].append(file)
                 return None
-            wanted = [self._wanted(one, clip_id) for one in self._models]
+            wanted = self._wanted_of(clip_id)
             if any(one is not None for one in wanted):
                 self._claims[clip_id] = []
                 return wanted
         self._link(file, clip_id)
         return None
 
+    def _wanted_of(self, clip_id: str) -> list[WantedStages | None]:
+        """The stages to do for each model; None where its shard is there and nothing is wanted."""
+        return [self._wanted(one, clip_id) for one in self._models]
+
     def _wanted(self, one: ModelStore, clip_id: str) -> WantedStages | None:
-        """The stages to do for a model; None where its shard is there and nothing is wanted."""
         done = one.store.done_stages(clip_id)
         wanted = still_wanted(one.wanted, done)
         return wanted if done is None or wanted else None

@@ -31,6 +31,11 @@ class ModelInUse:
         self._starting = threading.Lock()
         self._loaded: Future[Encoder] | None = None
 
+    @property
+    def name(self) -> str:
+        """Name by which the model is loaded."""
+        return self._settings.model or ""
+
     def start(self) -> None:
         """Begin to load the model in the background; a further call raises if loading has failed.
 

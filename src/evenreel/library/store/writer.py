@@ -138,7 +138,7 @@ class Store:
                 log.warning("%s", error)
             return None
 
-    def add_clip(self, shard: Shard, stills: Stills | None = None) -> None:
+    def add_clip(self, shard: Shard, stills: Stills | bytes | None = None) -> None:
         """Store a clip with what its shard adds to the stages done before, and its stills; no file points to it yet.
 
         The clip is noted first, so that the next run drops the shard of a killed run whose file is gone by then.

@@ -1,0 +1,225 @@
+"""The part of an index run that other machines read: they leave shards, and this process alone stores them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from evenreel.config import IndexSettings, Machines, usable_cores
+from evenreel.errors import LibraryError, MediaError, Reason
+from evenreel.features.clip_reader import WantedStages
+from evenreel.features.shards import Shard, parse_shard
+from evenreel.library.index.joined import ModelStore
+from evenreel.library.machines.arrivals import Arrivals, place_of_arrivals
+from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder, shard_name, stills_name
+from evenreel.library.machines.session import RaySession, check_address
+from evenreel.library.store.writer import FoundFile
+from evenreel.types import Encoder
+from evenreel.wording import printable
+
+LOADER = "evenreel.library.index.model:load"
+
+_MOST_ROUNDS_LOST = 2
+"""Rounds in which a file may be lost with its workers; in the last, each worker has one file at a time."""
+
+log = logging.getLogger("evenreel")
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What an index run does with what became of a file.
+
+    Attributes:
+        wanted: returns for each model the stages to do for a content, None for none.
+        keep: stores the shards and stills of a file.
+        link: notes that a file has known content.
+        set_aside: notes that a file cannot be used.
+        frame: counts a frame; the models are wanted then.
+    """
+
+    wanted: Callable[[str], list[WantedStages | None]]
+    keep: Callable[[FoundFile, str, Sequence[Shard | MediaError | None], bytes | None], None]
+    link: Callable[[FoundFile, str], None]
+    set_aside: Callable[[FoundFile, MediaError, str | None], None]
+    frame: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A file that is still to be read, with what is known of it."""
+
+    file: FoundFile
+    clip_id: str | None = None
+    lost: int = 0
+
+
+@dataclass
+class SpreadRun:
+    """Reading of files by the workers of a Ray cluster, round after round until none is left.
+
+    Attributes:
+        models: the models of the run, and where their vectors go.
+        settings: settings of the run.
+        machines: the cluster.
+        outcomes: what is done with each file.
+        reader: target of the reader processes.
+    """
+
+    models: Sequence[ModelStore]
+    settings: IndexSettings
+    machines: Machines
+    outcomes: Outcomes
+    reader: str
+    _arrivals: Arrivals = field(init=False)
+
+    def run(self, work: Sequence[FoundFile]) -> None:
+        """Read files.
+
+        Raises:
+            LibraryError: the cluster cannot be had, fails, or a machine of it cannot take part; what was stored stays.
+            EncoderError: this machine cannot load a model.
+            OSError: the disk is full.
+        """
+        address = self.machines.ray or ""
+        check_address(address)
+        place = place_of_arrivals(self.models[0].store.library, self.machines.staging)
+        self._arrivals = Arrivals(place, secrets.token_hex(8))
+        self._arrivals.begin()
+        workers = self.settings.workers
+        try:
+            with RaySession(address, self._order(work), workers, workers or usable_cores()) as session:
+                waiting = [_Waiting(file) for file in work]
+                while waiting:
+                    waiting = self._round(session, waiting)
+        finally:
+            self._arrivals.clear()
+
+    def _order(self, work: Sequence[FoundFile]) -> WorkOrder:
+        settings, own = self.settings, self.models
+        return WorkOrder(
+            libraries=tuple(str(one.store.library.absolute()) for one in own),
+            models=tuple(None if one.model is None else one.model.name for one in own),
+            wanted=tuple(one.wanted for one in own),
+            rule=settings.rule,
+            read_text=settings.read_text,
+            keep_stills=settings.keep_stills,
+            limits=settings.limits,
+            device=settings.device,
+            precision=settings.precision,
+            roots=tuple(sorted({file.root for file in work})),
+            staging=self._arrivals.place,
+            token=self._arrivals.token,
+            reader=self.reader,
+            loader=LOADER,
+        )
+
+    def _round(self, session: RaySession, waiting: Sequence[_Waiting]) -> list[_Waiting]:
+        """Have files read; return those that are still to be read."""
+        again, tasks, under_way = list[_Waiting](), list[FileTask](), dict[int, _Waiting]()
+        for number, one in enumerate(waiting):
+            wanted = None if one.clip_id is None else self.outcomes.wanted(one.clip_id)
+            if self._linked(one, wanted):
+                continue
+            under_way[number] = one
+            tasks.append(FileTask(number, one.file.path, None if wanted is None else tuple(wanted)))
+        if tasks:
+            for status in session.run(tasks, alone=any(one.lost for one in waiting)):
+                one = under_way.pop(status.number)
+                again += self._take(one, status)
+                session.settle(status.number)
+        again += [left for one in under_way.values() for left in self._lost(one)]
+        return again
+
+    def _linked(self, one: _Waiting, wanted: list[WantedStages | None] | None) -> bool:
+        """Note that a file has known content, where nothing is wanted of that."""
+        if one.clip_id is None or wanted is None or any(stages is not None for stages in wanted):
+            return False
+        self.outcomes.link(one.file, one.clip_id)
+        return True
+
+    def _take(self, one: _Waiting, status: FileStatus) -> list[_Waiting]:
+        """Store what became of a file; return it where it is to be read again."""
+        file = one.file if status.stamp is None else replace(one.file, stamp=status.stamp)
+        for _ in range(status.frames):
+            self.outcomes.frame()
+        if status.kind == "made":
+            self._store(file, status)
+        elif status.kind == "known":
+            known = replace(one, file=file, clip_id=str(status.clip_id))
+            return [] if self._linked(known, self.outcomes.wanted(str(status.clip_id))) else [known]
+        elif status.kind == "died":
+            return self._lost(one)
+        elif status.kind == "aside":
+            self._set_aside(file, status)
+        elif status.kind == "disk":
+            raise LibraryError(self._disk_sentence(status))
+        else:
+            raise LibraryError(status.sentence)
+        return []
+
+    def _store(self, file: FoundFile, status: FileStatus) -> None:
+        clip_id, place = str(status.clip_id), Path(self._arrivals.place)
+        names = [shard_name(number, clip_id) for number in range(len(self.models))]
+        shards: list[Shard | MediaError | None] = []
+        for model, made in enumerate(status.made):
+            if isinstance(made, tuple):
+                shards.append(MediaError(_reason(made[0]), made[1]))
+            elif made:
+                shards.append(parse_shard(self._arrivals.take(names[model]), place / names[model], "run again"))
+                self._check_model(self.models[model], shards[-1], status.node)
+            else:
+                shards.append(None)
+        stills = (
+            self._arrivals.take(stills_name(clip_id))
+            if self.settings.keep_stills and status.made[0] is not None
+            else None
+        )
+        self.outcomes.keep(file, clip_id, shards, stills)
+        for name in (*names, stills_name(clip_id)):
+            self._arrivals.drop(name)
+
+    def _check_model(self, one: ModelStore, shard: Shard | MediaError | None, node: str) -> None:
+        """Refuse vectors of other weights than this machine has under the same name."""
+        if one.model is None or not isinstance(shard, Shard) or shard.weights_hash is None:
+            return
+        encoder: Encoder = one.model.encoder()
+        if shard.weights_hash != encoder.weights_hash:
+            raise LibraryError(
+                f"The Ray worker on {node} has other weights of {encoder.encoder_id} than this machine; nothing of it "
+                "was stored: have the same model on every machine."
+            )
+
+    def _set_aside(self, file: FoundFile, status: FileStatus) -> None:
+        if status.gone and os.path.lexists(file.path):
+            raise LibraryError(
+                f"The Ray worker on {status.node} does not see {printable(file.path)}; have its folder under the same "
+                "path on every machine."
+            )
+        self.outcomes.set_aside(file, MediaError(_reason(status.reason), status.sentence), status.clip_id)
+
+    def _lost(self, one: _Waiting) -> list[_Waiting]:
+        """Set a file aside that worker after worker died of, once it was alone with them; else return it."""
+        if one.lost + 1 < _MOST_ROUNDS_LOST:
+            return [replace(one, lost=one.lost + 1)]
+        error = MediaError("killed", "Ray worker after Ray worker died while it was read, for want of memory?")
+        self.outcomes.set_aside(one.file, error, None)
+        return []
+
+    def _disk_sentence(self, status: FileStatus) -> str:
+        if status.full:
+            return (
+                f"The disk of {self._arrivals.place} is full, says the Ray worker on {status.node}; what was indexed "
+                "so far is safe and searchable: free some space and run the same command again."
+            )
+        return (
+            f"The Ray worker on {status.node} cannot write to {self._arrivals.place} ({status.sentence}); what was "
+            "indexed so far is safe: run the same command again."
+        )
+
+
+def _reason(code: str) -> Reason:
+    return code  # type: ignore[return-value] # the worker had it from a MediaError

@@ -1,0 +1,66 @@
+"""One desk that the workers of a run ask, so that no content is read twice and not too much is under way."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from evenreel.features.clip_reader import WantedStages
+from evenreel.library.index.plan import still_wanted
+from evenreel.library.machines.orders import MOST_DEATHS, MOST_UNDER_WAY, WorkOrder
+from evenreel.library.store import catalog
+
+_DONE = "SELECT has_vision, has_text FROM clips WHERE clip_id = ?"
+
+
+class Desk:
+    """Keeps who reads which content in a round, beside the catalogs, which it only reads.
+
+    Nothing is lost where it dies: content may then be read twice, and is stored once.
+
+    Args:
+        order: order of the run.
+    """
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        made = WorkOrder.from_json(order)
+        self._wanted = made.wanted
+        self._catalogs = [catalog.open_for_reading(Path(library)) for library in made.libraries]
+        self._begin()
+
+    def begin(self) -> None:
+        """Begin another round, with tasks numbered anew."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._starts: Counter[int] = Counter()
+        self._under_way: set[int] = set()
+        self._claims: dict[str, int] = {}
+
+    def enter(self, number: int) -> str:
+        """Return whether a task may begin: `go`, `wait` while much is under way, `died` where workers died of it."""
+        if number not in self._under_way and len(self._under_way) >= MOST_UNDER_WAY:
+            return "wait"
+        self._under_way.add(number)
+        self._starts[number] += 1
+        return "died" if self._starts[number] > MOST_DEATHS else "go"
+
+    def settle(self, number: int) -> None:
+        """Note that the outcome of a task is stored."""
+        self._under_way.discard(number)
+
+    def claim(self, clip_id: str, number: int) -> list[dict[str, bool] | None] | None:
+        """Return the stages to do for each model of a content; None where another task has it."""
+        if self._claims.setdefault(clip_id, number) != number:
+            return None
+        found = [_missing(one, clip_id, wanted) for one, wanted in zip(self._catalogs, self._wanted, strict=True)]
+        return [None if one is None else {"vision": one.vision, "text": one.text} for one in found]
+
+
+def _missing(connection: sqlite3.Connection, clip_id: str, wanted: WantedStages) -> WantedStages | None:
+    row = connection.execute(_DONE, (clip_id,)).fetchone()
+    if row is None:
+        return wanted
+    return still_wanted(wanted, WantedStages(bool(row[0]), bool(row[1]))) or None

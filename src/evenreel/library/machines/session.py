@@ -1,0 +1,175 @@
+"""An index run's side of Ray: a process that holds Ray's driver, asked over pipes and ended with the run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from evenreel.errors import LibraryError
+from evenreel.extras import installed, needed_extra
+from evenreel.library.machines.driver import LOCAL
+from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder
+from evenreel.media.workers import read_message, write_message
+
+CONNECT_S = 30.0
+"""Longest time in which a cluster must answer."""
+
+_START_S = 180.0
+_FAREWELL_S = 20.0
+_TASKS_A_MESSAGE = 10_000
+
+
+def check_address(address: str) -> None:
+    """Check that Ray is installed and that an address may be one.
+
+    Raises:
+        LibraryError: it is not, or it is not of the form `HOST:PORT`.
+    """
+    for package in ("ray", "fsspec"):
+        if not installed(package):
+            raise LibraryError(needed_extra(ModuleNotFoundError(name=package), "Indexing with --ray") or "")
+    host, _, port = address.rpartition(":")
+    if address != LOCAL and not (host and port.isdigit() and "/" not in address):
+        raise LibraryError(
+            f"--ray {address} is no address of a Ray cluster; give HOST:PORT as `ray start --head` prints it, on a "
+            f"machine of the cluster, or {LOCAL}."
+        )
+
+
+class RaySession:
+    """A Ray cluster for one index run.
+
+    Args:
+        address: `HOST:PORT`, or `local` for a cluster that is started, and ended with the session.
+        order: order of the run.
+        workers: most files that are read at a time; 0 for as many as there are cores.
+        cores: cores of a local cluster.
+    """
+
+    def __init__(self, address: str, order: WorkOrder, workers: int, cores: int) -> None:
+        self._address, self._overdue = address, False
+        self._temp = tempfile.mkdtemp(prefix="evenreel-ray-")  # short: sockets are in it
+        self._setup = {"address": address, "order": order.to_json(), "workers": workers, "cores": cores}
+
+    def __enter__(self) -> RaySession:
+        """Connect, or start the cluster.
+
+        Raises:
+            LibraryError: it does not answer, or a machine of it cannot take part.
+        """
+        try:
+            self._start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End the session, and a local cluster."""
+        self._end()
+
+    def run(self, tasks: Sequence[FileTask], *, alone: bool) -> Iterator[FileStatus]:
+        """Have files read, and yield what became of each as soon as it is known; one may be left out, where all failed.
+
+        Args:
+            tasks: the files.
+            alone: whether no worker has several files at a time.
+
+        Raises:
+            LibraryError: Ray has failed.
+        """
+        for first in range(0, len(tasks), _TASKS_A_MESSAGE):
+            some = tasks[first : first + _TASKS_A_MESSAGE]
+            self._say({"kind": "tasks", "tasks": [task.to_json() for task in some]})
+        self._say({"kind": "go", "alone": alone})
+        while (message := self._hear())["kind"] != "end":
+            yield FileStatus.from_json(message["status"])
+
+    def settle(self, number: int) -> None:
+        """Say that the outcome of a task is stored."""
+        self._say({"kind": "settled", "number": number})
+
+    def _start(self) -> None:
+        with open(Path(self._temp, "driver.log"), "wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "evenreel.library.machines.driver"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, "PYTHONWARNINGS": "ignore"},
+                start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends it
+            )
+        self._say({**self._setup, "temp": self._temp})
+        with self._within(_START_S if self._address == LOCAL else CONNECT_S):
+            self._hear()
+        self._hear()  # every machine has been looked at
+
+    @contextlib.contextmanager
+    def _within(self, seconds: float) -> Iterator[None]:
+        timer = threading.Timer(seconds, self._give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except LibraryError as error:
+            if self._address == LOCAL:
+                raise
+            raise LibraryError(
+                f"No Ray cluster answers at {self._address} within {seconds:g} s, or this machine is none of its own; "
+                "run `ray start --head` there and `ray start --address` here, or leave --ray out."
+            ) from error
+        finally:
+            timer.cancel()
+
+    def _give_up(self) -> None:
+        self._process.kill()
+
+    def _say(self, message: dict[str, Any]) -> None:
+        try:
+            write_message(_pipe(self._process.stdin), message)
+        except OSError as error:
+            raise self._failed() from error
+
+    def _hear(self) -> dict[str, Any]:
+        try:
+            message, _ = read_message(_pipe(self._process.stdout))
+        except (EOFError, OSError, ValueError) as error:
+            raise self._failed() from error
+        if message["kind"] == "failed":
+            raise LibraryError(message["sentence"])
+        return message
+
+    def _failed(self) -> LibraryError:
+        """The error for a driver that has ended, with the last that Ray said."""
+        said = Path(self._temp, "driver.log").read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(said) if line.strip()), "it said nothing")
+        return LibraryError(
+            f"Ray ended unexpectedly ({last[-200:]}); what was indexed so far is safe: run the same command again."
+        )
+
+    def _end(self) -> None:
+        process = getattr(self, "_process", None)
+        if process is not None:
+            with contextlib.suppress(OSError):
+                _pipe(process.stdin).close()
+            try:
+                process.wait(_FAREWELL_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            _pipe(process.stdout).close()
+        shutil.rmtree(self._temp, ignore_errors=True)
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None  # it was asked for
+    return stream
