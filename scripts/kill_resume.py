@@ -2,6 +2,7 @@
 
     python -m scripts.kill_resume --rounds 500
     python -m scripts.kill_resume --steps
+    python -m scripts.kill_resume --ray --rounds 60
 
 `--rounds`: a library goes through three chapters: a folder is indexed without its text; the text is added; then one
 file is edited, one deleted, one renamed, one copied and one added. Each round forks a child that indexes and kills it
@@ -12,6 +13,10 @@ next chapter begins; after the last, a new library.
 `--steps`: the child is killed at every step that changes what is on the disk, one after the other: before each commit,
 each renaming and each removal of a file. Then the folder changes again, such that the old content returns or a new file
 is gone, and the next run must end in the state of runs that nobody disturbed.
+
+`--ray`: the chapters of `--rounds`, indexed by the workers of a Ray cluster of two, or now and then without it. After a
+random time the indexer is killed, or the process that holds Ray's driver, or a worker of Ray, of which the run goes on.
+The library must equal that of an undisturbed run without Ray.
 """
 
 from __future__ import annotations
@@ -26,16 +31,23 @@ import sqlite3
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evenreel.config import IndexSettings
+from evenreel.config import IndexSettings, Machines
 from evenreel.library import LibraryProblem, index_folders, repair, verify
 from evenreel.library.store import catalog
+from scripts.ray_cluster import Cluster, started
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
+
+_RAY_S = 10.0
+"""About how long a run with Ray takes, until one has been timed."""
+
+_WITH_RAY = 0.8
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,7 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--clips", type=int, default=6)
     arguments.add_argument("--steps", action="store_true", help="kill at every step instead of after random times")
+    arguments.add_argument("--ray", action="store_true", help="index with Ray, and kill its workers too")
     arguments.add_argument("--story", choices=STORIES, action="append", help="of --steps; all without")
     options = arguments.parse_args()
     chapters = [
@@ -77,6 +90,9 @@ def main() -> int:
     ]
     _import_everything()
     with tempfile.TemporaryDirectory() as place:
+        if options.ray:
+            with started() as cluster:
+                return _rounds(Path(place), chapters, options.rounds, random.Random(options.seed), cluster)
         if options.steps:
             return min(1, sum(_steps(Path(place), options.clips, name) for name in options.story or STORIES))
         return _rounds(Path(place), chapters, options.rounds, random.Random(options.seed))
@@ -153,9 +169,13 @@ def _steps(place: Path, clips: int, name: str) -> int:
     return wrong
 
 
-def _rounds(place: Path, chapters: list[Chapter], rounds: int, rng: random.Random) -> int:
+def _rounds(
+    place: Path, chapters: list[Chapter], rounds: int, rng: random.Random, cluster: Cluster | None = None
+) -> int:
     videos, library = place / "videos", place / "library"
     expected = [_undisturbed(videos, place / "clean", chapter) for chapter in chapters]
+    if cluster is not None:
+        return _ray_rounds((videos, library), list(zip(chapters, expected, strict=True)), rounds, (rng, cluster))
     killed = finished = wrong = 0
     while killed < rounds:
         shutil.rmtree(library, ignore_errors=True)
@@ -171,6 +191,57 @@ def _rounds(place: Path, chapters: list[Chapter], rounds: int, rng: random.Rando
         print(f"{killed} of {rounds} kills, {finished} runs finished, {wrong} wrong", file=sys.stderr, flush=True)
     print(f"{killed} kills, {finished} runs finished, {wrong} in another state than an undisturbed run")
     return 1 if wrong else 0
+
+
+def _ray_rounds(
+    places: tuple[Path, Path],
+    chapters: list[tuple[Chapter, tuple[dict[str, Any], float]]],
+    rounds: int,
+    chance: tuple[random.Random, Cluster],
+) -> int:
+    (videos, library), (rng, cluster) = places, chance
+    killed, finished, wrong, seconds = Counter[str](), 0, 0, _RAY_S
+    while killed.total() < rounds:
+        shutil.rmtree(library, ignore_errors=True)
+        for chapter, (state_then, _) in chapters:
+            chapter.change(videos)
+            ended = False
+            while not ended:
+                machines = Machines(ray=cluster.address) if rng.random() < _WITH_RAY else None
+                child, started_at = _child(videos, library, chapter.settings, machines=machines), time.monotonic()
+                whom = None
+                if machines and killed.total() < rounds:
+                    time.sleep(rng.uniform(0, seconds))
+                    whom = _kill_one(child, cluster, rng)
+                    killed[whom or ""] += whom is not None
+                ended = _wait(child, may_fail=whom == "driver")
+                if whom is None and machines:
+                    seconds = time.monotonic() - started_at
+            finished += 1
+            wrong += _differs(library, state_then, verify(library), finished)
+        print(f"{dict(killed)} of {rounds} kills, {finished} runs finished, {wrong} wrong", file=sys.stderr, flush=True)
+    print(f"{killed.total()} kills, {finished} runs finished, {wrong} in another state than an undisturbed run")
+    print(", ".join(f"{count} of the {whom}" for whom, count in sorted(killed.items()) if count))
+    return 1 if wrong else 0
+
+
+def _kill_one(child: int, cluster: Cluster, rng: random.Random) -> str | None:
+    """Kill the indexer, the driver of Ray that it started, or a worker of Ray; None where there is none any more."""
+    import psutil
+
+    whom = rng.choice(("indexer", "driver", "worker", "worker"))
+    try:
+        found = {
+            "indexer": lambda: [psutil.Process(child)],
+            "driver": lambda: [one for one in psutil.Process(child).children() if "driver" in " ".join(one.cmdline())],
+            "worker": cluster.workers,
+        }[whom]()
+        if not found or psutil.Process(child).status() == psutil.STATUS_ZOMBIE:
+            return None
+        rng.choice(found).kill()
+    except psutil.NoSuchProcess:
+        return None
+    return whom
 
 
 def _undisturbed(videos: Path, library: Path, chapter: Chapter) -> tuple[dict[str, Any], float]:
@@ -189,14 +260,23 @@ def _differs(library: Path, expected: dict[str, Any], problems: list[LibraryProb
     return bool(problems or different)
 
 
-def _child(videos: Path, library: Path, settings: IndexSettings, killed_at: int | None = None) -> int:
+def _child(
+    videos: Path,
+    library: Path,
+    settings: IndexSettings,
+    killed_at: int | None = None,
+    machines: Machines | None = None,
+) -> int:
     child = os.fork()
     if child:
         return child
     try:
         if killed_at is not None:
             _kill_at(killed_at)
-        index_folders([videos], library, settings)
+        if machines is None:
+            index_folders([videos], library, settings)
+        else:
+            index_folders([videos], library, settings, machines=machines)
         os._exit(0)
     except BaseException as error:
         sys.stderr.write(f"indexing failed: {error!r}\n")
@@ -228,8 +308,8 @@ def _kill_at(step: int) -> None:
     sys.addaudithook(before_event)
 
 
-def _wait(child: int, kill_after_s: float | None = None) -> bool:
-    """Whether the child ended by itself; it is killed when its time is up."""
+def _wait(child: int, kill_after_s: float | None = None, *, may_fail: bool = False) -> bool:
+    """Whether the child ended by itself, and well; it is killed when its time is up."""
     deadline = None if kill_after_s is None else time.monotonic() + kill_after_s
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -237,6 +317,8 @@ def _wait(child: int, kill_after_s: float | None = None) -> bool:
             if os.WIFSIGNALED(status):
                 return False
             if os.waitstatus_to_exitcode(status):
+                if may_fail:
+                    return False
                 raise SystemExit("an indexer failed by itself")
             return True
         if deadline is not None and time.monotonic() > deadline:

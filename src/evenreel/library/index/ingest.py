@@ -48,7 +48,7 @@ from evenreel.library.store.kept import copied
 from evenreel.library.store.writer import FoundFile, Store, closing_error
 from evenreel.media.content import stamp
 from evenreel.types import Encoder
-from evenreel.wording import count, printable
+from evenreel.wording import printable
 
 LOST = "its features were gone from the library, so it was read anew"
 """Note on a file whose clip has no shard."""
@@ -87,7 +87,7 @@ def index_folders(
     found = scan(_paths(places, "places"))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
     if not found.files and not (library / catalog.CATALOG).exists():
-        raise LibraryError(_no_video(found))
+        raise LibraryError(found.no_video())
     folder_is_new = not library.exists()
     with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
         connection = catalog.open_for_writing(library)
@@ -108,16 +108,6 @@ def index_folders(
             raise catalog.damaged(library, error) from error
         finally:
             connection.close()
-
-
-def _no_video(found: Scan) -> str:
-    """The sentence for folders that no library is made of."""
-    parts = [count(found.other_files, "other file"), count(found.links, "link")]
-    passed = " and ".join(part for part in parts if not part.startswith("0 "))
-    were = "was" if passed.startswith("1 ") and " and " not in passed else "were"
-    over = f" ({passed} {were} passed over)" if passed else ""
-    folders = ", ".join(map(printable, found.roots))
-    return f"There is no video in {folders}{over}, so no library was made; name a folder that holds some."
 
 
 def _paths(given: object, name: str) -> list[Path]:

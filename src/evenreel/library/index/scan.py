@@ -12,6 +12,7 @@ from evenreel.errors import LibraryError, MediaError
 from evenreel.files import VIDEO_SUFFIXES
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.content import FileStamp, unreadable
+from evenreel.wording import count, printable
 
 SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found", "__macosx"})
 
@@ -33,6 +34,15 @@ class Scan:
     other_files: int = 0
     links: int = 0
     closed_folders: list[str] = field(default_factory=list)
+
+    def no_video(self) -> str:
+        """Return the sentence for folders that no library is made of."""
+        parts = [count(self.other_files, "other file"), count(self.links, "link")]
+        passed = " and ".join(part for part in parts if not part.startswith("0 "))
+        were = "was" if passed.startswith("1 ") and " and " not in passed else "were"
+        over = f" ({passed} {were} passed over)" if passed else ""
+        folders = ", ".join(map(printable, self.roots))
+        return f"There is no video in {folders}{over}, so no library was made; name a folder that holds some."
 
 
 def scan(places: list[Path]) -> Scan:

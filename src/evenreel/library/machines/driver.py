@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import shutil
 import signal
 import threading
@@ -29,6 +30,11 @@ LOCAL = "local"
 _STORE_BYTES = 80 * 2**20
 """Memory for objects: only tasks and statuses are passed through it."""
 
+_WANTS_TOKEN = (
+    "The Ray cluster at {} wants a token; set RAY_AUTH_MODE=token and put the token into RAY_AUTH_TOKEN, or into a file "
+    "that RAY_AUTH_TOKEN_PATH names."
+)
+
 _MOST_BLOCKS = 2_000
 _MOST_CORES = 4
 _LOOK_S = 60.0
@@ -49,6 +55,8 @@ def main() -> None:
     tasks, messages = claim_pipes()
     setup, _ = read_message(tasks)
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DATA_DISABLE_PROGRESS_BARS="1")
+    if setup["address"] == LOCAL:  # Ray would keep a token of its own making in the home folder
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     import ray
 
     driver = Driver(messages)
@@ -75,7 +83,13 @@ def _connect(setup: dict[str, Any]) -> None:
 
     usual: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if setup["address"] != LOCAL:
-        ray.init(address=setup["address"], **usual)
+        try:
+            ray.init(address=setup["address"], **usual)
+        except Exception as error:
+            sentence = (
+                _WANTS_TOKEN.format(setup["address"]) if "Authentication" in str(error) + repr(error.__cause__) else ""
+            )
+            raise LibraryError(sentence) from error
         return
     usual |= {"include_dashboard": False, "_temp_dir": setup["temp"], "object_store_memory": _STORE_BYTES}
     ray.init(address=LOCAL, num_cpus=setup["cores"], **usual)

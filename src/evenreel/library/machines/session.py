@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,10 @@ def check_address(address: str) -> None:
         )
 
 
+class _NoAnswerError(LibraryError):
+    """Ray has ended, or was never there."""
+
+
 class RaySession:
     """A Ray cluster for one index run.
 
@@ -56,7 +61,8 @@ class RaySession:
     """
 
     def __init__(self, address: str, order: WorkOrder, workers: int, cores: int) -> None:
-        self._address, self._overdue = address, False
+        self._address = address
+        self._process: subprocess.Popen[bytes] | None = None
         self._temp = tempfile.mkdtemp(prefix="evenreel-ray-")  # short: sockets are in it
         self._setup = {"address": address, "order": order.to_json(), "workers": workers, "cores": cores}
 
@@ -99,6 +105,8 @@ class RaySession:
         self._say({"kind": "settled", "number": number})
 
     def _start(self) -> None:
+        with self._within(CONNECT_S):
+            self._knock()
         with open(Path(self._temp, "driver.log"), "wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "evenreel.library.machines.driver"],
@@ -121,55 +129,64 @@ class RaySession:
         try:
             yield
         except LibraryError as error:
-            if self._address == LOCAL:
+            if self._address == LOCAL or type(error) is LibraryError:
                 raise
             raise LibraryError(
-                f"No Ray cluster answers at {self._address} within {seconds:g} s, or this machine is none of its own; "
-                "run `ray start --head` there and `ray start --address` here, or leave --ray out."
+                f"No Ray cluster answers at {self._address} (waited {seconds:g} s at most), or this machine is not "
+                "part of it; run `ray start --head` there and `ray start --address` here, or leave --ray out."
             ) from error
         finally:
             timer.cancel()
 
+    def _knock(self) -> None:
+        """See whether anything listens at the address, which Ray would find out late."""
+        if self._address == LOCAL:
+            return
+        host, _, port = self._address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), CONNECT_S).close()
+        except (OSError, OverflowError) as error:  # a port beyond 65535
+            raise _NoAnswerError(str(error)) from error
+
     def _give_up(self) -> None:
-        self._process.kill()
+        if self._process is not None:
+            self._process.kill()
 
     def _say(self, message: dict[str, Any]) -> None:
         try:
-            write_message(_pipe(self._process.stdin), message)
+            write_message(self._pipe("stdin"), message)
         except OSError as error:
             raise self._failed() from error
 
     def _hear(self) -> dict[str, Any]:
         try:
-            message, _ = read_message(_pipe(self._process.stdout))
+            message, _ = read_message(self._pipe("stdout"))
         except (EOFError, OSError, ValueError) as error:
             raise self._failed() from error
         if message["kind"] == "failed":
-            raise LibraryError(message["sentence"])
+            raise LibraryError(message["sentence"]) if message["sentence"] else _NoAnswerError
         return message
 
     def _failed(self) -> LibraryError:
         """The error for a driver that has ended, with the last that Ray said."""
         said = Path(self._temp, "driver.log").read_text(encoding="utf-8", errors="replace").split("\n")
         last = next((line.strip() for line in reversed(said) if line.strip()), "it said nothing")
-        return LibraryError(
+        return _NoAnswerError(
             f"Ray ended unexpectedly ({last[-200:]}); what was indexed so far is safe: run the same command again."
         )
 
+    def _pipe(self, name: str) -> IO[bytes]:
+        stream: IO[bytes] = getattr(self._process, name)
+        return stream
+
     def _end(self) -> None:
-        process = getattr(self, "_process", None)
-        if process is not None:
+        if self._process is not None:
             with contextlib.suppress(OSError):
-                _pipe(process.stdin).close()
+                self._pipe("stdin").close()
             try:
-                process.wait(_FAREWELL_S)
+                self._process.wait(_FAREWELL_S)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            _pipe(process.stdout).close()
+                self._process.kill()
+                self._process.wait()
+            self._pipe("stdout").close()
         shutil.rmtree(self._temp, ignore_errors=True)
-
-
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None  # it was asked for
-    return stream
