@@ -47,6 +47,9 @@ from tests.library.videos import write_folder, write_video
 _RAY_S = 10.0
 """About how long a run with Ray takes, until one has been timed."""
 
+_READING_S = 3.0
+"""About how long the workers of a run live."""
+
 _WITH_RAY = 0.8
 
 
@@ -211,9 +214,8 @@ def _ray_rounds(
                 child, started_at = _child(videos, library, chapter.settings, machines=machines), time.monotonic()
                 whom = None
                 if machines and killed.total() < rounds:
-                    time.sleep(rng.uniform(0, seconds))
-                    whom = _kill_one(child, cluster, rng)
-                    killed[whom or ""] += whom is not None
+                    whom = _kill_one(child, cluster, (rng, seconds))
+                    killed.update([whom] if whom else [])
                 ended = _wait(child, may_fail=whom == "driver")
                 if whom is None and machines:
                     seconds = time.monotonic() - started_at
@@ -225,21 +227,31 @@ def _ray_rounds(
     return 1 if wrong else 0
 
 
-def _kill_one(child: int, cluster: Cluster, rng: random.Random) -> str | None:
-    """Kill the indexer, the driver of Ray that it started, or a worker of Ray; None where there is none any more."""
+def _kill_one(child: int, cluster: Cluster, chance: tuple[random.Random, float]) -> str | None:
+    """Kill the indexer, the driver of Ray that it started, or a worker of Ray, after a random time.
+
+    Returns:
+        What was killed; None where the run had ended by then.
+    """
     import psutil
 
+    rng, seconds = chance
     whom = rng.choice(("indexer", "driver", "worker", "worker"))
+    indexer = psutil.Process(child)
+    if whom == "worker":
+        while not cluster.workers() and indexer.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.02)
+        seconds = _READING_S
+    time.sleep(rng.uniform(0, seconds))
     try:
-        found = {
-            "indexer": lambda: [psutil.Process(child)],
-            "driver": lambda: [one for one in psutil.Process(child).children() if "driver" in " ".join(one.cmdline())],
-            "worker": cluster.workers,
-        }[whom]()
-        if not found or psutil.Process(child).status() == psutil.STATUS_ZOMBIE:
+        if indexer.status() == psutil.STATUS_ZOMBIE:
+            return None
+        drivers = [one for one in indexer.children() if "evenreel.library.machines.driver" in one.cmdline()]
+        found = {"indexer": [indexer], "driver": drivers, "worker": cluster.workers()}[whom]
+        if not found:
             return None
         rng.choice(found).kill()
-    except psutil.NoSuchProcess:
+    except psutil.Error:
         return None
     return whom
 

@@ -52,6 +52,7 @@ class Team:
 
 def main() -> None:
     """Serve one index run."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have had it ignored
     tasks, messages = claim_pipes()
     setup, _ = read_message(tasks)
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DATA_DISABLE_PROGRESS_BARS="1")

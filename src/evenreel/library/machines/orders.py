@@ -11,7 +11,7 @@ from evenreel.features.clip_reader import WantedStages
 from evenreel.media.content import FileStamp
 from evenreel.version import __version__
 
-MOST_DEATHS = 3
+MOST_DEATHS = 2
 """How many workers may die of a clip, one after the other, before it is set aside."""
 
 MOST_UNDER_WAY = 256

@@ -1,0 +1,40 @@
+"""What tests of indexing on many machines begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import evenreel.encoders
+from evenreel.config import Machines
+from evenreel.library import index_folders
+from evenreel.library.index import ingest, spread
+from evenreel.library.index.report import IndexReport
+from tests.library.machines import here
+
+
+@pytest.fixture(autouse=True)
+def stubs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models and readers that are there at once, here and on other machines."""
+    monkeypatch.setattr(evenreel.encoders, "load_encoder", here.load)
+    monkeypatch.setattr(spread, "LOADER", here.LOADER)
+    monkeypatch.setattr(ingest, "IndexJob", partial(ingest.IndexJob, reader=here.READER))
+
+
+@pytest.fixture
+def machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
+    """Machines that are this process."""
+    monkeypatch.setattr(spread, "RaySession", here.HereSession)
+    monkeypatch.setattr(here.HereSession, "rounds", [])
+    monkeypatch.setattr(here.HereSession, "lost", set())
+    monkeypatch.setattr(here.HereSession, "told", {})
+    yield Machines(ray="local")
+
+
+@pytest.fixture
+def plain(tmp_path: Path, videos: Path) -> tuple[Path, IndexReport]:
+    """The library of a run on this machine alone, and its report."""
+    return tmp_path / "plain", index_folders([videos], tmp_path / "plain", here.SETTINGS)
