@@ -66,9 +66,6 @@ def started(cores: int = 2) -> Iterator[Cluster]:
         for name, value in before.items():
             os.environ.pop(name, None)
             os.environ.update({name: value} if value is not None else {})
-        head.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            head.wait(20)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(head.pid, signal.SIGKILL)
         head.wait()

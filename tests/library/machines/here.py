@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from evenreel.config import IndexSettings
 from evenreel.library.machines.clip_worker import ClipWorker
@@ -32,11 +32,11 @@ def load_another(name: str, *_: object) -> PixelEncoder:
 class HereSession:
     """Does what `RaySession` does with one worker in this process."""
 
-    rounds: list[tuple[int, bool]] = []
-    lost: set[str] = set()
+    rounds: ClassVar[list[tuple[int, bool]]] = []
+    lost: ClassVar[set[str]] = set()
     """Ends of the paths whose workers die."""
 
-    told: dict[str, object] = {}
+    told: ClassVar[dict[str, object]] = {}
     """What the worker is told in another way than the run has it."""
 
     def __init__(self, address: str, order: WorkOrder, workers: int, cores: int) -> None:

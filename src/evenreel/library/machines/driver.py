@@ -31,8 +31,8 @@ _STORE_BYTES = 80 * 2**20
 """Memory for objects: only tasks and statuses are passed through it."""
 
 _WANTS_TOKEN = (
-    "The Ray cluster at {} wants a token; set RAY_AUTH_MODE=token and put the token into RAY_AUTH_TOKEN, or into a file "
-    "that RAY_AUTH_TOKEN_PATH names."
+    "The Ray cluster at {} wants a token; set RAY_AUTH_MODE=token and put the token into RAY_AUTH_TOKEN, or into a "
+    "file that RAY_AUTH_TOKEN_PATH names."
 )
 
 _MOST_BLOCKS = 2_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +26,7 @@ CONNECT_S = 30.0
 """Longest time in which a cluster must answer."""
 
 _START_S = 180.0
-_FAREWELL_S = 20.0
+_FAREWELL_S = 10.0
 _TASKS_A_MESSAGE = 10_000
 
 
@@ -107,13 +108,13 @@ class RaySession:
     def _start(self) -> None:
         with self._within(CONNECT_S):
             self._knock()
-        with open(Path(self._temp, "driver.log"), "wb") as log:
+        with open(Path(self._temp, "driver.log"), "wb") as log:  # what Ray prints is for nobody, but may help who looks
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "evenreel.library.machines.driver"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, "PYTHONWARNINGS": "ignore"},
+                env={**os.environ, "PYTHONWARNINGS": "ignore", "TMPDIR": self._temp},
                 start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends it
             )
         self._say({**self._setup, "temp": self._temp})
@@ -168,11 +169,14 @@ class RaySession:
         return message
 
     def _failed(self) -> LibraryError:
-        """The error for a driver that has ended, with the last that Ray said."""
-        said = Path(self._temp, "driver.log").read_text(encoding="utf-8", errors="replace").split("\n")
-        last = next((line.strip() for line in reversed(said) if line.strip()), "it said nothing")
+        """The error for a driver that has ended, with how it did."""
+        assert self._process is not None  # it was asked for
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_FAREWELL_S)
+        code = self._process.returncode or 0
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         return _NoAnswerError(
-            f"Ray ended unexpectedly ({last[-200:]}); what was indexed so far is safe: run the same command again."
+            f"Ray ended unexpectedly ({how}); what was indexed so far is safe: run the same command again."
         )
 
     def _pipe(self, name: str) -> IO[bytes]:

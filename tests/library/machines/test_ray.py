@@ -1,0 +1,104 @@
+"""Ray itself: a cluster of two workers, killed ones, and one that is started for the run and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from evenreel.config import Machines
+from evenreel.errors import LibraryError
+from evenreel.library import index_folders, verify
+from evenreel.library.index.report import IndexReport
+from scripts.ray_cluster import Cluster, started
+from tests.library.machines.here import SETTINGS
+from tests.library.state import state
+from tests.library.videos import write_folder
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        path = [str(REPOSITORY), str(REPOSITORY / "src"), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))  # workers have the stubs
+        with started() as made:
+            yield made
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> Path:
+    write_folder(tmp_path / "videos", 6)
+    return tmp_path / "videos"
+
+
+def soon(what: Callable[[], list[psutil.Process]], then: Callable[[psutil.Process], object]) -> threading.Thread:
+    """Do something with the first process that is there."""
+
+    def wait() -> None:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            if found := what():
+                then(found[0])
+                return
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def drivers() -> list[psutil.Process]:
+    return [one for one in psutil.Process().children() if "evenreel.library.machines.driver" in one.cmdline()]
+
+
+def test_a_run_whose_workers_are_killed_ends_as_one_without_ray(
+    cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport]
+) -> None:
+    killer = soon(cluster.workers, lambda one: one.kill())
+    report = index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
+    killer.join()
+    assert state(library) == state(plain[0]) and not verify(library)
+    assert report.to_json() | {"seconds": 0} == plain[1].to_json() | {"seconds": 0}
+
+
+def test_a_run_whose_driver_is_killed_says_so_and_another_one_goes_on(
+    cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport]
+) -> None:
+    killer = soon(lambda: drivers() if cluster.workers() else [], lambda one: one.kill())
+    with pytest.raises(LibraryError, match=r"Ray ended unexpectedly \(SIGKILL\); what was indexed so far is safe"):
+        index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
+    killer.join()
+    index_folders([videos], library, SETTINGS)
+    assert state(library) == state(plain[0]) and not verify(library)
+
+
+def test_an_address_where_nothing_answers_is_refused(videos: Path, library: Path) -> None:
+    with pytest.raises(LibraryError, match=r"No Ray cluster answers at 127.0.0.1:1 \(waited 30 s at most\)"):
+        index_folders([videos], library, SETTINGS, machines=Machines(ray="127.0.0.1:1"))
+    assert not library.exists()
+
+
+def test_a_cluster_that_is_started_for_the_run_prints_and_leaves_nothing(videos: Path, tmp_path: Path) -> None:
+    temporary = Path(tempfile.mkdtemp(prefix="t-"))  # sockets below it need a short path
+    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'src'}"}
+    command = [sys.executable, "-m", "evenreel", "index", str(videos), "--library", str(tmp_path / "local"), "--json"]
+    command += ["--model", "builtin", "--no-ocr", "--ray", "local"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    report = json.loads(done.stdout)
+    assert report["indexed"] == 6 and report["frames"] == 12
+    left = [path for path in temporary.iterdir() if path.is_dir()]
+    shutil.rmtree(temporary)
+    assert not left
