@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from evenreel.config import IndexSettings
+from evenreel.library.machines.claims import Claims
 from evenreel.library.machines.clip_worker import ClipWorker
-from evenreel.library.machines.ledger import Ledger
 from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder
 from tests.features.pixel_encoder import PixelEncoder
 
@@ -44,8 +44,8 @@ class HereSession:
         self.settled: list[int] = []
 
     def __enter__(self) -> HereSession:
-        self.ledger = Ledger(self.order)
-        self.worker = ClipWorker(self.order, lambda method, *values: getattr(self.ledger, method)(*values))
+        self.claims = Claims(self.order)
+        self.worker = ClipWorker(self.order, lambda method, *values: getattr(self.claims, method)(*values))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,7 +54,7 @@ class HereSession:
 
     def run(self, tasks: Sequence[FileTask], *, alone: bool) -> Iterator[FileStatus]:
         self.rounds.append((len(tasks), alone))
-        self.ledger.begin()
+        self.claims.begin()
         for task in tasks:
             if not task.path.endswith(tuple(self.lost)):
                 batch: dict[str, Any] = {"task": [json.dumps(task.to_json())]}
@@ -62,4 +62,4 @@ class HereSession:
                     yield FileStatus.from_json(json.loads(status))
 
     def settle(self, number: int) -> None:
-        self.ledger.settle(number)
+        self.claims.settle(number)

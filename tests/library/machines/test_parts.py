@@ -1,4 +1,4 @@
-"""The ledger, the place of arrivals and the address, each alone."""
+"""The claims, the place of arrivals and the address, each alone."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from evenreel.config import MediaLimits
 from evenreel.errors import LibraryError
 from evenreel.features.clip_reader import WantedStages
+from evenreel.library.machines import claims as claims_module
 from evenreel.library.machines import driver, session
-from evenreel.library.machines import ledger as ledger_module
 from evenreel.library.machines.arrivals import Arrivals, place_of_arrivals
-from evenreel.library.machines.ledger import Ledger
+from evenreel.library.machines.claims import Claims
 from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder
 from evenreel.media.content import FileStamp
 from tests.library.fakes import on_disk
@@ -39,32 +39,32 @@ def test_records_survive_the_way_as_plain_data(tmp_path: Path) -> None:
     assert FileStatus.from_json(status.to_json()) == status
 
 
-def test_the_ledger_gives_a_content_to_one_task_and_says_what_is_missing(tmp_path: Path) -> None:
+def test_the_claims_gives_a_content_to_one_task_and_says_what_is_missing(tmp_path: Path) -> None:
     made = on_disk(tmp_path)
     made.add_clip("seen", ["red bus"])
-    ledger = Ledger(order(tmp_path).to_json())
-    assert ledger.claim("new", 1) == [{"vision": True, "text": True}]
-    assert ledger.claim("new", 2) is None
-    assert ledger.claim("new", 1) is not None, "it is tried again after its worker died"
+    claims = Claims(order(tmp_path).to_json())
+    assert claims.claim("new", 1) == [{"vision": True, "text": True}]
+    assert claims.claim("new", 2) is None
+    assert claims.claim("new", 1) is not None, "it is tried again after its worker died"
     made.connection.execute("UPDATE clips SET has_text = 0")
-    assert ledger.claim("seen", 3) == [{"vision": False, "text": True}], "as the catalog is now"
+    assert claims.claim("seen", 3) == [{"vision": False, "text": True}], "as the catalog is now"
     made.connection.execute("UPDATE clips SET has_text = 1")
-    assert ledger.claim("seen", 3) == [None]
-    ledger.begin()
-    assert ledger.claim("new", 2) is not None
+    assert claims.claim("seen", 3) == [None]
+    claims.begin()
+    assert claims.claim("new", 2) is not None
     made.connection.close()
 
 
-def test_the_ledger_bounds_what_is_under_way_and_counts_deaths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_claims_bounds_what_is_under_way_and_counts_deaths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_disk(tmp_path).connection.close()
-    monkeypatch.setattr(ledger_module, "MOST_UNDER_WAY", 2)
-    ledger = Ledger(order(tmp_path).to_json())
-    assert [ledger.enter(number) for number in (1, 2, 3)] == ["go", "go", "wait"]
-    assert [ledger.enter(1), ledger.enter(1)] == ["go", "died"], "a task that has begun is not held up"
-    ledger.settle(2)
-    assert ledger.enter(3) == "go"
-    ledger.begin()
-    assert ledger.enter(1) == "go"
+    monkeypatch.setattr(claims_module, "MOST_UNDER_WAY", 2)
+    claims = Claims(order(tmp_path).to_json())
+    assert [claims.enter(number) for number in (1, 2, 3)] == ["go", "go", "wait"]
+    assert [claims.enter(1), claims.enter(1)] == ["go", "died"], "a task that has begun is not held up"
+    claims.settle(2)
+    assert claims.enter(3) == "go"
+    claims.begin()
+    assert claims.enter(1) == "go"
 
 
 def test_arrivals_are_of_one_run(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from evenreel.version import __version__
 
 _WAIT_S = 0.2
 _PATIENCE_S = 120.0
-"""Longest time that a worker waits for others; if the ledger has lost count, the work goes on all the same."""
+"""Longest time that a worker waits for others; if the count was lost, the work goes on all the same."""
 
 
 class WorkerModel:
@@ -91,7 +91,7 @@ class ClipWorker:
 
     Args:
         order: order of the run.
-        ask: calls a method of the `evenreel.library.machines.ledger.Ledger` by its name and waits for the answer.
+        ask: calls a method of the `evenreel.library.machines.claims.Claims` by its name and waits for the answer.
     """
 
     def __init__(self, order: dict[str, Any], ask: Callable[..., Any]) -> None:

@@ -18,8 +18,8 @@ from queue import SimpleQueue
 from typing import IO, Any
 
 from evenreel.errors import LibraryError
+from evenreel.library.machines.claims import Claims
 from evenreel.library.machines.clip_worker import ClipWorker, fault_here
-from evenreel.library.machines.ledger import Ledger
 from evenreel.library.machines.orders import WorkOrder, node_name
 from evenreel.media.worker_process import claim_pipes
 from evenreel.media.workers import read_message, write_message
@@ -120,7 +120,7 @@ class Driver:
         self._tasks: list[str] = []
 
     def prepare(self, setup: dict[str, Any]) -> None:
-        """Look whether every machine can take part, and open the ledger.
+        """Look whether every machine can take part, and begin to keep claims.
 
         Raises:
             LibraryError: one cannot.
@@ -134,9 +134,9 @@ class Driver:
         _check_nodes(self._order)
         self._team = _team(ray.nodes(), WorkOrder.from_json(self._order), setup["workers"])
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)  # where catalogs are
-        ledger = ray.remote(Ledger).options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)
-        self._ledger = ledger.remote(self._order)
-        ray.get(self._ledger.begin.remote())
+        claims = ray.remote(Claims).options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)
+        self._claimed = claims.remote(self._order)
+        ray.get(self._claimed.begin.remote())
         context = DataContext.get_current()
         context.enable_progress_bars = False
         context.target_max_block_size = 1  # each status is handed on at once
@@ -145,7 +145,7 @@ class Driver:
     def hear(self, message: dict[str, Any]) -> None:
         """Take a message of the index run."""
         if message["kind"] == "settled":
-            self._ledger.settle.remote(message["number"])
+            self._claimed.settle.remote(message["number"])
         elif message["kind"] == "tasks":
             self._tasks += [json.dumps(task) for task in message["tasks"]]
         else:
@@ -158,7 +158,7 @@ class Driver:
 
         while True:
             given = self._rounds.get()
-            ray.get(self._ledger.begin.remote())
+            ray.get(self._claimed.begin.remote())
             for status in self._statuses(given["tasks"], alone=given["alone"]):
                 write_message(self._messages, {"kind": "status", "status": json.loads(status)})
             write_message(self._messages, {"kind": "end"})
@@ -181,7 +181,7 @@ class Driver:
         )
         found = ray.data.from_items([{"task": task} for task in tasks], override_num_blocks=blocks).map_batches(
             _RayWorker,
-            fn_constructor_args=({**self._order, "readers": readers}, self._ledger),
+            fn_constructor_args=({**self._order, "readers": readers}, self._claimed),
             batch_size=1,
             batch_format="numpy",
             compute=pool,
@@ -193,12 +193,12 @@ class Driver:
 
 
 class _RayWorker(ClipWorker):
-    """A worker that asks a ledger which is an actor of Ray."""
+    """A worker that asks for claims at an actor of Ray."""
 
-    def __init__(self, order: dict[str, Any], ledger: Any) -> None:
+    def __init__(self, order: dict[str, Any], claims: Any) -> None:
         import ray
 
-        super().__init__(order, lambda method, *values: ray.get(getattr(ledger, method).remote(*values)))
+        super().__init__(order, lambda method, *values: ray.get(getattr(claims, method).remote(*values)))
 
 
 def _check_nodes(order: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""One ledger that the workers of a run look into, so that no content is read twice and not too much is under way."""
+"""Claims of workers on contents, so that none is read twice and not too much is under way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evenreel.library.store import catalog
 _DONE = "SELECT has_vision, has_text FROM clips WHERE clip_id = ?"
 
 
-class Ledger:
+class Claims:
     """Keeps who reads which content in a round, beside the catalogs, which it only reads.
 
     Nothing is lost where it dies: content may then be read twice, and is stored once.
