@@ -35,6 +35,7 @@ _WANTS_TOKEN = (
     "file that RAY_AUTH_TOKEN_PATH names."
 )
 
+_ATTEMPTS = 3
 _MOST_BLOCKS = 2_000
 _MOST_CORES = 4
 _LOOK_S = 60.0
@@ -71,8 +72,8 @@ def main() -> None:
     except KeyboardInterrupt:
         pass  # the index run has ended
     except Exception as error:
-        what = str(error).strip().splitlines() or [type(error).__name__]
-        write_message(messages, {"kind": "failed", "sentence": f"Ray failed ({type(error).__name__}: {what[-1]})."})
+        sentence = f"Ray failed ({type(error).__name__}: {_in_short(error)})."
+        write_message(messages, {"kind": "failed", "sentence": sentence})
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         ray.shutdown()
@@ -93,7 +94,23 @@ def _connect(setup: dict[str, Any]) -> None:
             raise LibraryError(sentence) from error
         return
     usual |= {"include_dashboard": False, "_temp_dir": setup["temp"], "object_store_memory": _STORE_BYTES}
-    ray.init(address=LOCAL, num_cpus=setup["cores"], **usual)
+    for attempt in range(_ATTEMPTS):
+        try:
+            ray.init(address=LOCAL, num_cpus=setup["cores"], **usual)
+            return
+        except Exception as error:  # on a busy machine Ray gives itself up after 30 s
+            ray.shutdown()
+            if attempt + 1 == _ATTEMPTS:
+                raise LibraryError(
+                    f"Ray could not be started on this machine ({_in_short(error)}); wait until it is less busy, or "
+                    "leave --ray out."
+                ) from error
+
+
+def _in_short(error: Exception) -> str:
+    """The last line of what an error says."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1].rstrip(".")
 
 
 def _listen(tasks: IO[bytes], driver: Driver) -> None:
@@ -214,7 +231,7 @@ def _check_nodes(order: dict[str, Any]) -> None:
             fault = ray.get(look.options(num_cpus=0, scheduling_strategy=here).remote(order), timeout=_LOOK_S)
         except Exception as error:
             name = node.get("NodeManagerHostname", node_name())
-            what = (str(error).strip().splitlines() or [type(error).__name__])[-1].rstrip(".")
+            what = _in_short(error)
             raise LibraryError(
                 f"evenreel does not run on {name} ({what}); install evenreel {order['version']} with the extra 'scale' "
                 "on every machine of the Ray cluster."
