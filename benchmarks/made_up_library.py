@@ -27,8 +27,8 @@ from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 FRAMES, DIMENSION, SIGNS, WORDS = 12, 512, 3, 20_000
 APART = 0.5
 """Length of what a frame adds to its clip's direction, of length 1."""
-PHRASES = 1_200
-"""Phrases of the calibration, about as many as the packaged one has."""
+PHRASES = 192
+"""Phrases of the calibration, as many as the packaged one has."""
 FILTERS = {0.5: "source = 'a'", 0.01: "shelf = 7", 0.001: "box = 7"}
 """Share of the clips -> a filter that keeps so many."""
 META = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log10
 from typing import Any
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 360, 70, 150, 24, 48
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 360, 80, 150, 24, 48
 LINES = (("whole query, p99", "#b3462c", 2), ("whole query, p95", "#2a6592", 1), ("whole query, median", "#3d7a4a", 0))
 
 

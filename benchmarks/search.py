@@ -1,7 +1,7 @@
 """Time of whole queries on a library of made-up clips: words, filters and confidence; memory, size, and an append.
 
     python -m benchmarks.search [--clips 10000] [--queries 120] [--folder FOLDER] [--json FILE]
-    python -m benchmarks.search --figure PICTURE FILE FILE ...
+    python -m benchmarks.search --figure docs/pictures/search_scale.svg FILE FILE ...
 
 Builds the library of `benchmarks/made_up_library.py` in a process of its own (83,000 clips are a million moments,
 830,000 ten million; in FOLDER it is kept and used again), then prints the first query after opening, the first and

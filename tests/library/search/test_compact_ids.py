@@ -5,6 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,11 @@ def test_ids_are_found_where_they_stand(held: list[str], asked: list[str], cut: 
         assert found.places(asked).tolist() == expected == [found.place(clip_id) for clip_id in asked]
         assert dict(PlaceOf(found)) == {clip_id: place for place, clip_id in enumerate(held)}
         assert [clip_id in PlaceOf(found) for clip_id in asked] == [clip_id in held for clip_id in asked]
+
+
+def test_an_id_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="two clips have one id"):
+        ClipIds(encoded_ids(["a", "b", "a"]))
 
 
 @given(ids)

@@ -23,6 +23,9 @@ MANY = 10_000
 MIXER, SHIFT = 0x9E3779B97F4A7C15, 29
 """What spreads the bits of an id over its key."""
 
+MOST_SALTS = 8
+"""Number of ways to make keys, after which two equal ones are those of equal ids."""
+
 Encoded = NDArray[np.bytes_]
 """(C,) Ids in UTF-8."""
 
@@ -32,6 +35,9 @@ class ClipIds(Sequence[str]):
 
     Args:
         encoded: (C,) the ids in UTF-8.
+
+    Raises:
+        ValueError: an id is there twice.
     """
 
     def __init__(self, encoded: Encoded) -> None:
@@ -39,6 +45,8 @@ class ClipIds(Sequence[str]):
         self._salt = 0
         while not self._index():  # it is once, but for a chance of 1 in 10 million among a million clips
             self._salt += 1
+            if self._salt == MOST_SALTS:
+                raise ValueError("two clips have one id")
 
     def _index(self) -> bool:
         """Sort the keys of the ids; False where two ids have one."""

@@ -83,7 +83,10 @@ class ClipRows:
         ids, self.first_rows, self.counts = _vector_rows(connection)
         if wanted is not None and seals.total_of(ROWS, ids, self.first_rows, self.counts) != wanted:
             raise sqlite3.DatabaseError("its rows of the vector matrix are not what was written")
-        self.clip_ids = ClipIds(ids)
+        try:
+            self.clip_ids = ClipIds(ids)
+        except ValueError as error:  # in a catalog of the first format, which has no seals
+            raise sqlite3.DatabaseError("its rows of the vector matrix are not what was written") from error
         self._totals = {ROWS: wanted, SCORES: None}  # the scores are read anew
 
     def _add_scores(self, connection: sqlite3.Connection, wanted: int | None) -> bool:
