@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks import vector_engines as engines
 from benchmarks.vector_engines import Engine, Moments
 from evenreel.arrays import Indices, slices
-from evenreel.library.search.nearest import NEAREST, ROUNDING, ComparedClips, clip_scores, undecided
+from evenreel.library.search.nearest import ROUNDING, ComparedClips, ExactlyScored, clip_scores, undecided
 from evenreel.library.store.vectors import ExactVectors, codes_path
 from evenreel.types import FloatArray
 
@@ -131,13 +131,13 @@ def as_many(moments: Moments) -> int:
     for query in make_queries(moments.shown, ROUNDS)[:, None]:
         found = moments.vectors.scan(query, moments.first_rows, moments.counts)[0]
         error = float(moments.vectors.scan_error(query)[0]) + ROUNDING
-        numbers.append(int(undecided(found, error, clips, NEAREST).sum()))
+        numbers.append(int(undecided(found, error, clips, ExactlyScored()).sum()))
     return int(np.median(numbers))
 
 
 def own(moments: Moments, query: FloatArray, *, kept: Indices) -> Indices:
     """The best clips as the library finds them: codes, then exact scores."""
-    scores = clip_scores(compared(moments, kept), moments.vectors, query)
+    scores = clip_scores(compared(moments, kept), moments.vectors, query, ExactlyScored())
     return kept[best_of(scores)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,9 @@ from evenreel.arrays import Indices
 from evenreel.library.search import nearest as module
 from evenreel.library.search.allowed import AllowedClips
 from evenreel.library.search.compact_ids import ClipIds, encoded_ids
-from evenreel.library.search.gallery import FrameGallery, FrameRanking, look
-from evenreel.library.search.nearest import ComparedClips, clip_scores
+from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, look
+from evenreel.library.search.nearest import ComparedClips, ExactlyScored, clip_scores
+from evenreel.library.search.together import Sight, fused
 from evenreel.library.store.confidence import FITS, MAY_FIT
 from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray
@@ -73,7 +75,9 @@ def test_ranks_scores_and_states_are_those_of_exact_scores(
     asked = ComparedClips(chosen, np.ones_like(chosen), means[chosen], deviations[chosen], null_best)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "EXACT_ROWS", -1)
-        found = clip_scores(asked, OneRowEach(exact, error, seed), np.ones(4, np.float32), nearest).tolist()
+        found = clip_scores(
+            asked, OneRowEach(exact, error, seed), np.ones(4, np.float32), ExactlyScored(nearest)
+        ).tolist()
     wanted = exact[chosen].tolist()
     places = range(len(chosen))
     for place in places:
@@ -96,7 +100,7 @@ def test_further_clips_are_scored_exactly_where_they_are_named(monkeypatch: pyte
     vectors = OneRowEach(np.linspace(0.5, 0.1, 50).astype(np.float32), 0.001, 1)
     none, ones = np.zeros(50, np.float32), np.ones(50, np.float32)
     asked = ComparedClips(chosen, np.ones_like(chosen), none, ones, np.empty(0, np.float32))
-    found = clip_scores(asked, vectors, np.ones(4, np.float32), 5, np.array([30, 49]))
+    found = clip_scores(asked, vectors, np.ones(4, np.float32), ExactlyScored(5), np.array([30, 49]))
     exact = np.flatnonzero(found == vectors.exact)
     assert {0, 1, 2, 3, 4, 30, 49} <= set(exact.tolist())
     assert not set(exact.tolist()) & {10, 20, 29, 31, 48}
@@ -107,11 +111,11 @@ def test_few_clips_are_scored_exactly_and_few_of_many(monkeypatch: pytest.Monkey
     vectors = OneRowEach(random.normal(0.2, 0.05, len(chosen)).astype(np.float32), 0.001, 1)
     none, ones = np.zeros(len(chosen), np.float32), np.ones(len(chosen), np.float32)
     asked = ComparedClips(chosen, np.ones_like(chosen), none, ones * 0.05, np.empty(0, np.float32))
-    clip_scores(asked, vectors, np.ones(4, np.float32))
+    clip_scores(asked, vectors, np.ones(4, np.float32), ExactlyScored())
     assert 256 <= vectors.scored < 500
     monkeypatch.setattr(module, "EXACT_ROWS", 20_000)
     vectors.scored = 0
-    assert clip_scores(asked, vectors, np.ones(4, np.float32)).tolist() == vectors.exact.tolist()
+    assert clip_scores(asked, vectors, np.ones(4, np.float32), ExactlyScored()).tolist() == vectors.exact.tolist()
     assert vectors.scored == 20_000
 
 
@@ -144,7 +148,7 @@ def test_what_is_shown_is_exact_in_a_real_library_under_any_filter(
 
     def ranking(query: FloatArray, allowed: AllowedClips, exact_rows: int) -> FrameRanking:
         monkeypatch.setattr(module, "EXACT_ROWS", exact_rows)
-        return look(gallery, vectors, query, allowed, 20, ["clip 3", "clip 699", "none"])
+        return look(gallery, vectors, query, allowed, ExactlyScored(20, ["clip 3", "clip 699", "none"]))
 
     differs = False
     for _ in range(20):
@@ -162,3 +166,32 @@ def test_what_is_shown_is_exact_in_a_real_library_under_any_filter(
             np.testing.assert_array_equal(found.above_nonsense >= bar, exact.above_nonsense >= bar)
         differs |= bool((found.scores != exact.scores).any())
     assert differs == (share > 0.01), "under the last filter all are among the nearest"
+
+
+@pytest.mark.parametrize("models", [1, 2, 3])
+def test_what_fits_by_several_models_is_as_if_all_were_exact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: int
+) -> None:
+    """Each model has to be as many times as sure as there are models, so the bars between states lie elsewhere."""
+    random, clips, sights = np.random.default_rng(3), 3000, list[list[Sight]]()
+    everything = AllowedClips(ClipIds(encoded_ids(map(str, range(clips)))), np.ones(clips, np.bool_))
+    for number in range(models):
+        frames, query = random.standard_normal((clips, D)) + 0.8, random.standard_normal(D).astype(np.float32) + 0.3
+        vectors = ExactVectors(tmp_path / f"vectors.{number}.f16", D)
+        vectors.append((frames / np.linalg.norm(frames, axis=1, keepdims=True)).astype(np.float32))
+        bank = np.sort(random.normal(2, 0.5, 200)).astype(np.float32)
+        none, rows = np.zeros(clips, np.float32), (np.arange(clips), np.ones(clips, np.int64))
+        gallery = FrameGallery(everything.gallery, *rows, none, none + 0.1, bank)
+        opened, vector = Opened(None, sqlite3.connect(":memory:"), gallery, vectors), query / np.linalg.norm(query)
+        made = []
+        for exact_rows in (10**9, -1):
+            monkeypatch.setattr(module, "EXACT_ROWS", exact_rows)
+            ranking = look(gallery, vectors, vector, everything, ExactlyScored(5, models=models))
+            made.append(Sight(opened, vector, ranking))
+        sights.append(made)
+    exact, found = (fused(column).above_nonsense for column in zip(*sights, strict=True))
+    assert exact is not None
+    assert found is not None
+    for bar in (FITS, MAY_FIT):
+        assert 20 < (exact >= bar).sum() < 2500
+        np.testing.assert_array_equal(found >= bar, exact >= bar)

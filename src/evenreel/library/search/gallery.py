@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from evenreel.errors import LibraryError
 from evenreel.library.search.allowed import AllowedClips
 from evenreel.library.search.compact_ids import ClipIds, PlaceOf
 from evenreel.library.search.known_rows import ClipRows
-from evenreel.library.search.nearest import NEAREST, ComparedClips, clip_scores
+from evenreel.library.search.nearest import ComparedClips, ExactlyScored, clip_scores
 from evenreel.library.store.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
@@ -143,13 +143,12 @@ def look(
     vectors: VectorIndex,
     query: FloatArray,
     allowed: AllowedClips,
-    nearest: int = NEAREST,
-    also: Iterable[str] = (),
+    wanted: ExactlyScored,
 ) -> FrameRanking:
     """Score the allowed clips of a gallery under one query (D,).
 
-    In a large gallery the scores and ranks of the `nearest` clips are exact, also by z, the scores of the clips in
-    `also`, and for every clip whether it fits or may fit; the scores of the others are by codes (see
+    In a large gallery the scores and ranks of the nearest clips that are wanted are exact, also by z, the scores of the
+    other wanted ones, and for every clip whether it fits or may fit; the scores of the others are by codes (see
     `evenreel.library.search.nearest`).
 
     Raises:
@@ -158,8 +157,8 @@ def look(
     chosen = np.flatnonzero(allowed.mask_of(gallery.clip_ids))
     rows = gallery.first_rows[chosen], gallery.counts[chosen]
     clips = ComparedClips(*rows, gallery.means[chosen], gallery.deviations[chosen], gallery.null_best)
-    named = np.array([gallery.place[clip_id] for clip_id in also if clip_id in gallery.place], np.int64)
-    found = clip_scores(clips, vectors, query, nearest, np.flatnonzero(np.isin(chosen, named)))
+    named = np.array([gallery.place[clip_id] for clip_id in wanted.also if clip_id in gallery.place], np.int64)
+    found = clip_scores(clips, vectors, query, wanted, np.flatnonzero(np.isin(chosen, named)))
     scores = np.full(len(gallery.clip_ids), -np.inf, np.float32)
     # Equal frames must give equal scores, wherever a matrix product's blocks put them.
     scores[chosen] = np.round(found, DECIMALS)

@@ -7,6 +7,7 @@ of an answer. So the nearest clips, their ranks and z, and the numbers of clips 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -46,11 +47,31 @@ class ComparedClips:
     null_best: FloatArray
 
 
+@dataclass(frozen=True)
+class ExactlyScored:
+    """Clips whose scores have to be exact.
+
+    Attributes:
+        nearest: number of nearest clips whose scores and ranks are exact.
+        also: ids of further clips whose scores are exact, such as those that words have found.
+        models: most models that say whether a clip fits; each has to say it so many times as surely.
+    """
+
+    nearest: int = NEAREST
+    also: Sequence[str] = ()
+    models: int = 1
+
+    @property
+    def bars(self) -> list[float]:
+        """Shares of nonsense that a clip has to beat, for each number of models that may be left in the end."""
+        return [1 - (1 - share) / models for share in (FITS, MAY_FIT) for models in range(1, self.models + 1)]
+
+
 def clip_scores(
     clips: ComparedClips,
     vectors: VectorIndex,
     query: FloatArray,
-    nearest: int = NEAREST,
+    wanted: ExactlyScored,
     also: Indices | None = None,
 ) -> FloatArray:
     """Score clips by their best frame under one query (D,): (C,), exact where it matters (see the module).
@@ -59,8 +80,8 @@ def clip_scores(
         clips: the clips.
         vectors: store of their frames.
         query: the query's vector.
-        nearest: number of nearest clips whose scores and ranks are exact.
-        also: places of further clips whose scores are exact, such as those that words have found.
+        wanted: which scores have to be exact.
+        also: places of the further clips that it names.
 
     Raises:
         LibraryError: the vectors cannot be read.
@@ -70,7 +91,7 @@ def clip_scores(
         exact: FloatArray = vectors.best_per_clip(queries, clips.first_rows, clips.counts)[0]
         return exact
     found: FloatArray = vectors.scan(queries, clips.first_rows, clips.counts)[0]
-    unsure = undecided(found, float(vectors.scan_error(queries)[0]) + ROUNDING, clips, nearest)
+    unsure = undecided(found, float(vectors.scan_error(queries)[0]) + ROUNDING, clips, wanted)
     if also is not None:
         unsure[also] = True
     again = np.flatnonzero(unsure)
@@ -78,12 +99,12 @@ def clip_scores(
     return found
 
 
-def undecided(found: FloatArray, error: float, clips: ComparedClips, nearest: int) -> Flags:
+def undecided(found: FloatArray, error: float, clips: ComparedClips, wanted: ExactlyScored) -> Flags:
     """Tell which scores (C,), each known to within `error`, have to be exact: (C,) of true and false."""
     z, wide = (found - clips.means) / clips.deviations, error / clips.deviations
-    again = found >= _nth_largest(found, nearest) - 2 * error
-    again |= z + wide >= _nth_largest(z - wide, nearest)
-    for share in (FITS, MAY_FIT):
+    again = found >= _nth_largest(found, wanted.nearest) - 2 * error
+    again |= z + wide >= _nth_largest(z - wide, wanted.nearest)
+    for share in wanted.bars:
         again |= np.abs(z - _bar(clips.null_best, share)) <= wide
     return again
 

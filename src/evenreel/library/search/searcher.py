@@ -36,7 +36,7 @@ from evenreel.library.search.judging import (
 )
 from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import best_moments, shown, whole
-from evenreel.library.search.nearest import NEAREST
+from evenreel.library.search.nearest import NEAREST, ExactlyScored
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
 from evenreel.library.search.ranking import RankedClip, add_seen, add_words, best_state, first_written, ordered
 from evenreel.library.search.sign_tracks import SignReader
@@ -245,8 +245,9 @@ class Searcher:
         judged, why_not, sights, further = None, None, list[Sight](), Counter[State]()
         if vector is not None and self._vectors is not None:
             nearest = max(NEAREST, query.enough)
-            seen = look(gallery, self._vectors, vector, allowed, nearest, first_written(found, nearest))
-            sights = [Sight(self._opened, vector, seen), *sights_of(by_further, allowed, notices)]
+            wanted = ExactlyScored(nearest, first_written(found, nearest), 1 + len(by_further))
+            seen = look(gallery, self._vectors, vector, allowed, wanted)
+            sights = [Sight(self._opened, vector, seen), *sights_of(by_further, allowed, wanted, notices)]
             if len(sights) > 1:
                 seen = fused(sights)
             if text is not None and gallery.measured and len(sights) > 1:

@@ -31,6 +31,7 @@ from evenreel.library.search.gallery import (
 from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import high_stretches
+from evenreel.library.search.nearest import ExactlyScored
 from evenreel.library.search.query import ClipMoment, ParsedQuery, picture_vector, unit
 from evenreel.library.search.ranking import RANK_CONSTANT
 from evenreel.library.snapshot.vectors import vectors_of
@@ -134,7 +135,7 @@ class FurtherModel:
             raise LibraryError(other_model(self._folder, meta["encoder_id"], encoder.encoder_id))
         return encoder
 
-    def sight(self, vector: FloatArray, allowed: AllowedClips) -> Sight | None:
+    def sight(self, vector: FloatArray, allowed: AllowedClips, wanted: ExactlyScored) -> Sight | None:
         """Rank the allowed clips for a vector (D,); None where no clip has vectors.
 
         Raises:
@@ -147,7 +148,7 @@ class FurtherModel:
             self._refresh(connection)
             if self._vectors is None or not self._gallery.clip_ids:
                 return None
-            ranking = look(self._gallery, self._vectors, vector, allowed)
+            ranking = look(self._gallery, self._vectors, vector, allowed, wanted)
         opened = Opened(self._folder, connection, self._gallery, self._vectors)
         return Sight(opened, vector, ranking)
 
@@ -233,11 +234,13 @@ def encoded(models: Iterable[FurtherModel], parsed: ParsedQuery) -> tuple[Encode
     return found, left_out
 
 
-def sights_of(queries: EncodedByFurther, allowed: AllowedClips, notices: list[str]) -> Iterator[Sight]:
+def sights_of(
+    queries: EncodedByFurther, allowed: AllowedClips, wanted: ExactlyScored, notices: list[str]
+) -> Iterator[Sight]:
     """Yield what further models see; one that cannot be read is left out with a notice."""
     for model, vector in queries:
         try:
-            sight = model.sight(vector, allowed)
+            sight = model.sight(vector, allowed, wanted)
         except LibraryError as error:
             notices.append(_left_out(model, error))
         else:
