@@ -65,7 +65,12 @@ def soon(what: Callable[[], list[psutil.Process]], then: Callable[[psutil.Proces
 
 
 def drivers() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "evenreel.library.machines.driver" in one.cmdline()]
+    found = []
+    for one in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if "evenreel.library.machines.driver" in one.cmdline():
+                found.append(one)
+    return found
 
 
 def test_a_run_whose_workers_are_killed_ends_as_one_without_ray(
