@@ -357,6 +357,7 @@ PANELS = {
         "info",
         "verify",
         "repair",
+        "publish",
         "calibrate",
         "models",
     ],

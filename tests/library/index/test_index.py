@@ -713,10 +713,13 @@ def test_readers_see_a_consistent_library_while_it_is_written(tmp_path: Path, li
 def test_a_library_of_another_version_is_refused_and_untouched(videos: Path, library: Path) -> None:
     """Hazard 40."""
     index(videos, library)
-    write(library, "UPDATE meta SET value = '4' WHERE key = 'schema_version'")
+    newer = catalogs.SCHEMA_VERSION + 1
+    write(library, f"UPDATE meta SET value = '{newer}' WHERE key = 'schema_version'")
     before = (library / "catalog.sqlite").read_bytes()
     for use in (lambda: index(videos, library), lambda: open_library(library), lambda: verify(library)):
-        with pytest.raises(LibraryError, match="has format 4, this evenreel reads format 3; update evenreel"):
+        with pytest.raises(
+            LibraryError, match=f"format {newer}, this evenreel reads format {newer - 1}; update evenreel"
+        ):
             use()
     assert (library / "catalog.sqlite").read_bytes() == before
 

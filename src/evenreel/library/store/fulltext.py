@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
@@ -203,7 +202,9 @@ def _drop(connection: sqlite3.Connection, table: str) -> None:
 
 def about_row(path: str | bytes) -> int:
     """Return the row number in `about` that only this path has: FTS5 cannot look a path up, but a row number."""
-    return int.from_bytes(hashlib.sha256(os.fsencode(path)).digest()[:8], "big") >> 1
+    # UTF-8 whatever the locale: the number is kept in the catalog, and another day's locale has to find it.
+    name = path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big") >> 1
 
 
 def _add_words(connection: sqlite3.Connection, vocabulary: Vocabulary, counts: Counter[str]) -> None:
