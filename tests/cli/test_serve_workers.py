@@ -72,6 +72,20 @@ def test_visitors_are_spread_and_one_process_takes_only_its_own_with_it(served: 
         assert psutil.wait_procs(last, PATIENCE_S)[1] == []
 
 
+def test_no_visitor_is_lost_where_a_process_is_asked_to_end(served: Served) -> None:
+    with running(served.library, "--no-vision", "--workers", "2") as (process, port):
+        wait_for(port, "/api/health", "model", {"none"})
+        before = workers_of(process)
+        before[0].terminate()
+        answered = 0
+        while before[0].is_running() and before[0].status() != psutil.STATUS_ZOMBIE:
+            assert get(port, "/api/search?q=harbour")[0] == 200
+            answered += 1
+        assert answered
+        wait_until(lambda: len(workers_of(process)) == 2)
+        assert before[1] in workers_of(process)
+
+
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_quietly_while_its_processes_begin(served: Served, ended_by: signal.Signals) -> None:

@@ -2,8 +2,9 @@
 
 The supervisor alone listens. It hands each connection to the worker that has the fewest open, over a socket pair that
 the two share, so that visitors are spread evenly whatever their number, and no visitor waits in line at a worker that
-dies. A worker says over the same pair that it answers (`UP`), that its model is loaded (`READY`), and that a
-connection has ended (`ENDED`); that the pair is closed tells each that the other is gone.
+dies. A worker says over the same pair that it answers (`UP`), that its model is loaded (`READY`), that a connection has
+ended (`ENDED`), now and then that it still runs (`ALIVE`), and that it is about to end (`LEAVING`); that the pair is
+closed tells each that the other is gone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -26,13 +26,18 @@ from pathlib import Path
 from evenreel.config import usable_cores
 from evenreel.errors import UsageError
 from evenreel.server.settings import ServeSettings
+from evenreel.server.worker_task import WorkerTask
 
 log = logging.getLogger("evenreel")
 
-UP, READY, ENDED = b"u", b"r", b"-"
-"""What a worker says: it answers, its model is loaded (or cannot be), a connection has ended."""
-VISITOR, ALL_READY = b"c", b"a"
-"""What a worker is told: here is a connection, and all workers have been ready."""
+UP, READY, ENDED, ALIVE, LEAVING = b"u", b"r", b"-", b".", b"l"
+"""What a worker says: it answers, its model is loaded (or cannot be), a connection has ended, it runs, it will end."""
+VISITOR, ALL_READY, NO_MORE = b"c", b"a", b"n"
+"""What a worker is told: here is a connection, all workers have been ready, and no more connections will come."""
+BEAT_S = 5.0
+"""Seconds between two times that a worker says it runs."""
+HUNG_S = 60.0
+"""Seconds without a word after which a worker that has answered is killed."""
 QUEUE = 1_024
 """Connections that the system keeps until they are handed on."""
 FAREWELL_S = 10.0
@@ -40,15 +45,6 @@ FAREWELL_S = 10.0
 LONGEST_PAUSE_S = 30.0
 """Longest pause before a worker is started in place of one that never answered."""
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-
-
-@dataclass(frozen=True)
-class WorkerTask:
-    """What a worker needs to know: the library, the settings of all workers, and a folder that they share."""
-
-    library: Path
-    settings: ServeSettings
-    shared: Path
 
 
 @dataclass(eq=False)
@@ -61,6 +57,8 @@ class ServingProcess:
         connections: number of connections that it was given and has not ended.
         is_up: whether it answers.
         is_ready: whether its model is loaded, or cannot be.
+        is_leaving: whether it has said that it is about to end.
+        heard_s: when it last said anything, by the clock of the supervisor's loop.
     """
 
     process: subprocess.Popen[bytes]
@@ -68,6 +66,13 @@ class ServingProcess:
     connections: int = 0
     is_up: bool = False
     is_ready: bool = False
+    is_leaving: bool = False
+    heard_s: float = 0.0
+
+    @property
+    def takes_visitors(self) -> bool:
+        """Whether it answers, and will go on to."""
+        return self.is_up and not self.is_leaving
 
 
 @dataclass(eq=False)
@@ -109,6 +114,7 @@ class Supervisor:
         try:
             for _ in range(self.settings.workers):
                 self._start()
+            self._look_for_hung()
             await self._told_to_end.wait()
         finally:
             self._told_to_end.set()
@@ -121,25 +127,23 @@ class Supervisor:
         self._told_to_end.set()
 
     def _start(self) -> None:
-        """Start a worker; it is given visitors when it answers."""
+        """Start a worker, later where the system has no place for it now; it is given visitors when it answers."""
         if self._told_to_end.is_set():
             return
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "evenreel.server.worker_process", str(theirs.fileno())],
-                stdin=subprocess.PIPE,
-                env=_environment(self.settings.workers),
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,  # a terminal's Ctrl-C is for the supervisor, which ends its workers itself
-            )
-        assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError), process.stdin as task:  # it may have died already
-            task.write(pickle.dumps(self._task))
-        ours.setblocking(False)
-        worker = ServingProcess(process, ours)
+        try:
+            process, channel = _started(self._task)
+        except OSError as error:  # there are too many processes or open files, or there is no memory
+            self._failures += 1
+            log.warning("a process of the server cannot be started (%s); it is tried again", error.strerror or error)
+            self._loop.call_later(self._pause_s, self._start)
+            return
+        worker = ServingProcess(process, channel)
         self._workers.append(worker)
-        self._loop.add_reader(ours, self._hear, worker)
+        self._loop.add_reader(channel, self._hear, worker)
+
+    @property
+    def _pause_s(self) -> float:
+        return min(LONGEST_PAUSE_S, 2.0**self._failures / 2) if self._failures else 0.0
 
     def _hear(self, worker: ServingProcess) -> None:
         try:
@@ -151,13 +155,26 @@ class Supervisor:
         if not said:
             self._replace(worker)
             return
+        worker.heard_s = self._loop.time()
         worker.connections -= said.count(ENDED)
         if UP in said:
             worker.is_up, self._failures = True, 0
         if READY in said:
             worker.is_ready = True
             self._tell_ready(worker)
+        if LEAVING in said:
+            worker.is_leaving = True
+            with contextlib.suppress(OSError):
+                worker.channel.send(NO_MORE)
         self._accept_while(True)
+
+    def _look_for_hung(self) -> None:
+        """Kill workers that answered once and say nothing any more; they are replaced as others that have gone."""
+        for worker in self._workers:
+            if worker.is_up and self._loop.time() - worker.heard_s > HUNG_S:
+                log.warning("a process of the server has not moved for %g seconds and is killed", HUNG_S)
+                worker.process.kill()
+        self._loop.call_later(min(BEAT_S, HUNG_S), self._look_for_hung)
 
     def _tell_ready(self, worker: ServingProcess) -> None:
         """Tell the workers that all have been ready; once that was so, a later one is told alone."""
@@ -176,11 +193,10 @@ class Supervisor:
             return
         worker.process.kill()  # it may only have closed its end
         status = worker.process.wait()
-        self._accept_while(any(one.is_up for one in self._workers))
+        self._accept_while(True)
         self._failures += not worker.is_up
-        pause_s = min(LONGEST_PAUSE_S, 2.0**self._failures / 2) if self._failures else 0.0
         log.warning("a process of the server has ended (status %d) and is replaced", status)
-        self._loop.call_later(pause_s, self._start)
+        self._loop.call_later(self._pause_s, self._start)
 
     def _let_go(self, worker: ServingProcess) -> None:
         self._loop.remove_reader(worker.channel)
@@ -189,7 +205,7 @@ class Supervisor:
 
     def _accept_while(self, wanted: bool) -> None:
         """Take connections while a worker answers; until then they wait in the system's queue."""
-        wanted = wanted and not self._told_to_end.is_set() and any(one.is_up for one in self._workers)
+        wanted = wanted and not self._told_to_end.is_set() and any(one.takes_visitors for one in self._workers)
         if wanted and not self._accepting:
             self._loop.add_reader(self.listener, self._accept)
         elif self._accepting and not wanted:
@@ -211,7 +227,7 @@ class Supervisor:
 
     def _hand_on(self, connection: socket.socket) -> None:
         """Give a connection to the worker with the fewest; those that still load a model come last."""
-        up = [one for one in self._workers if one.is_up]
+        up = [one for one in self._workers if one.takes_visitors]
         for worker in sorted(up, key=lambda one: (self._all_ready and not one.is_ready, one.connections)):
             with contextlib.suppress(OSError):  # it is just dying, or so busy that it takes none
                 socket.send_fds(worker.channel, [VISITOR], [connection.fileno()])
@@ -268,6 +284,31 @@ def check_system() -> None:
     """
     if not hasattr(socket, "send_fds"):
         raise UsageError("Several workers share a port on Linux and macOS only; leave out --workers here.")
+
+
+def _started(task: WorkerTask) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a worker; return its process, and the supervisor's end of the socket pair.
+
+    Raises:
+        OSError: the system has no place for it.
+    """
+    ours, theirs = socket.socketpair()
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(ours)
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "evenreel.server.worker_process", str(theirs.fileno())],
+                stdin=subprocess.PIPE,
+                env=_environment(task.settings.workers),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # a terminal's Ctrl-C is for the supervisor, which ends its workers itself
+            )
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin as told:  # it may have died already
+            told.write(task.to_json())
+        ours.setblocking(False)
+        undo.pop_all()
+    return process, ours
 
 
 def _environment(workers: int) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import pickle
 import signal
 import socket
 import sys
@@ -15,10 +14,13 @@ import uvicorn
 from evenreel.server.app import make_app, server_config
 from evenreel.server.connections import timed_protocol
 from evenreel.server.peers import Peers
-from evenreel.server.supervisor import ALL_READY, ENDED, READY, UP, VISITOR, WorkerTask
+from evenreel.server.supervisor import ALIVE, ALL_READY, BEAT_S, ENDED, LEAVING, NO_MORE, READY, UP, VISITOR
+from evenreel.server.worker_task import WorkerTask
 
 LOOK_S = 0.05
-"""Seconds between two looks at whether the model is loaded."""
+"""Seconds between two looks at whether the model is loaded, and for what the last visitors say to arrive."""
+LAST_WORD_S = 1.0
+"""Seconds that the supervisor has to say that no more visitors will come."""
 
 
 class HandedServer(uvicorn.Server):
@@ -32,6 +34,7 @@ class HandedServer(uvicorn.Server):
     def __init__(self, task: WorkerTask, channel: socket.socket) -> None:
         self._channel, self._peers = channel, Peers(task.shared)
         self._arriving = set[asyncio.Task[Any]]()
+        self._no_more = asyncio.Event()
         settings = task.settings.of_one_worker()
         self._app = make_app(task.library, settings, self._peers)
         protocol = timed_protocol(settings.idle_s, on_lost=lambda: self._say(ENDED))
@@ -44,17 +47,30 @@ class HandedServer(uvicorn.Server):
         asyncio.get_running_loop().add_reader(self._channel, self._hear)
         self._say(UP)
         self._loading = asyncio.create_task(self._say_when_ready())
+        self._living = asyncio.create_task(self._say_now_and_then())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more visitors, end the answers under way, and close the library."""
+        """Have no more visitors sent, end the answers under way, those to the last visitors too, close the library."""
+        self._say(LEAVING)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._no_more.wait(), LAST_WORD_S)
         asyncio.get_running_loop().remove_reader(self._channel)
+        if self._arriving:
+            await asyncio.wait(self._arriving, timeout=LAST_WORD_S)
+        await asyncio.sleep(LOOK_S)
         self._loading.cancel()
+        self._living.cancel()
         await super().shutdown(sockets=None)
 
     async def _say_when_ready(self) -> None:
         while self._app.state.desk.model == "loading":
             await asyncio.sleep(LOOK_S)
         self._say(READY)
+
+    async def _say_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            self._say(ALIVE)
 
     def _say(self, word: bytes) -> None:
         with contextlib.suppress(OSError):  # the supervisor has gone
@@ -70,11 +86,14 @@ class HandedServer(uvicorn.Server):
             word, files = b"", []
         if word == ALL_READY:
             self._peers.all_ready = True
+        elif word == NO_MORE:
+            self._no_more.set()
         elif word == VISITOR:
             for file in files:
                 self._welcome(socket.socket(fileno=file))
         elif not word:
             asyncio.get_running_loop().remove_reader(self._channel)
+            self._no_more.set()
             self.should_exit = True
 
     def _welcome(self, connection: socket.socket) -> None:
@@ -98,7 +117,7 @@ class HandedServer(uvicorn.Server):
 def main() -> None:
     """Serve what standard input says, over the socket whose number is the first argument, until told to end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    task: WorkerTask = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 -- of the process that started this one
+    task = WorkerTask.from_json(sys.stdin.buffer.read())
     with socket.socket(fileno=int(sys.argv[1])) as channel:
         HandedServer(task, channel).run()
 
