@@ -64,8 +64,10 @@ def library_of_checkout(checkout: Path, clips: int, work: Path) -> Path:
     """Index the same videos with another checkout's code."""
     library = work / "beside"
     if not (library / catalog.CATALOG).exists():
-        command = [sys.executable, "-c", INDEX, str(work / "videos" / "clips"), str(library), str(clips)]
-        subprocess.run(command, check=True, env=environment_of(checkout), stdout=subprocess.DEVNULL)
+        places = (str(place.absolute()) for place in (work / "videos" / "clips", library))
+        # Python looks for modules where it is started first.
+        command, environment = [sys.executable, "-c", INDEX, *places, str(clips)], environment_of(checkout.absolute())
+        subprocess.run(command, check=True, cwd=checkout, env=environment, stdout=subprocess.DEVNULL)
     return library
 
 
