@@ -54,10 +54,9 @@ class ClipTracks:
     read: Callable[[Indices, str], Column]
 
     def only(self, kept: Flags) -> ClipTracks:
-        """Return the tracks of some clips, (C,) True for those; clips without tracks go too."""
-        has = np.zeros(len(kept), np.bool_)
-        has[self.clips] = True
-        kept = kept & has
+        """Return the tracks of some clips, (C,) True for those."""
+        if kept.all():
+            return self
         rows = np.flatnonzero(kept[self.clips])
         clips = (np.cumsum(kept) - 1)[self.clips[rows]]
         return ClipTracks(
@@ -112,9 +111,20 @@ class SignReader:
 
     def _many(self, tracks: Indices) -> ClipTracks:
         clips, clip_ids = self._owners.of(tracks), self._owners.clip_ids
+        has = np.zeros(len(clip_ids), np.bool_)
+        has[clips] = True
         return ClipTracks(
-            tracks, clips, clip_ids, lambda rows, column: read_facts(self.connection, tracks[rows], column)
+            tracks,
+            (np.cumsum(has) - 1)[clips],
+            clip_ids[has],
+            lambda rows, column: read_facts(self.connection, tracks[rows], column),
         )
+
+    @cached_property
+    def count(self) -> int:
+        """Number of tracks of the catalog."""
+        found: int = self.connection.execute("SELECT count(*) FROM tracks").fetchone()[0]
+        return found
 
     @cached_property
     def _owners(self) -> Owners:

@@ -144,7 +144,7 @@ def on_screen_hits(
     signs = SignReader(signs) if isinstance(signs, sqlite3.Connection) else signs
     connection = signs.connection
     wanted = words_of(query, typing=typing)
-    weights = _weights(text_counts(connection, wanted.terms, ON_SIGNS), _count(connection, "tracks"))
+    weights = _weights(text_counts(connection, wanted.terms, ON_SIGNS), signs.count)
     looked_for = lookups(connection, wanted, ON_SIGNS)
     spelt = signs.with_words(looked_for)
     words = by_word(spelt, looked_for, len(wanted.terms))
