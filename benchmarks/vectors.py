@@ -137,7 +137,7 @@ def as_many(moments: Moments) -> int:
 
 def own(moments: Moments, query: FloatArray, *, kept: Indices) -> Indices:
     """The best clips as the library finds them: codes, then exact scores."""
-    scores = clip_scores(compared(moments, kept), moments.vectors, query, ExactlyScored())
+    scores = clip_scores(compared(moments, kept), moments.vectors, query, ExactlyScored()).scores
     return kept[best_of(scores)]
 
 

@@ -77,7 +77,7 @@ def test_ranks_scores_and_states_are_those_of_exact_scores(
         patch.setattr(module, "EXACT_ROWS", -1)
         found = clip_scores(
             asked, OneRowEach(exact, error, seed), np.ones(4, np.float32), ExactlyScored(nearest)
-        ).tolist()
+        ).scores.tolist()
     wanted = exact[chosen].tolist()
     places = range(len(chosen))
     for place in places:
@@ -101,7 +101,8 @@ def test_further_clips_are_scored_exactly_where_they_are_named(monkeypatch: pyte
     none, ones = np.zeros(50, np.float32), np.ones(50, np.float32)
     asked = ComparedClips(chosen, np.ones_like(chosen), none, ones, np.empty(0, np.float32))
     found = clip_scores(asked, vectors, np.ones(4, np.float32), ExactlyScored(5), np.array([30, 49]))
-    exact = np.flatnonzero(found == vectors.exact)
+    exact = np.flatnonzero(found.scores == vectors.exact)
+    assert found.exact[exact].all()
     assert {0, 1, 2, 3, 4, 30, 49} <= set(exact.tolist())
     assert not set(exact.tolist()) & {10, 20, 29, 31, 48}
 
@@ -115,7 +116,9 @@ def test_few_clips_are_scored_exactly_and_few_of_many(monkeypatch: pytest.Monkey
     assert 256 <= vectors.scored < 500
     monkeypatch.setattr(module, "EXACT_ROWS", 20_000)
     vectors.scored = 0
-    assert clip_scores(asked, vectors, np.ones(4, np.float32), ExactlyScored()).tolist() == vectors.exact.tolist()
+    assert (
+        clip_scores(asked, vectors, np.ones(4, np.float32), ExactlyScored()).scores.tolist() == vectors.exact.tolist()
+    )
     assert vectors.scored == 20_000
 
 

@@ -69,7 +69,7 @@ def slow(
     for hits in (on_screen_hits(library.connection, text, allowed), about_hits(library.connection, text, allowed)):
         for hit in hits:
             rank = 1 + sum(other.score > hit.score for other in hits)
-            fused[hit.clip_id] += words_weight(hit.coverage) / (60 + rank)
+            fused[hit.clip_id] += float(words_weight(np.array(hit.coverage))) / (60 + rank)
             written[hit.clip_id] = max(written[hit.clip_id], hit.coverage)
             found_by_words.add(hit.clip_id)
     z_best = load_null_best(library.connection)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Column
 from evenreel.language.folding import content_words
 from evenreel.library.calibration.signals import NearestClips
-from evenreel.library.search.hits import State
+from evenreel.library.search.hits import STATES, State
 from evenreel.types import FloatArray
 
 ANSWERED, PERHAPS = 0.05, 0.15
@@ -76,12 +76,12 @@ class AnswerProbabilities:
     Attributes:
         anything: probability that any clip of the library shows what the query describes.
         clips: (H,) probability that each of the nearest clips shows it.
-        states: (H,) state of each of these clips: `fits`, `may_fit` or `nothing`.
+        states: (H,) place in `STATES` of the state of each of these clips.
     """
 
     anything: float
     clips: Column
-    states: tuple[State, ...]
+    states: NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +138,7 @@ class AnswerCalibration:
         anything = float(logistic(np.array(odds)))
         clips = np.minimum(logistic(self.clip.log_odds(nearest.clip_rows(odds))), anything)
         said = self.thresholds[nearest.words_asked].state(anything, nearest.clips)
-        states = tuple(_state(said, float(clip), nearest=place == 0) for place, clip in enumerate(clips))
-        return AnswerProbabilities(anything, clips, states)
+        return AnswerProbabilities(anything, clips, _states(said, clips))
 
 
 def logistic(odds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -153,10 +152,11 @@ def logistic(odds: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(odds >= 0, 1.0, small) / (1.0 + small)
 
 
-def _state(library: State, probability: float, *, nearest: bool) -> State:
-    """What is said of a clip where something is said of the library."""
-    if library == "fits" and (nearest or probability >= LIKELY):
-        return "fits"
-    if library != "nothing" and (nearest or probability >= POSSIBLE):
-        return "may_fit"
-    return "nothing"
+def _states(library: State, probabilities: Column) -> NDArray[np.int8]:
+    """What is said of clips (H,), the nearest first, where something is said of the library: places in `STATES`."""
+    nearest = np.arange(len(probabilities)) == 0
+    least: State = "may_fit" if library != "nothing" else "nothing"
+    states = np.full(len(probabilities), STATES.index("nothing"), np.int8)
+    states[nearest | (probabilities >= POSSIBLE)] = STATES.index(least)
+    states[nearest | (probabilities >= LIKELY)] = STATES.index(library)
+    return states

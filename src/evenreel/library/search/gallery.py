@@ -80,11 +80,13 @@ class FrameRanking:
         points: (C,) numbers that clips are ranked by, -inf for a clip that was left out: their scores, or, where
             several models see them, what their ranks come to.
         above_nonsense: (C,) share of nonsense queries that each clip beats; None where that says nothing.
+        by_codes: (C,) which scores are to within the error of a scan; None where all are exact.
     """
 
     scores: FloatArray
     points: NDArray[np.floating]
     above_nonsense: NDArray[np.float64] | None
+    by_codes: Flags | None = None
 
     @cached_property
     def searched(self) -> Flags:
@@ -160,10 +162,48 @@ def look(
     named = np.array([gallery.place[clip_id] for clip_id in wanted.also if clip_id in gallery.place], np.int64)
     found = clip_scores(clips, vectors, query, wanted, np.flatnonzero(np.isin(chosen, named)))
     scores = np.full(len(gallery.clip_ids), -np.inf, np.float32)
-    # Equal frames must give equal scores, wherever a matrix product's blocks put them.
-    scores[chosen] = np.round(found, DECIMALS)
+    scores[chosen] = _rounded(found.scores)
+    by_codes = np.zeros(len(scores), np.bool_)
+    by_codes[chosen] = ~found.exact
     z = (scores - gallery.means) / gallery.deviations
-    return FrameRanking(scores, scores, above_nonsense(z, gallery.null_best))
+    return FrameRanking(scores, scores, above_nonsense(z, gallery.null_best), by_codes)
+
+
+def look_again(
+    ranking: FrameRanking, gallery: FrameGallery, vectors: VectorIndex, query: FloatArray, places: Indices
+) -> FrameRanking | None:
+    """Score clips exactly that `look` has scored by codes.
+
+    Args:
+        ranking: what `look` has found.
+        gallery: the C clips.
+        vectors: store of their frames.
+        query: (D,) the query's vector.
+        places: (N,) places of the clips whose scores are to be exact.
+
+    Returns:
+        The ranking with their scores; None where all of them were exact.
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
+    if ranking.by_codes is None or not ranking.by_codes[places].any():
+        return None
+    again = np.unique(places[ranking.by_codes[places]])
+    scores, by_codes = ranking.scores.copy(), ranking.by_codes.copy()
+    scores[again] = _rounded(vectors.best_per_clip(query[None], gallery.first_rows[again], gallery.counts[again])[0])
+    by_codes[again] = False
+    above = ranking.above_nonsense
+    if above is not None:
+        z, above = (scores[again] - gallery.means[again]) / gallery.deviations[again], above.copy()
+        above[again] = above_nonsense(z, gallery.null_best)
+    return FrameRanking(scores, scores, above, by_codes)
+
+
+def _rounded(scores: FloatArray) -> FloatArray:
+    """Equal frames must give equal scores, wherever a matrix product's blocks put them."""
+    rounded: FloatArray = np.round(scores, DECIMALS)
+    return rounded
 
 
 def spans_of(connection: sqlite3.Connection, clip_id: str, count: int) -> NDArray[np.float64]:

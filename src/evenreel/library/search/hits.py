@@ -10,6 +10,9 @@ from evenreel.types import Metadata
 State = Literal["fits", "may_fit", "nothing"]
 """Whether a clip answers a query."""
 
+STATES: tuple[State, ...] = ("fits", "may_fit", "nothing")
+"""All states, the best first; columns of states have places in this."""
+
 Channel = Literal["seen", "on_screen", "about"]
 """What finds clips: their frames, their on-screen words, or their names and captions."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from evenreel.arrays import Column, Flags, Indices, slices
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.calibration.signals import NearestClips, rivals
 from evenreel.library.search.gallery import FrameGallery
-from evenreel.library.search.hits import State
+from evenreel.library.search.hits import STATES
 from evenreel.library.search.nearest import NEAREST
 from evenreel.library.store.confidence import CLIPS_AT_ONCE
 from evenreel.library.store.vectors import VectorIndex
@@ -41,11 +40,26 @@ class TextVectors:
 
 @dataclass(frozen=True, eq=False)
 class JudgedClips:
-    """Probability that anything answers; probability and state of the nearest clips, by their place in the gallery."""
+    """Probability that anything answers, and what is told of H clips.
+
+    Attributes:
+        anything: probability that anything in the library shows what the query describes.
+        places: (H,) places of the clips in the gallery, rising.
+        states: (H,) places of their states in `STATES`.
+        probability: (H,) how likely each shows it.
+    """
 
     anything: float
-    clips: Mapping[int, float]
-    states: Mapping[int, State]
+    places: Indices
+    states: NDArray[np.int8]
+    probability: Column
+
+    def of(self, places: Indices) -> tuple[NDArray[np.int8], Column]:
+        """Return state and probability of N clips, (N,) each; those that were not judged are nothing, and NaN."""
+        at = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+        there = self.places[at] == places
+        states = np.where(there, self.states[at], STATES.index("nothing")).astype(np.int8)
+        return states, np.where(there, self.probability[at], np.nan)
 
 
 def uncalibrated(calibration: AnswerCalibration | None, clips: int) -> str | None:
@@ -101,12 +115,8 @@ class Judge:
             asked=len(query.words),
         )
         found = self.calibration.probabilities(nearest)
-        told = places.tolist()
-        return JudgedClips(
-            found.anything,
-            dict(zip(told, found.clips.tolist(), strict=True)),
-            dict(zip(told, found.states, strict=True)),
-        )
+        order = np.argsort(places)
+        return JudgedClips(found.anything, places[order], found.states[order], found.clips[order])
 
     def _highest(self, others: Flags, places: Indices) -> Column:
         """The highest z of any of some of the calibration's phrases (N,) on clips, (H,)."""

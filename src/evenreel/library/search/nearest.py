@@ -67,14 +67,27 @@ class ExactlyScored:
         return [1 - (1 - share) / models for share in (FITS, MAY_FIT) for models in range(1, self.models + 1)]
 
 
+@dataclass(frozen=True, eq=False)
+class ScannedScores:
+    """Scores of C clips under one query.
+
+    Attributes:
+        scores: (C,) similarity of each one's best frame.
+        exact: (C,) which of these are exact; the others are by codes.
+    """
+
+    scores: FloatArray
+    exact: Flags
+
+
 def clip_scores(
     clips: ComparedClips,
     vectors: VectorIndex,
     query: FloatArray,
     wanted: ExactlyScored,
     also: Indices | None = None,
-) -> FloatArray:
-    """Score clips by their best frame under one query (D,): (C,), exact where it matters (see the module).
+) -> ScannedScores:
+    """Score clips by their best frame under one query (D,), exactly where it matters (see the module).
 
     Args:
         clips: the clips.
@@ -89,14 +102,14 @@ def clip_scores(
     queries = query[None]
     if clips.counts.sum() <= EXACT_ROWS:
         exact: FloatArray = vectors.best_per_clip(queries, clips.first_rows, clips.counts)[0]
-        return exact
+        return ScannedScores(exact, np.ones(len(exact), np.bool_))
     found: FloatArray = vectors.scan(queries, clips.first_rows, clips.counts)[0]
     unsure = undecided(found, float(vectors.scan_error(queries)[0]) + ROUNDING, clips, wanted)
     if also is not None:
         unsure[also] = True
     again = np.flatnonzero(unsure)
     found[again] = vectors.best_per_clip(queries, clips.first_rows[again], clips.counts[again])[0]
-    return found
+    return ScannedScores(found, unsure)
 
 
 def undecided(found: FloatArray, error: float, clips: ComparedClips, wanted: ExactlyScored) -> Flags:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-
-import numpy as np
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library.calibration.file import calibration_of, calibration_state
@@ -24,13 +23,13 @@ from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
+from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.gallery import FrameGallery, FrameRanking, Opened, clip_vector, load_gallery, look
-from evenreel.library.search.hits import Hit, MomentHit, SearchResult, State
+from evenreel.library.search.gallery import FrameGallery, Opened, clip_vector, load_gallery, look
+from evenreel.library.search.hits import Hit, MomentHit, SearchResult
 from evenreel.library.search.judging import (
     NEUTRAL_IS_NOT_CALIBRATED,
     Judge,
-    JudgedClips,
     TextVectors,
     uncalibrated,
 )
@@ -38,7 +37,8 @@ from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import best_moments, shown, whole
 from evenreel.library.search.nearest import NEAREST, ExactlyScored
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
-from evenreel.library.search.ranking import RankedClip, add_seen, add_words, best_state, first_written, ordered
+from evenreel.library.search.ranked_clips import found_by_words, nothing_found
+from evenreel.library.search.ranking import RankedClip, best_state
 from evenreel.library.search.sign_tracks import SignReader
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.search.together import (
@@ -48,7 +48,6 @@ from evenreel.library.search.together import (
     FurtherModels,
     Sight,
     encoded,
-    fused,
     sights_of,
     stretches_of,
 )
@@ -238,46 +237,45 @@ class Searcher:
         if query.neutral_source:
             gallery, vector = self._neutral_to_source(vector, notices)
         allowed = self._allowed(query.where)
-        found: dict[str, RankedClip] = {}
         signs = None if text is None else on_screen_hits(self._signs, text, allowed, typing=query.unfinished)
+        written = nothing_found()
         if text is not None and signs is not None:
-            add_words(found, signs, about_hits(self._connection, text, allowed, typing=query.unfinished))
-        judged, why_not, sights, further = None, None, list[Sight](), Counter[State]()
+            written = found_by_words(signs, about_hits(self._connection, text, allowed, typing=query.unfinished))
+        answered, why_not = AnsweringClips(written), None
         if vector is not None and self._vectors is not None:
             nearest = max(NEAREST, query.enough)
-            wanted = ExactlyScored(nearest, first_written(found, nearest), 1 + len(by_further))
-            seen = look(gallery, self._vectors, vector, allowed, wanted)
-            sights = [Sight(self._opened, vector, seen), *sights_of(by_further, allowed, wanted, notices)]
-            if len(sights) > 1:
-                seen = fused(sights)
-            if text is not None and gallery.measured and len(sights) > 1:
-                why_not = SEVERAL_ARE_NOT_CALIBRATED
-            elif text is not None and gallery.measured:
-                judged, why_not = self._judged(parsed, seen, found)
-            else:
-                seen = replace(seen, above_nonsense=None)
+            wanted = ExactlyScored(nearest, written.first_ids(nearest), 1 + len(by_further))
+            own = Sight(self._opened, vector, look(gallery, self._vectors, vector, allowed, wanted))
+            sights = (own, *sights_of(by_further, allowed, wanted, notices))
+            measured = text is not None and gallery.measured
+            if not measured:
                 notices.append(_not_measured(text))
-            further = add_seen(found, gallery, seen, query.enough, judged)
-        best = ordered(found.values(), query.enough, partial(first_paths, self._connection, allowed.where))
+            judge, why_not = self._judge(parsed, sights) if measured else (None, None)
+            answered = Answering(gallery, query.enough, measured, judge).answered(written, sights)
+        found, sights, judged = answered.found, answered.sights, answered.judged
+        rows = found.in_order(query.enough, partial(first_paths, self._connection, allowed.where))
+        best: Iterator[RankedClip] = map(found.clip, rows)
         if query.reranker is not None:
             if len(sights) > 1:
                 notices.append(RERANKED_BY_OWN)
             best = self._reranked(best, parsed, query.reranker, allowed, notices)
-        sound, spoilt = seals.first_sound(self._connection, (clip.clip_id for clip in best), query.k)
+        met: dict[str, RankedClip] = {}
+        ids = (met.setdefault(clip.clip_id, clip).clip_id for clip in best)
+        sound, spoilt = seals.first_sound(self._connection, ids, query.k)
         if spoilt:
             notices.append(
                 f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
             )
-        shown = [found[clip_id] for clip_id in sound]
-        for clip in shown:
+        clips = [met[clip_id] for clip_id in sound]
+        for clip in clips:
             clip.on_screen = () if signs is None else signs.hits_of(clip.clip_id)
         paths = first_paths(self._connection, allowed.where, sound)
-        hits = tuple(self._hit(clip, paths[clip.clip_id], sights, notices) for clip in shown)
-        states = further + Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)
+        hits = tuple(self._hit(clip, paths[clip.clip_id], sights, notices) for clip in clips)
+        states = answered.beside + found.counted() - Counter(met[clip_id].state or "nothing" for clip_id in spoilt)
         return SearchResult(
             query=text or "",
             hits=hits,
-            state=best_state(shown),
+            state=best_state(clips),
             fit=states["fits"],
             may_fit=states["may_fit"],
             notices=tuple(notices),
@@ -286,20 +284,18 @@ class Searcher:
             uncalibrated=why_not,
         )
 
-    def _judged(
-        self, parsed: ParsedQuery, seen: FrameRanking, found: Mapping[str, RankedClip]
-    ) -> tuple[JudgedClips | None, str | None]:
-        """How likely the nearest clips answer, or why that is not told."""
-        searched = int(seen.searched.sum())
+    def _judge(self, parsed: ParsedQuery, sights: Sequence[Sight]) -> tuple[JudgeClips | None, str | None]:
+        """What tells how likely the nearest clips answer, or why that is not told."""
+        if len(sights) > 1:
+            return None, SEVERAL_ARE_NOT_CALIBRATED
+        searched = int(sights[0].ranking.searched.sum())
         why_not = self._spoilt_calibration or uncalibrated(self._calibration, searched)
         if parsed.query.neutral_source:
             why_not = NEUTRAL_IS_NOT_CALIBRATED
         if why_not or parsed.text is None or parsed.words is None or self._calibration is None or self._vectors is None:
             return None, why_not
         judge = Judge(self._calibration, self._gallery, self._vectors)
-        places = self._gallery.clip_ids.places(found)
-        wanted = np.union1d(places[places >= 0], seen.first(parsed.query.enough))
-        return judge.judge(TextVectors(parsed.text, parsed.words), seen.scores, wanted), None
+        return partial(judge.judge, TextVectors(parsed.text, parsed.words)), None
 
     def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[FrameGallery, FloatArray]:
         """The gallery and a query (D,) without the directions of sources, which are read once for each catalog."""
@@ -314,18 +310,18 @@ class Searcher:
 
     def _reranked(
         self,
-        best: list[RankedClip],
+        best: Iterator[RankedClip],
         parsed: ParsedQuery,
         reranker: Reranker,
         allowed: AllowedClips,
         notices: list[str],
-    ) -> list[RankedClip]:
+    ) -> Iterator[RankedClip]:
         """The clips with the first of them in the matcher's order, see `evenreel.library.search.rerank`."""
         from evenreel.library.search.rerank import ranks, stored_clip, unread_notice
 
         if parsed.text is None or parsed.embedding is None or self._vectors is None:
             raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
-        shortlist, rest = best[: parsed.query.enough], best[parsed.query.enough :]
+        shortlist = list(islice(best, parsed.query.enough))
         framed = [clip for clip in shortlist if clip.clip_id in self._gallery.place]
         if framed:
             read = partial(stored_clip, self._connection, self._gallery, self._vectors, text=reranker.reads_text)
@@ -340,7 +336,7 @@ class Searcher:
         notices.extend(reranker.notices)
         paths = first_paths(self._connection, allowed.where, [clip.clip_id for clip in shortlist])
         first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
-        return first + rest
+        return chain(first, best)
 
     def _hit(self, clip: RankedClip, path: str, sights: Sequence[Sight], notices: list[str]) -> Hit:
         duration_s = self._connection.execute(

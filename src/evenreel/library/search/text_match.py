@@ -12,6 +12,7 @@ import math
 import sqlite3
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Flags, Indices
 from evenreel.library.search.allowed import AllowedClips
+from evenreel.library.search.compact_ids import Encoded, encoded_ids
 from evenreel.library.search.hits import TextHit
 from evenreel.library.search.sign_scores import ClipScores, closeness, gap_between, rows_of, score_clips
 from evenreel.library.search.sign_tracks import (
@@ -107,10 +109,25 @@ class SignMatches(Sequence[TextMatch]):
         score, coverage = float(self.scores[place]), float(self.coverage[place])
         return TextMatch(self.clip_ids[place].decode(), score, coverage, self.hits(place))
 
+    def places(self, clip_ids: Encoded) -> Indices:
+        """Find the places of N clips among these, (N,); -1 for one that is not."""
+        ids = self._found.tracks.clip_ids
+        if not len(ids) or not len(clip_ids):
+            return np.full(len(clip_ids), -1)
+        clips = np.minimum(np.searchsorted(ids, clip_ids), len(ids) - 1)
+        return np.where(ids[clips] == clip_ids, self._place[clips], -1)
+
+    @cached_property
+    def _place(self) -> Indices:
+        """The place of each clip of the tracks."""
+        place = np.empty(len(self), np.int64)
+        place[self._order] = np.arange(len(self))
+        return place
+
     def hits_of(self, clip_id: str) -> tuple[TextHit, ...]:
         """Read the tracks of a clip that matched, the best first; none of a clip that is not among these."""
-        places = np.flatnonzero(self.clip_ids == clip_id.encode())
-        return self.hits(int(places[0])) if len(places) else ()
+        (place,) = self.places(encoded_ids([clip_id])).tolist()
+        return self.hits(place) if place >= 0 else ()
 
     def hits(self, place: int) -> tuple[TextHit, ...]:
         """Read the tracks of the clip at a place that matched, the best first."""

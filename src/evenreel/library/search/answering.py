@@ -1,0 +1,90 @@
+"""What frames add to the clips that words found, exactly for all clips that may be shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from evenreel.arrays import Indices
+from evenreel.library.search.gallery import FrameGallery, FrameRanking, look_again
+from evenreel.library.search.hits import State
+from evenreel.library.search.judging import JudgedClips
+from evenreel.library.search.ranked_clips import SPARE, RankedClips, add_seen
+from evenreel.library.search.together import Sight, fused
+from evenreel.types import FloatArray
+
+JudgeClips = Callable[[FloatArray, Indices], JudgedClips]
+"""Function from the query's similarity to each clip, (C,), and places of clips that it judges beside the nearest ones
+to how likely these answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweringClips:
+    """Clips that the channels of a search found.
+
+    Attributes:
+        found: the clips.
+        sights: what each model sees, the library's own first; none for a search by words alone.
+        beside: how many clips of each state there are beside these.
+        judged: how likely the nearest ones answer; None where that is not told.
+    """
+
+    found: RankedClips
+    sights: tuple[Sight, ...] = ()
+    beside: Counter[State] = field(default_factory=Counter)
+    judged: JudgedClips | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """Puts what words found and what models see together.
+
+    Attributes:
+        gallery: clips that the library's own model sees.
+        enough: number of clips that must be ranked by frames.
+        measured: whether it says something how much nonsense a clip beats.
+        judge: function that tells how likely clips answer; None where that is not told.
+    """
+
+    gallery: FrameGallery
+    enough: int
+    measured: bool
+    judge: JudgeClips | None
+
+    def answered(self, written: RankedClips, sights: tuple[Sight, ...]) -> AnsweringClips:
+        """Rank the clips; those that may be shown are scored exactly by the library's own model.
+
+        Clips that words found may be shown however far they are from the nearest by frames, which alone are scored
+        exactly at first. Exact scores may bring others to the front, so it goes on until all of these are exact.
+
+        Args:
+            written: clips that words found.
+            sights: what each model sees, the library's own first.
+
+        Raises:
+            LibraryError: the vectors cannot be read.
+        """
+        while True:
+            seen = fused(sights) if len(sights) > 1 else sights[0].ranking
+            seen = seen if self.measured else replace(seen, above_nonsense=None)
+            judged = None if self.judge is None else self._judged(self.judge, seen, written)
+            found, beside = add_seen(written, self.gallery, seen, self.enough, judged)
+            first = self.gallery.clip_ids.places(found.clip_ids[found.best(self.enough + SPARE)])
+            again = self._exactly(sights[0], first[first >= 0])
+            if again is None:
+                return AnsweringClips(found, sights, beside, judged)
+            sights = (again, *sights[1:])
+
+    def _judged(self, judge: JudgeClips, seen: FrameRanking, written: RankedClips) -> JudgedClips:
+        places = self.gallery.clip_ids.places(written.clip_ids)
+        return judge(seen.scores, np.union1d(places[places >= 0], seen.first(self.enough)))
+
+    def _exactly(self, sight: Sight, places: Indices) -> Sight | None:
+        vectors = sight.opened.vectors
+        if vectors is None:
+            return None
+        ranking = look_again(sight.ranking, self.gallery, vectors, sight.vector, places)
+        return None if ranking is None else replace(sight, ranking=ranking)

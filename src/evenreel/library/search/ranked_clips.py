@@ -1,0 +1,256 @@
+"""Clips that the channels of a search found, as columns: one that is shown alone becomes a `RankedClip`.
+
+`evenreel.library.search.ranking` has the rules: what a clip's state is, and in which order clips stand.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.arrays import Column, Flags, Indices
+from evenreel.library.search.compact_ids import Encoded, encoded_ids
+from evenreel.library.search.gallery import FrameGallery, FrameRanking
+from evenreel.library.search.hits import ANSWERS, STATES, State
+from evenreel.library.search.judging import JudgedClips
+from evenreel.library.search.ranking import RANK_CONSTANT, RankedClip, words_weight
+from evenreel.library.search.text_match import SignMatches, TextMatch
+from evenreel.library.store.confidence import FITS, MAY_FIT
+
+SPARE = 100
+"""Further clips that are put in order, in place of damaged ones before them."""
+
+FIT, MAY, NOTHING = range(len(STATES))
+NOT_TOLD = -1
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelColumns:
+    """What one channel says of N clips.
+
+    Attributes:
+        ranks: (N,) rank of each, from 1 on; 0 for a clip that the channel did not find.
+        weights: (N,) weight of each rank.
+        scores: (N,) score of each.
+    """
+
+    ranks: Indices
+    weights: Column
+    scores: Column
+
+    def with_more(self, clips: int) -> ChannelColumns:
+        """Return the columns with further clips behind, none of which the channel found."""
+        more = (0, clips)
+        return ChannelColumns(np.pad(self.ranks, more), np.pad(self.weights, more), np.pad(self.scores, more))
+
+
+@dataclass(frozen=True, eq=False)
+class SeenStates:
+    """Whether N clips answer by their frames.
+
+    Attributes:
+        above_nonsense: (N,) share of nonsense queries that each one beats; NaN without frames.
+        states: (N,) places in `STATES`; `NOT_TOLD` without frames.
+        probability: (N,) how likely each shows what was asked for; NaN where that is not told.
+    """
+
+    above_nonsense: Column
+    states: NDArray[np.int8]
+    probability: Column
+
+
+@dataclass(frozen=True, eq=False)
+class RankedClips:
+    """N clips that the channels of a search found.
+
+    Attributes:
+        clip_ids: (N,) ids in UTF-8.
+        channels: what each channel says of them, in the order in which their shares of a clip's score are added.
+        shown: (N,) share of the query's words, rare ones weighing more, that is on screen.
+        written: (N,) share that is on screen, in the clip's name or caption.
+        frames: whether they answer by their frames; None where that was not measured.
+    """
+
+    clip_ids: Encoded
+    channels: Mapping[str, ChannelColumns]
+    shown: Column
+    written: Column
+    frames: SeenStates | None = None
+
+    def __len__(self) -> int:
+        return len(self.clip_ids)
+
+    def with_more(self, clip_ids: Encoded) -> RankedClips:
+        """Return the clips with others behind them that no channel found."""
+        more = len(clip_ids)
+        return RankedClips(
+            np.concatenate([self.clip_ids, clip_ids]),
+            {name: columns.with_more(more) for name, columns in self.channels.items()},
+            np.pad(self.shown, (0, more)),
+            np.pad(self.written, (0, more)),
+        )
+
+    @cached_property
+    def fused(self) -> Column:
+        """Sums of the weighted reciprocal ranks, (N,)."""
+        total = np.zeros(len(self))
+        for columns in self.channels.values():
+            there = columns.ranks > 0
+            total[there] += columns.weights[there] / (RANK_CONSTANT + columns.ranks[there])
+        return total
+
+    @cached_property
+    def states(self) -> NDArray[np.int8]:
+        """Places of the clips' states in `STATES`, (N,); what was not told counts as nothing."""
+        by_frames = np.full(len(self), NOT_TOLD, np.int8) if self.frames is None else self.frames.states
+        fits = (by_frames == FIT) | (self.written >= FITS)
+        may_fit = (by_frames == MAY) | (self.written >= ANSWERS)
+        return np.where(fits, FIT, np.where(may_fit, MAY, NOTHING)).astype(np.int8)
+
+    def counted(self) -> Counter[State]:
+        """Count the clips of each state."""
+        return Counter(dict(zip(STATES, np.bincount(self.states, minlength=len(STATES)).tolist(), strict=True)))
+
+    def clip(self, row: int) -> RankedClip:
+        """Return one of the clips with all that is known of it, but for the tracks on screen."""
+        found_by = {name: columns for name, columns in self.channels.items() if columns.ranks[row]}
+        clip = RankedClip(
+            self.clip_ids[row].decode("utf-8", "surrogateescape"),
+            ranks={name: int(columns.ranks[row]) for name, columns in found_by.items()},
+            weights={name: float(columns.weights[row]) for name, columns in found_by.items()},
+            scores={name: float(columns.scores[row]) for name, columns in found_by.items()},
+            written=float(self.written[row]),
+            shown=float(self.shown[row]),
+        )
+        if self.frames is not None and (state := int(self.frames.states[row])) != NOT_TOLD:
+            clip.above_nonsense, clip.by_frames = float(self.frames.above_nonsense[row]), STATES[state]
+            probability = float(self.frames.probability[row])
+            clip.probability = None if np.isnan(probability) else probability
+        return clip
+
+    def first_ids(self, k: int) -> list[str]:
+        """List the ids of clips among the first `k` of a channel, at most `2 * k` of them."""
+        near = np.zeros(len(self), np.bool_)
+        for columns in self.channels.values():
+            near |= (columns.ranks > 0) & (columns.ranks <= k)
+        return [clip_id.decode() for clip_id in self.clip_ids[np.flatnonzero(near)[: 2 * k]].tolist()]
+
+    def best(self, wanted: int) -> Indices:
+        """Find the rows of the first clips, at least `wanted` and all that equal the last of them, in any order."""
+        if wanted >= len(self):
+            return np.arange(len(self))
+        merit = self.states - self.fused  # rounded: what is equal stays so, and nothing changes places
+        rows: Indices = np.flatnonzero(merit <= np.partition(merit, wanted - 1)[wanted - 1])
+        return rows
+
+    def in_order(self, wanted: int, paths_of: Callable[[Sequence[str]], Mapping[str, str]]) -> Iterator[int]:
+        """Yield rows best first; equal ones go by the share of the query that is written, then by path.
+
+        Args:
+            wanted: number of clips whose order counts, but for damaged ones; equal ones behind them go as they come.
+            paths_of: function that reads the paths of some clips; called for equal ones alone.
+        """
+        rows = self.best(wanted + SPARE)
+        first = self._sorted(rows)
+        columns = np.stack([column[first] for column in (self.states, self.fused, self.written)])
+        starts = np.flatnonzero((columns[:, 1:] != columns[:, :-1]).any(axis=0)) + 1
+        for equal in np.split(first, starts):
+            ids = [clip_id.decode() for clip_id in self.clip_ids[equal].tolist()]
+            paths = paths_of(ids) if len(ids) > 1 else {}
+            yield from equal[sorted(range(len(ids)), key=lambda place: paths.get(ids[place], ""))].tolist()
+        rest = np.ones(len(self), np.bool_)
+        rest[rows] = False
+        yield from self._sorted(np.flatnonzero(rest)).tolist()
+
+    def _sorted(self, rows: Indices) -> Indices:
+        return rows[np.lexsort((-self.written[rows], -self.fused[rows], self.states[rows]))]
+
+
+def found_by_words(signs: SignMatches, named: Sequence[TextMatch]) -> RankedClips:
+    """Put the matches of the channels of words together, each sorted best first; equal scores share a rank.
+
+    Args:
+        signs: matches on screen; which signs they are is read later, of the clips that are shown.
+        named: matches in names and captions.
+    """
+    ids, shares = encoded_ids(match.clip_id for match in named), np.array([match.score for match in named], np.float64)
+    rows = signs.places(ids)
+    new = rows < 0
+    rows[new] = len(signs) + np.arange(np.count_nonzero(new))
+    clip_ids = np.concatenate([signs.clip_ids, ids[new]])
+    shown = np.zeros(len(clip_ids))
+    shown[: len(signs)] = signs.coverage
+    written = shown.copy()
+    written[rows] = np.maximum(written[rows], shares)
+    channels = {
+        "on_screen": _of_words(np.arange(len(signs)), signs.scores, signs.coverage, len(clip_ids)),
+        "about": _of_words(rows, shares, shares, len(clip_ids)),
+    }
+    return RankedClips(clip_ids, channels, shown, written)
+
+
+def _of_words(rows: Indices, scores: Column, coverage: Column, clips: int) -> ChannelColumns:
+    """What a channel of words says of clips that it found, in these rows, the best first."""
+    columns = ChannelColumns(np.zeros(clips, np.int64), np.zeros(clips), np.zeros(clips))
+    columns.ranks[rows] = np.searchsorted(-scores, -scores, "left") + 1
+    columns.weights[rows], columns.scores[rows] = words_weight(coverage), scores
+    return columns
+
+
+def nothing_found() -> RankedClips:
+    """Return no clips."""
+    return RankedClips(encoded_ids(()), {}, np.empty(0), np.empty(0))
+
+
+def add_seen(
+    found: RankedClips, gallery: FrameGallery, seen: FrameRanking, k: int, judged: JudgedClips | None = None
+) -> tuple[RankedClips, Counter[State]]:
+    """Add the matches of the frames' channel: its first k, the first k of each state, and the clips of other channels.
+
+    No other clip can be among the first k of the whole, since k added clips rank above it. Which clips fit follows from
+    the probabilities of `judged`, else from `seen.above_nonsense` where that was measured.
+
+    Returns:
+        The clips that were found before, with others behind; and how many clips beside these fit, or may fit.
+    """
+    before = gallery.clip_ids.places(found.clip_ids)
+    with_frames = np.flatnonzero(before >= 0)
+    chosen, states = [before[with_frames], seen.first(k)], list[tuple[State, Flags]]()
+    if judged is not None:
+        chosen.append(judged.places[judged.states != NOTHING])
+    elif seen.above_nonsense is not None:
+        fits = seen.searched & (seen.above_nonsense >= FITS)
+        states = [("fits", fits), ("may_fit", seen.searched & (seen.above_nonsense >= MAY_FIT) & ~fits)]
+        for _, which in states:
+            which[chosen[0]] = False  # they are there already
+            chosen.append(seen.first(k + SPARE, which))
+    places = np.unique(np.concatenate(chosen))
+    rows = np.full(len(places), -1)
+    rows[np.searchsorted(places, before[with_frames])] = with_frames
+    new = rows < 0
+    rows[new] = len(found) + np.arange(np.count_nonzero(new))
+    added = _with_seen(found.with_more(gallery.clip_ids.encoded[places[new]]), seen, rows, places, judged)
+    return added, Counter({state: int(which.sum() - which[places].sum()) for state, which in states})
+
+
+def _with_seen(
+    found: RankedClips, seen: FrameRanking, rows: Indices, places: Indices, judged: JudgedClips | None
+) -> RankedClips:
+    """The clips with what their frames say of those in some rows, which have these places in the gallery."""
+    columns = ChannelColumns(np.zeros(len(found), np.int64), np.ones(len(found)), np.zeros(len(found)))
+    columns.ranks[rows], columns.scores[rows] = seen.ranks_of(places), seen.scores[places]
+    frames = None
+    if seen.above_nonsense is not None:
+        above = seen.above_nonsense[places]
+        own = np.where(above >= FITS, FIT, np.where(above >= MAY_FIT, MAY, NOTHING)), np.full(len(places), np.nan)
+        states, probability = own if judged is None else judged.of(places)
+        frames = SeenStates(
+            np.full(len(found), np.nan), np.full(len(found), NOT_TOLD, np.int8), np.full(len(found), np.nan)
+        )
+        frames.above_nonsense[rows], frames.states[rows], frames.probability[rows] = above, states, probability
+    return replace(found, channels={**found.channels, "seen": columns}, frames=frames)
