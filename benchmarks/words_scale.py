@@ -1,6 +1,7 @@
 """Words on screen at 2,000,000 tracks: a query, building, appending and size, against three alternatives in one run.
 
-    python benchmarks/words_scale.py [--clips 666000] [--signs 3] [--queries 9] [--catalog FILE] [--slow]
+    python -m benchmarks.words_scale [--clips 666000] [--signs 3] [--queries 9] [--catalog FILE] [--slow] [--threads 16]
+    python -m benchmarks.words_scale --share [--clips 2000]
 
 Signs have five words of a vocabulary of 60,000 by Zipf's law, the most common one on a third of all tracks. A tenth of
 the words is misread (letters swapped, lost or confused), which makes the vocabulary several times as large.
@@ -10,6 +11,10 @@ FILE keeps the catalog for another run. For each kind of query: median and p95 o
 - ours: `on_screen_hits`, of names `about_hits`, with the spellings that are looked for, and the first ten clips' signs;
 - FTS5: its own bm25, the first ten tracks with the word as it is typed, which is the floor of what SQLite can do;
 - tantivy (where it is installed): its bm25, the first ten, within one error for misread words.
+
+Then whole searches by words alone (`Searcher.search`: names, ranks, states, what is shown), by one thread and by as
+many threads as are named, each with a connection of its own, none of them pausing. The second form says which share of
+whole queries with frames the words take, on the made-up library of `benchmarks/served_library.py`.
 """
 
 from __future__ import annotations
@@ -18,17 +23,27 @@ import argparse
 import json
 import sqlite3
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.serve import different
+from benchmarks.served_library import made_up_words as served_words
+from benchmarks.served_library import make_up_library, planted
+from evenreel.encoders import load_encoder
+from evenreel.library import open_library
+from evenreel.library.search import searcher as module
 from evenreel.library.search.allowed import read_allowed
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.known_rows import ClipRows
+from evenreel.library.search.query import Query
+from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.sign_tracks import SignReader
 from evenreel.library.search.spellings import ON_SIGNS, lookups, words_of
 from evenreel.library.search.text_match import about_hits, on_screen_hits
@@ -272,15 +287,78 @@ def append(connection: sqlite3.Connection, words: Sequence[str], signs: int, ind
     print(f"a clip's signs added, ms: ours {told(ours)}, tantivy {told(theirs)}")
 
 
+def at_once(path: Path, words: Sequence[str], threads: int, queries: int) -> None:
+    """Time whole searches by words alone, of all kinds in turn, by one thread and by several at once."""
+    mixed = [query for several in zip(*(own for _, own in kinds(words, queries)), strict=True) for query in several]
+    own = threading.local()
+
+    def search(query: str) -> object:
+        if not hasattr(own, "searcher"):
+            own.searcher = Searcher(sqlite3.connect(path, isolation_level=None), lambda meta: None, None)
+        return own.searcher.search(Query(query))
+
+    for number in (1, threads):
+        with ThreadPoolExecutor(number) as pool:
+            together = threading.Barrier(number)
+
+            def warm(_: int, together: threading.Barrier = together) -> None:
+                together.wait()
+                search(words[0])
+
+            list(pool.map(warm, range(number)))
+            start = time.perf_counter()
+            times = list(pool.map(lambda query: timed(search, query), mixed * (1 if number == 1 else 4)))
+            rate = len(times) / (time.perf_counter() - start)
+        print(f"searches by words, {number} threads: ms {told(times)}, {rate:.1f} answers a second", flush=True)
+
+
+def share_of_words(clips: int, queries: int = 300) -> None:
+    """Print which share of whole queries with frames the words take, on one thread, the text tower included."""
+    spent = dict.fromkeys(("on_screen_hits", "about_hits", "found_by_words"), 0.0)
+
+    def watched(name: str) -> Callable[..., object]:
+        call = getattr(module, name)
+
+        def timed_call(*given: object, **named: object) -> object:
+            start = time.perf_counter()
+            try:
+                return call(*given, **named)
+            finally:
+                spent[name] += time.perf_counter() - start
+
+        return timed_call
+
+    for name in spent:
+        setattr(module, name, watched(name))
+    captions = different(planted(clips), queries)
+    drawn = np.random.default_rng(5).choice(served_words(), len(captions))
+    asked = [f"{caption} {word}" for caption, word in zip(captions, drawn, strict=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        library = open_library(make_up_library(clips, Path(folder)), encoder=load_encoder("builtin"))
+        library.search(asked[0])
+        spent.update(dict.fromkeys(spent, 0.0))
+        times = [timed(library.search, query) for query in asked[1:]]
+    words = 1e3 * sum(spent.values()) / len(times)
+    print(
+        f"whole queries of {clips:,} clips, ms: {told(times)}; the words' share {words / np.mean(times):.0%}, of which"
+    )
+    print(", ".join(f"{name} {1e3 * seconds / len(times):.2f} ms" for name, seconds in spent.items()))
+
+
 def main() -> None:
     """Build or open, report, append."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clips", type=int, default=666_000)
+    parser.add_argument("--clips", type=int)
     parser.add_argument("--signs", type=int, default=3)
     parser.add_argument("--queries", type=int, default=9)
     parser.add_argument("--catalog", type=Path)
     parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--threads", type=int, default=16)
+    parser.add_argument("--share", action="store_true", help="of words in whole queries with frames, nothing else")
     options = parser.parse_args()
+    if options.share:
+        share_of_words(options.clips or 2_000)
+        return
     words = made_up_words(np.random.default_rng(0))
     with tempfile.TemporaryDirectory() as folder:
         path = options.catalog or Path(folder) / "catalog.sqlite"
@@ -290,7 +368,7 @@ def main() -> None:
         if is_new:
             create_schema(connection)
             with transaction(connection):
-                fill(connection, words, options.clips, options.signs)
+                fill(connection, words, options.clips or 666_000, options.signs)
             rows = path.stat().st_size
             start = time.perf_counter()
             with transaction(connection):
@@ -303,6 +381,7 @@ def main() -> None:
         (Path(folder) / "tantivy").mkdir()
         index = of_tantivy(connection, Path(folder) / "tantivy")
         report(connection, words, options, index)
+        at_once(path, words, options.threads, options.queries)
         append(connection, words, options.signs, index)
         connection.close()
 
