@@ -12,10 +12,9 @@ from evenreel.errors import LibraryError
 from evenreel.features.clip_reader import WantedStages
 from evenreel.library.machines import claims as claims_module
 from evenreel.library.machines import driver, session
-from evenreel.library.machines.arrivals import Arrivals, place_of_arrivals
+from evenreel.library.machines.arrivals import Arrivals, begin_arrivals, clear_arrivals
 from evenreel.library.machines.claims import Claims
 from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder
-from evenreel.media.content import FileStamp
 from tests.library.fakes import on_disk
 
 
@@ -35,7 +34,7 @@ def order(library: Path, **changes: object) -> WorkOrder:
 def test_records_survive_the_way_as_plain_data(tmp_path: Path) -> None:
     for one in (order(tmp_path), FileTask(3, "/a\udcff.mp4"), FileTask(1, "/b", (None, WantedStages(True, False)))):
         assert type(one).from_json(one.to_json()) == one
-    status = FileStatus(1, "n", "made", FileStamp(1, 2, 3), "ab", 4, (True, None, ("bad_features", "why")))
+    status = FileStatus(1, "n", "made", "ab", 4, (True, None, ("bad_features", "why")))
     assert FileStatus.from_json(status.to_json()) == status
 
 
@@ -68,34 +67,29 @@ def test_the_claims_bounds_what_is_under_way_and_counts_deaths(tmp_path: Path, m
 
 
 def test_arrivals_are_of_one_run(tmp_path: Path) -> None:
-    old, new = (Arrivals(str(tmp_path / "arriving"), token) for token in ("old", "new"))
-    assert not old.is_open()
-    old.begin()
+    (tmp_path / "library").mkdir()
+    old, new = (begin_arrivals(tmp_path / "library", None) for _ in range(2))
     old.put("0/a", b"made")
     assert old.take("0/a") == b"made"
-    new.begin()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(LibraryError, match="cannot be read"):
         new.take("0/a")
+    late = Arrivals(new.place, old.token)  # a worker of an earlier run at the place of a later one
+    with pytest.raises(OSError, match="the run is over"):
+        late.put("0/b", b"late")
+    old.clear()
     with pytest.raises(OSError, match="the run is over"):
         old.put("0/b", b"late")
     new.put("0/c", b"x")
     new.drop("0/c")
     new.drop("0/c")
-    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["run"]
-    new.clear()
-    assert list(tmp_path.iterdir()) == []
+    clear_arrivals(tmp_path / "library")
+    assert list((tmp_path / "library").iterdir()) == []
 
 
 def test_arrivals_that_cannot_be_left_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LibraryError, match=r"Nothing can be left at .*; name another place with --staging"):
-        Arrivals(str(tmp_path / "file" / "arriving"), "t").begin()
-
-
-def test_two_libraries_with_one_staging_do_not_meet(tmp_path: Path) -> None:
-    first, second = (place_of_arrivals(tmp_path / name, "s3://bucket/x/") for name in ("a", "b"))
-    assert first != second and first.startswith("s3://bucket/x/arriving-")
-    assert place_of_arrivals(tmp_path / "a", None) == str(tmp_path / "a" / "arriving")
+        begin_arrivals(tmp_path / "library", str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("address", ["", "here", "ray://head:10001", "head:port", ":6379"])

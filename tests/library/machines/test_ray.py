@@ -21,6 +21,7 @@ from evenreel.config import Machines
 from evenreel.errors import LibraryError
 from evenreel.library import index_folders, verify
 from evenreel.library.index.report import IndexReport
+from evenreel.library.machines import session
 from scripts.ray_cluster import Cluster, started
 from tests.library.machines.here import SETTINGS
 from tests.library.state import state
@@ -74,11 +75,17 @@ def drivers() -> list[psutil.Process]:
 
 
 def test_a_run_whose_workers_are_killed_ends_as_one_without_ray(
-    cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport]
+    cluster: Cluster, videos: Path, library: Path, plain: tuple[Path, IndexReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killer = soon(cluster.workers, lambda one: one.kill())
+    monkeypatch.setattr(session, "MOST_BLOCKS", 2)  # of three files each, with which Ray begins again
+    after_some = soon(
+        lambda: cluster.workers() if len(list(library.glob("shards/*/*.safetensors"))) >= 2 else [],
+        lambda one: one.kill(),
+    )
+    at_once = soon(cluster.workers, lambda one: one.kill())
     report = index_folders([videos], library, SETTINGS, machines=Machines(ray=cluster.address))
-    killer.join()
+    at_once.join()
+    after_some.join()
     assert state(library) == state(plain[0]) and not verify(library)
     assert report.to_json() | {"seconds": 0} == plain[1].to_json() | {"seconds": 0}
 

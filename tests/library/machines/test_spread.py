@@ -9,14 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from evenreel.config import Machines
-from evenreel.errors import LibraryError
+from evenreel.errors import EvenreelError, LibraryError, MediaError, UsageError
+from evenreel.features import clip_reader
+from evenreel.features.clip_reader import ClipSource
 from evenreel.library import index_folders, verify
 from evenreel.library.index import spread
 from evenreel.library.index.report import IndexReport
 from evenreel.library.machines import clip_worker
-from evenreel.library.machines.arrivals import Arrivals
+from evenreel.library.machines.arrivals import Arrivals, begin_arrivals
+from evenreel.library.machines.claims import Claims
 from evenreel.library.machines.clip_worker import ClipWorker
 from tests.library.machines.here import SETTINGS, HereSession
 from tests.library.state import state
@@ -139,6 +143,7 @@ def test_other_weights_on_a_worker_end_the_run(
     [
         ({"version": "0.0.1"}, r"has evenreel .*, and this is 0.0.1; install the same version on every machine"),
         ({"roots": ["/not/here"]}, "does not see /not/here; have it under the same path on every machine"),
+        ({"staging": "nothing://x"}, "cannot go on: nothing:// is no kind of place"),
         ({"staging": "/not/here"}, "does not see /not/here, where it is to leave what it makes; name a place"),
     ],
 )
@@ -197,3 +202,136 @@ def test_a_clip_of_another_length_is_another_clip(videos: Path, library: Path, m
     write_video(videos / "clip_00.mp4", seed=0, seconds=3.0)
     report = spread_out(videos, library, machines)
     assert report.indexed == 1 and report.frames == 3
+
+
+def all_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the workers read all files of a round before the first is stored, as several machines may."""
+    whole = HereSession.run
+    monkeypatch.setattr(HereSession, "run", lambda self, tasks, *, alone: iter(list(whole(self, tasks, alone=alone))))
+
+
+def test_content_that_two_workers_read_is_stored_once(
+    videos: Path,
+    library: Path,
+    machines: Machines,
+    plain: tuple[Path, IndexReport],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    all_read_first(monkeypatch)
+    claim = Claims.claim
+
+    def forgetful(self: Claims, clip_id: str, number: int) -> object:
+        self.begin()  # as one that died and was started again
+        return claim(self, clip_id, number)
+
+    monkeypatch.setattr(Claims, "claim", forgetful)
+    report = spread_out(videos, library, machines)
+    assert state(library) == state(plain[0]) and same(report) == same(plain[1]) | {"frames": report.frames}
+    assert report.frames > plain[1].frames, "it was read twice"
+
+
+def test_copies_of_a_file_that_fails_are_read_once(
+    videos: Path, library: Path, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(videos / "clip_00.mp4", videos / "copy_2.mp4")
+    all_read_first(monkeypatch)
+    shards, read = ClipWorker._shards, list[str]()
+
+    def first_fails(self: ClipWorker, seat: object, source: ClipSource, wanted: object) -> object:
+        read.append(Path(source.path).name)
+        if source.path.endswith("clip_00.mp4"):
+            raise MediaError("timeout", "it took too long")
+        return shards(self, seat, source, wanted)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ClipWorker, "_shards", first_fails)
+    report = spread_out(videos, library, machines)
+    assert len([name for name in read if name.startswith("copy")]) == 1
+    assert report.indexed == 2 and report.recognised == 1 and not verify(library)
+
+
+def test_a_status_that_comes_twice_counts_once(
+    videos: Path,
+    library: Path,
+    machines: Machines,
+    plain: tuple[Path, IndexReport],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = HereSession.run
+    monkeypatch.setattr(
+        HereSession,
+        "run",
+        lambda self, tasks, *, alone: (one for one in whole(self, tasks, alone=alone) for _ in range(2)),
+    )
+    report = spread_out(videos, library, machines)
+    assert state(library) == state(plain[0]) and same(report) == same(plain[1])
+
+
+def test_times_of_files_are_those_that_this_machine_sees(
+    videos: Path, library: Path, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = clip_worker.stamp
+    for module in (clip_worker, clip_reader):
+        monkeypatch.setattr(module, "stamp", lambda path: replace(seen(path), ctime_ns=1, mtime_ns=2))
+    spread_out(videos, library, machines)
+    HereSession.rounds.clear()
+    assert spread_out(videos, library, machines).did_nothing and not HereSession.rounds
+
+
+def test_a_place_that_can_be_read_no_more_ends_the_run_with_a_sentence(
+    videos: Path, library: Path, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class EndpointConnectionError(Exception):
+        """What a client of a store raises, which is no OSError."""
+
+    def away(*_: object, **__: object) -> bytes:
+        raise EndpointConnectionError("the word of the tests")
+
+    monkeypatch.setattr(Arrivals, "is_open", lambda self: True)
+    monkeypatch.setattr(LocalFileSystem, "cat_file", away)
+    monkeypatch.setattr(LocalFileSystem, "rm", away)
+    monkeypatch.setattr(Arrivals, "begin", lambda self: None)
+    with pytest.raises(
+        LibraryError, match=r"cannot be read \(it cannot be reached.*what was indexed so far is safe"
+    ) as told:
+        spread_out(videos, library, machines)
+    assert "word of the tests" not in str(told.value)
+
+
+def test_two_machines_whose_libraries_have_one_path_do_not_meet(tmp_path: Path) -> None:
+    staging = str(tmp_path / "shared")
+    runs = [begin_arrivals(tmp_path / machine / "library", staging) for machine in ("one", "other")]
+    for run in runs:
+        run.put("0/a", run.token.encode())
+    runs[0].clear()
+    assert runs[1].take("0/a") == runs[1].token.encode()
+
+
+def test_what_a_killed_run_left_elsewhere_is_deleted_by_the_next(
+    videos: Path, library: Path, tmp_path: Path, machines: Machines
+) -> None:
+    library.mkdir()
+    staging = tmp_path / "staging"
+    begin_arrivals(library, str(staging)).put("0/a", b"made")
+    index_folders([videos], library, SETTINGS)
+    assert list(staging.iterdir()) == [] and not (library / "arriving").exists()
+
+
+@pytest.mark.parametrize(
+    ("staging", "sentence"),
+    [
+        ("s3://key:wo/rd@bucket/x", "has credentials in it"),
+        ("nothing://bucket/x", "nothing:// is no kind of place that fsspec opens"),
+        ("x" * 300, "name another place with --staging"),
+    ],
+)
+def test_a_staging_that_is_none_is_refused(
+    staging: str, sentence: str, videos: Path, library: Path, machines: Machines
+) -> None:
+    with pytest.raises(EvenreelError, match=sentence) as told:
+        spread_out(videos, library, replace(machines, staging=staging))
+    assert "wo/rd" not in str(told.value) and not library.exists()
+
+
+def test_staging_without_ray_is_refused(videos: Path, library: Path) -> None:
+    with pytest.raises(UsageError, match="--staging is where the workers of --ray leave"):
+        spread_out(videos, library, Machines(staging="/x"))

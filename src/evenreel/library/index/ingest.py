@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import sqlite3
 import threading
 import time
@@ -39,8 +38,8 @@ from evenreel.library.index.model import ModelInUse, resolve
 from evenreel.library.index.plan import IndexPlan, check_nothing_vanished, known_files, make_plan, still_wanted
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
-from evenreel.library.index.spread import Outcomes, SpreadRun
-from evenreel.library.machines.arrivals import ARRIVING
+from evenreel.library.index.spread import Outcomes, SpreadRun, check_machines
+from evenreel.library.machines.arrivals import clear_arrivals
 from evenreel.library.store import catalog
 from evenreel.library.store.also import folder_of_model
 from evenreel.library.store.filesystem import library_lock
@@ -79,10 +78,12 @@ def index_folders(
         LibraryError: there is no video for a new library, the library cannot be written, belongs to another model, or a
             disk has vanished.
         EncoderError: the model cannot be loaded.
-        UsageError: a metadata table that was named or the sampling rule is wrong, or an argument is of the wrong kind.
+        UsageError: a metadata table that was named or the sampling rule is wrong, an argument is of the wrong kind, or
+            machines have a staging place without a cluster, or one with credentials in its address.
     """
     library = as_path(library, "library")
     check_settings_kind(settings, IndexSettings)
+    check_machines(machines)
     settings = settings or IndexSettings()
     found = scan(_paths(places, "places"))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
@@ -95,7 +96,7 @@ def index_folders(
             with copied(library, connection), contextlib.ExitStack() as opened:
                 finish_exchange(library, catalog.get_meta(connection))
                 finish_dropping(library, connection)
-                shutil.rmtree(library / ARRIVING, ignore_errors=True)  # of a run with Ray that was killed
+                clear_arrivals(library)  # of a run with Ray that was killed
                 store = Store(library, connection, known.rows)
                 job = IndexJob(store, settings, progress or NoProgress(), machines=machines)
                 job.join(opened)

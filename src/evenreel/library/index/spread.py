@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evenreel.config import IndexSettings, Machines, usable_cores
-from evenreel.errors import LibraryError, MediaError, Reason
+from evenreel.errors import LibraryError, MediaError, Reason, UsageError
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.shards import Shard, parse_shard
 from evenreel.library.index.joined import ModelStore
-from evenreel.library.machines.arrivals import Arrivals, place_of_arrivals
+from evenreel.library.machines.arrivals import Arrivals, begin_arrivals, clear_arrivals
 from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder, shard_name, stills_name
 from evenreel.library.machines.session import RaySession, check_address
 from evenreel.library.store.writer import FoundFile
@@ -26,7 +24,17 @@ LOADER = "evenreel.library.index.model:load"
 _MOST_ROUNDS_LOST = 2
 """Rounds in which a file may be lost with its workers; in the last, each worker has one file at a time."""
 
-log = logging.getLogger("evenreel")
+
+def check_machines(machines: Machines | None) -> None:
+    """Refuse a place for what workers make where there are no workers.
+
+    Raises:
+        UsageError: there is such a place and no cluster.
+    """
+    if machines is not None and machines.staging is not None and machines.ray is None:
+        raise UsageError(
+            "--staging is where the workers of --ray leave what they made; name a cluster with --ray, or leave it out."
+        )
 
 
 @dataclass(frozen=True)
@@ -84,19 +92,17 @@ class SpreadRun:
             EncoderError: this machine cannot load a model.
             OSError: the disk is full.
         """
-        address = self.machines.ray or ""
+        address, library = self.machines.ray or "", self.models[0].store.library
         check_address(address)
-        place = place_of_arrivals(self.models[0].store.library, self.machines.staging)
-        self._arrivals = Arrivals(place, secrets.token_hex(8))
-        self._arrivals.begin()
         workers = self.settings.workers
         try:
+            self._arrivals = begin_arrivals(library, self.machines.staging)
             with RaySession(address, self._order(work), workers, workers or usable_cores()) as session:
                 waiting = [_Waiting(file) for file in work]
                 while waiting:
                     waiting = self._round(session, waiting)
         finally:
-            self._arrivals.clear()
+            clear_arrivals(library)
 
     def _order(self, work: Sequence[FoundFile]) -> WorkOrder:
         settings, own = self.settings, self.models
@@ -118,19 +124,23 @@ class SpreadRun:
         )
 
     def _round(self, session: RaySession, waiting: Sequence[_Waiting]) -> list[_Waiting]:
-        """Have files read; return those that are still to be read."""
-        again, tasks, under_way = list[_Waiting](), list[FileTask](), dict[int, _Waiting]()
+        """Have files read, of those with one content the first; return those that are still to be read."""
+        again, tasks, under_way, contents = list[_Waiting](), list[FileTask](), dict[int, _Waiting](), set[str]()
         for number, one in enumerate(waiting):
             wanted = None if one.clip_id is None else self.outcomes.wanted(one.clip_id)
             if self._linked(one, wanted):
                 continue
+            if one.clip_id in contents:
+                again.append(one)
+                continue
+            contents |= {one.clip_id} if one.clip_id else set()
             under_way[number] = one
             tasks.append(FileTask(number, one.file.path, None if wanted is None else tuple(wanted)))
         if tasks:
             for status in session.run(tasks, alone=any(one.lost for one in waiting)):
-                one = under_way.pop(status.number)
-                again += self._take(one, status)
-                session.settle(status.number)
+                if (known := under_way.pop(status.number, None)) is not None:  # else Ray has told it before
+                    again += self._take(known, status)
+                    session.settle(status.number)
         again += [left for one in under_way.values() for left in self._lost(one)]
         return again
 
@@ -143,18 +153,19 @@ class SpreadRun:
 
     def _take(self, one: _Waiting, status: FileStatus) -> list[_Waiting]:
         """Store what became of a file; return it where it is to be read again."""
-        file = one.file if status.stamp is None else replace(one.file, stamp=status.stamp)
         for _ in range(status.frames):
             self.outcomes.frame()
-        if status.kind == "made":
-            self._store(file, status)
-        elif status.kind == "known":
-            known = replace(one, file=file, clip_id=str(status.clip_id))
-            return [] if self._linked(known, self.outcomes.wanted(str(status.clip_id))) else [known]
+        if status.kind in {"made", "known"}:
+            known = replace(one, clip_id=str(status.clip_id))
+            if self._linked(known, self.outcomes.wanted(str(status.clip_id))):  # by another file, if it was made
+                return []
+            if status.kind == "known":
+                return [known]
+            self._store(one.file, status)
         elif status.kind == "died":
             return self._lost(one)
         elif status.kind == "aside":
-            self._set_aside(file, status)
+            self._set_aside(one.file, status)
         elif status.kind == "disk":
             raise LibraryError(self._disk_sentence(status))
         else:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import logging
+import re
 import secrets
+import shutil
 from pathlib import Path
 
-from evenreel.errors import LibraryError
+from evenreel.errors import LibraryError, UsageError
+from evenreel.library.snapshot.place import reason_of
 
 ARRIVING = "arriving"
-"""Name of the folder in a library where workers leave what they made."""
+"""Name of the folder in a library where workers leave what they made, or that says where else they do."""
 
+_ELSEWHERE = "place"
 _TOKEN = "run"
+_SECRET = re.compile(r"[a-z0-9+.-]+://[^@]*:[^@]*@|s3://[^/]*@", re.IGNORECASE)
+
+log = logging.getLogger("evenreel")
 
 
 class Arrivals:
@@ -23,6 +30,9 @@ class Arrivals:
     Args:
         place: the folder, absolute, or the URL.
         token: name of the run.
+
+    Raises:
+        LibraryError: it is a URL that fsspec cannot open, or the package for it is not installed.
     """
 
     def __init__(self, place: str, token: str) -> None:
@@ -30,26 +40,29 @@ class Arrivals:
         from fsspec.implementations.local import LocalFileSystem
 
         self.place, self.token = place, token
-        if "://" in place:
-            self._files, self._root = url_to_fs(place)
-        else:
-            self._files, self._root = LocalFileSystem(), place
+        try:
+            self._files, self._root = url_to_fs(place) if "://" in place else (LocalFileSystem(), place)
+        except ValueError as error:
+            kind = place.partition("://")[0]
+            raise LibraryError(
+                f"{kind}:// is no kind of place that fsspec opens; name another one with --staging."
+            ) from error
+        except ImportError as error:  # its own sentence says what to install
+            raise LibraryError(f"{place} cannot be opened ({error}); or name another place with --staging.") from error
         self._is_local = isinstance(self._files, LocalFileSystem)
 
     def begin(self) -> None:
-        """Take away what an earlier run left, and put the name of this one there.
+        """Put the name of the run there.
 
         Raises:
             LibraryError: the place cannot be written.
         """
         try:
-            self.clear()
             self._write(_TOKEN, self.token.encode())
         except Exception as error:  # each kind of storage has errors of its own
-            why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
             raise LibraryError(
-                f"Nothing can be left at {self.place} ({why}); name another place with --staging."
-            ) from error
+                f"Nothing can be left at {self.place} ({reason_of(error)}); name another place with --staging."
+            ) from None
 
     def is_open(self) -> bool:
         """Return whether the run goes on and its place can be reached from this machine."""
@@ -62,7 +75,7 @@ class Arrivals:
         """Leave a file.
 
         Raises:
-            OSError: the place is full, or cannot be reached or written.
+            OSError: the place is full, or cannot be reached or written; some storages raise errors of their own.
         """
         if not self.is_open():
             raise OSError(None, f"the run is over, or {self.place} cannot be reached any more")
@@ -72,19 +85,30 @@ class Arrivals:
         """Return the content of a file.
 
         Raises:
-            OSError: it is gone, or cannot be read.
+            LibraryError: it is gone, or cannot be read.
         """
-        return bytes(self._files.cat_file(self._path(name)))
+        try:
+            return bytes(self._files.cat_file(self._path(name)))
+        except Exception as error:  # each kind of storage has errors of its own
+            raise LibraryError(
+                f"What a Ray worker left at {self.place} cannot be read ({reason_of(error)}); what was indexed so far "
+                "is safe: run the same command again."
+            ) from None
 
     def drop(self, name: str) -> None:
-        """Delete a file; one that is gone is none."""
-        with contextlib.suppress(FileNotFoundError):
+        """Delete a file, where that can be done now; else `clear` does."""
+        with contextlib.suppress(Exception):  # each kind of storage has errors of its own
             self._files.rm_file(self._path(name))
 
     def clear(self) -> None:
-        """Delete all that is there."""
-        with contextlib.suppress(FileNotFoundError):
+        """Delete all that is there; what cannot be deleted is told in the log."""
+        try:
+            self._files.invalidate_cache()  # others have written here
             self._files.rm(self._root, recursive=True)
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # each kind of storage has errors of its own
+            log.warning("what Ray workers left at %s could not be deleted: %s", self.place, reason_of(error))
 
     def _write(self, name: str, payload: bytes) -> None:
         path = self._path(name)
@@ -105,9 +129,40 @@ class Arrivals:
         return f"{self._root.rstrip('/')}/{name}"
 
 
-def place_of_arrivals(library: Path, staging: str | None) -> str:
-    """Return where the workers of a library's run leave files: below `staging`, or in the library."""
-    if staging is None:
-        return str(library.absolute() / ARRIVING)
-    place = staging if "://" in staging else str(Path(staging).absolute())
-    return f"{place.rstrip('/')}/{ARRIVING}-{hashlib.sha256(bytes(library.absolute())).hexdigest()[:16]}"
+def begin_arrivals(library: Path, staging: str | None) -> Arrivals:
+    """Make a place that is one index run's alone, below `staging` or in the library, which notes where it is.
+
+    Args:
+        library: folder of the library, which the caller holds.
+        staging: folder or URL below which the place is made; None for the library.
+
+    Raises:
+        UsageError: the URL has credentials in it.
+        LibraryError: the place cannot be opened or written.
+        OSError: the library cannot be written.
+    """
+    if staging is not None and _SECRET.match(staging):
+        raise UsageError(
+            "The address of --staging has credentials in it, which end in logs; take them out and set them in the "
+            "environment, for s3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        )
+    token = secrets.token_hex(8)
+    noted = library.absolute() / ARRIVING
+    above = str(noted) if staging is None else staging if "://" in staging else str(Path(staging).absolute())
+    made = Arrivals(f"{above.rstrip('/')}/{ARRIVING}-{token}", token)
+    noted.mkdir(parents=True, exist_ok=True)
+    (noted / _ELSEWHERE).write_text(made.place, encoding="utf-8", errors="surrogateescape")
+    made.begin()
+    return made
+
+
+def clear_arrivals(library: Path) -> None:
+    """Delete what the workers of a run have left, of one that was killed too, wherever that is.
+
+    Args:
+        library: folder of the library, which the caller holds.
+    """
+    noted = library / ARRIVING
+    with contextlib.suppress(FileNotFoundError, LibraryError):  # none was noted, or the package for it is gone
+        Arrivals((noted / _ELSEWHERE).read_text(encoding="utf-8", errors="surrogateescape"), "").clear()
+    shutil.rmtree(noted, ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import threading
@@ -15,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from evenreel.config import IndexSettings, usable_cores
-from evenreel.errors import EvenreelError, MediaError
+from evenreel.errors import EvenreelError, LibraryError, MediaError
 from evenreel.features.clip_reader import ClipReader, ClipSource, OtherWindowsError, ReaderSettings, WantedStages
 from evenreel.features.shards import Shard, shard_bytes
 from evenreel.features.stills import Stills, stills_bytes
@@ -29,6 +28,7 @@ from evenreel.library.machines.orders import (
     stages,
     stills_name,
 )
+from evenreel.library.snapshot.place import is_full, reason_of
 from evenreel.media.content import stamp, watched_digest
 from evenreel.types import Encoder, FloatArray, Pixels, WindowRule
 from evenreel.version import __version__
@@ -144,12 +144,13 @@ class ClipWorker:
 
     def _read(self, seat: _Seat, task: FileTask, status: FileStatus) -> FileStatus:
         try:
-            status = replace(status, stamp=stamp(task.path))
+            found = stamp(task.path)
             status = replace(status, clip_id=watched_digest(task.path, self._order.limits.stall_timeout_s))
+            source = ClipSource(str(status.clip_id), task.path, found)
             wanted = task.wanted or self._claim(str(status.clip_id), task.number)
             if not any(one is not None for one in wanted):
                 return replace(status, kind="known")
-            shards, stills = self._shards(seat, task.path, status, wanted)
+            shards, stills = self._shards(seat, source, wanted)
             contents = [shard_bytes(one) if isinstance(one, Shard) else None for one in shards]
         except MediaError as error:
             return replace(
@@ -167,10 +168,8 @@ class ClipWorker:
         return stages(self._ask("claim", clip_id, number) or [])
 
     def _shards(
-        self, seat: _Seat, path: str, status: FileStatus, wanted: tuple[WantedStages | None, ...]
+        self, seat: _Seat, source: ClipSource, wanted: tuple[WantedStages | None, ...]
     ) -> tuple[list[Shard | MediaError | None], Stills | None]:
-        assert status.stamp is not None
-        source = ClipSource(str(status.clip_id), path, status.stamp)
         while True:
             stills = Stills() if self._order.keep_stills and wanted[0] is not None else None
             try:
@@ -188,9 +187,7 @@ class ClipWorker:
                 if content is not None:
                     self._arrivals.put(shard_name(model, clip_id), content)
         except Exception as error:  # each kind of storage has errors of its own
-            code = getattr(error, "errno", None)
-            why = os.strerror(code) if isinstance(code, int) else f"{type(error).__name__}: {error}"
-            return replace(status, kind="disk", sentence=why, full=code in {errno.ENOSPC, errno.EDQUOT})
+            return replace(status, kind="disk", sentence=reason_of(error), full=is_full(error))
         return status
 
 
@@ -216,7 +213,11 @@ def fault_here(order: dict[str, Any]) -> str | None:
     for root in order["roots"]:
         if not os.path.isdir(root):
             return f"The Ray worker on {node} does not see {root}; have it under the same path on every machine."
-    if not Arrivals(order["staging"], order["token"]).is_open():
+    try:
+        is_open = Arrivals(order["staging"], order["token"]).is_open()
+    except LibraryError as error:
+        return f"The Ray worker on {node} cannot go on: {error}"
+    if not is_open:
         return (
             f"The Ray worker on {node} does not see {order['staging']}, where it is to leave what it makes; name a "
             "place that every machine reaches with --staging."

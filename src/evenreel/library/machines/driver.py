@@ -35,8 +35,14 @@ _WANTS_TOKEN = (
     "file that RAY_AUTH_TOKEN_PATH names."
 )
 
+_OTHER_VERSION = (
+    "This machine has another version of Ray or Python than the Ray cluster at {}; install the same on every machine."
+)
+
 _ATTEMPTS = 3
-_MOST_BLOCKS = 2_000
+_MOST_STARTS_LOST = 20
+"""Workers that may be killed one after the other before any of them has begun."""
+
 _MOST_CORES = 4
 _LOOK_S = 60.0
 
@@ -88,10 +94,10 @@ def _connect(setup: dict[str, Any]) -> None:
         try:
             ray.init(address=setup["address"], **usual)
         except Exception as error:
-            sentence = (
-                _WANTS_TOKEN.format(setup["address"]) if "Authentication" in str(error) + repr(error.__cause__) else ""
-            )
-            raise LibraryError(sentence) from error
+            why = str(error) + repr(error.__cause__)
+            known = {"Authentication": _WANTS_TOKEN, "Version mismatch": _OTHER_VERSION}
+            sentence = next((told for words, told in known.items() if words in why), "")
+            raise LibraryError(sentence.format(setup["address"])) from error
         return
     usual |= {"include_dashboard": False, "_temp_dir": setup["temp"], "object_store_memory": _STORE_BYTES}
     for attempt in range(_ATTEMPTS):
@@ -146,7 +152,7 @@ class Driver:
         from ray.data import DataContext
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        self._order = setup["order"]
+        self._order, self._most_blocks = setup["order"], setup["blocks"]
         write_message(self._messages, {"kind": "connected"})
         _check_nodes(self._order)
         self._team = _team(ray.nodes(), WorkOrder.from_json(self._order), setup["workers"])
@@ -157,6 +163,8 @@ class Driver:
         context = DataContext.get_current()
         context.enable_progress_bars = False
         context.target_max_block_size = 1  # each status is handed on at once
+        context.execution_no_progress_timeout_s = -1  # a film may take longer than any limit; its reader has one
+        context.max_consecutive_actor_init_deaths = _MOST_STARTS_LOST
         write_message(self._messages, {"kind": "ready"})
 
     def hear(self, message: dict[str, Any]) -> None:
@@ -185,7 +193,7 @@ class Driver:
         import ray.data
         from ray.data import ActorPoolStrategy
 
-        team, blocks = self._team, min(len(tasks), _MOST_BLOCKS)
+        team, blocks = self._team, min(len(tasks), self._most_blocks)
         readers = 1 if alone else team.readers
         size = max(1, min(team.size, -(-len(tasks) // readers)))
         pool = ActorPoolStrategy(

@@ -8,7 +8,6 @@ from typing import Any
 
 from evenreel.config import MediaLimits
 from evenreel.features.clip_reader import WantedStages
-from evenreel.media.content import FileStamp
 from evenreel.version import __version__
 
 MOST_DEATHS = 2
@@ -114,7 +113,6 @@ class FileStatus:
         kind: `made`: what is wanted of it was left at the place of arrivals; `known`: its content is in the library,
             or another worker reads it; `aside`: it cannot be used; `died`: worker after worker died of it; `disk`:
             what was made could not be left; `fault`: the worker cannot work.
-        stamp: size and times of the file; None where it could not be looked at.
         clip_id: digest of its content; None where it could not be read.
         frames: number of frames that were decoded.
         made: for each model of `made` whether its shard was left, None where none was wanted, or reason and sentence.
@@ -127,7 +125,6 @@ class FileStatus:
     number: int
     node: str
     kind: str
-    stamp: FileStamp | None = None
     clip_id: str | None = None
     frames: int = 0
     made: tuple[bool | tuple[str, str] | None, ...] = ()
@@ -143,9 +140,8 @@ class FileStatus:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> FileStatus:
         """Make a status of what `to_json` returned."""
-        stamp = None if fields["stamp"] is None else FileStamp(**fields["stamp"])
         made = tuple(tuple(one) if isinstance(one, list) else one for one in fields["made"])
-        return cls(**{**fields, "stamp": stamp, "made": made})
+        return cls(**{**fields, "made": made})
 
 
 def shard_name(model: int, clip_id: str) -> str:

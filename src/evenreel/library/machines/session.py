@@ -25,6 +25,9 @@ from evenreel.media.workers import read_message, write_message
 CONNECT_S = 30.0
 """Longest time in which a cluster must answer."""
 
+MOST_BLOCKS = 2_000
+"""Parts that the files of a round come to Ray in; a worker that dies makes Ray begin with a part again."""
+
 _START_S = 180.0
 _FAREWELL_S = 10.0
 _TASKS_A_MESSAGE = 10_000
@@ -65,7 +68,8 @@ class RaySession:
         self._address = address
         self._process: subprocess.Popen[bytes] | None = None
         self._temp = tempfile.mkdtemp(prefix="evenreel-ray-")  # short: sockets are in it
-        self._setup = {"address": address, "order": order.to_json(), "workers": workers, "cores": cores}
+        team = {"workers": workers, "cores": cores, "blocks": MOST_BLOCKS}
+        self._setup = {"address": address, "order": order.to_json(), **team}
 
     def __enter__(self) -> RaySession:
         """Connect, or start the cluster.
