@@ -49,7 +49,7 @@ class HereSession:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _ in range(self.order["readers"]):
+        while not self.worker._seats.empty():
             self.worker._seats.get().reader.close()
 
     def run(self, tasks: Sequence[FileTask], *, alone: bool) -> Iterator[FileStatus]:

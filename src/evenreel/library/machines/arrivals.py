@@ -40,6 +40,7 @@ class Arrivals:
         from fsspec.implementations.local import LocalFileSystem
 
         self.place, self.token = place, token
+        self._root: str
         try:
             self._files, self._root = url_to_fs(place) if "://" in place else (LocalFileSystem(), place)
         except ValueError as error:

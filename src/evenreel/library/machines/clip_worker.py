@@ -97,11 +97,13 @@ class ClipWorker:
     def __init__(self, order: dict[str, Any], ask: Callable[..., Any]) -> None:
         self._order, self._ask = WorkOrder.from_json(order), ask
         self._fault = fault_here(order)
+        self._seats: SimpleQueue[_Seat] = SimpleQueue()
+        if self._fault is not None:
+            return
         self._arrivals = Arrivals(self._order.staging, self._order.token)
         self._models = [
             None if name is None else WorkerModel(_loader(self._order, name)) for name in self._order.models
         ]
-        self._seats: SimpleQueue[_Seat] = SimpleQueue()
         for _ in range(self._order.readers):
             self._seats.put(_Seat(self._order, self._models))
 
