@@ -28,10 +28,12 @@ class Cluster:
     Attributes:
         address: `HOST:PORT` of it.
         session: id of the session of processes that all its processes are in.
+        temp: folder of what Ray writes.
     """
 
     address: str
     session: int
+    temp: Path
 
     def workers(self) -> list[Any]:
         """List the processes that read clips."""
@@ -61,7 +63,7 @@ def started(cores: int = 2) -> Iterator[Cluster]:
         head = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
     try:
         _wait_for(head, port, Path(temp, "start.log"))
-        yield Cluster(f"127.0.0.1:{port}", head.pid)
+        yield Cluster(f"127.0.0.1:{port}", head.pid, Path(temp))
     finally:
         for name, value in before.items():
             os.environ.pop(name, None)

@@ -12,7 +12,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -30,11 +32,18 @@ from tests.library.videos import write_folder
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
+SECRET = "made-up-secret-of-the-tests"
+
+
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(s3_server: str) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         path = [str(REPOSITORY), str(REPOSITORY / "src"), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))  # workers have the stubs
+        patch.setenv("AWS_ENDPOINT_URL", s3_server)
+        patch.setenv("AWS_ACCESS_KEY_ID", "key-of-the-tests")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         with contextlib.ExitStack() as stack:
             try:
                 made = stack.enter_context(started())
@@ -49,8 +58,8 @@ def videos(tmp_path: Path) -> Path:
     return tmp_path / "videos"
 
 
-def soon(what: Callable[[], list[psutil.Process]], then: Callable[[psutil.Process], object]) -> threading.Thread:
-    """Do something with the first process that is there."""
+def soon(what: Callable[[], list[Any]], then: Callable[[Any], object]) -> threading.Thread:
+    """Do something with the first that is there."""
 
     def wait() -> None:
         deadline = time.monotonic() + 120
@@ -99,6 +108,38 @@ def test_a_run_whose_driver_is_killed_says_so_and_another_one_goes_on(
     killer.join()
     index_folders([videos], library, SETTINGS)
     assert state(library) == state(plain[0]) and not verify(library)
+
+
+def test_what_workers_make_goes_by_a_bucket_and_its_key_is_written_nowhere(
+    cluster: Cluster,
+    videos: Path,
+    library: Path,
+    plain: tuple[Path, IndexReport],
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
+    files = s3fs.S3FileSystem(use_listings_cache=False)
+    files.mkdir("arrivals")
+    sent = list[bytes]()
+    watched = soon(lambda: files.find("arrivals"), lambda name: sent.append(files.cat_file(name)))
+    machines = Machines(ray=cluster.address, staging="s3://arrivals/x")
+    index_folders([videos], library, SETTINGS, machines=machines)
+    watched.join()
+    assert state(library) == state(plain[0]) and not verify(library)
+    assert sent and files.find("arrivals") == []
+    with pytest.raises(LibraryError, match="there is no such bucket"):
+        index_folders(
+            [videos], library.with_name("none"), SETTINGS, machines=replace(machines, staging="s3://nobody-has-it")
+        )
+    told = capfd.readouterr()
+    assert SECRET not in told.out + told.err + caplog.text and not any(SECRET.encode() in one for one in sent)
+    logs = [path for path in cluster.temp.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert any("worker" in path.name for path in logs)
+    written = [path for path in library.parent.rglob("*") if path.is_file()]
+    assert [path for path in (*logs, *written) if SECRET.encode() in path.read_bytes()] == []
 
 
 def test_an_address_where_nothing_answers_is_refused(videos: Path, library: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -256,9 +257,7 @@ def test_commands_that_write_refuse_a_snapshot(home: Path, tmp_path: Path, bucke
 def test_an_index_that_finds_too_little_is_refused_and_taken_off(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        indexes, "recall_of_clips", lambda dataset, gallery, exact, how: 0.9 if how["nprobes"] > 1 else 1.0
-    )
+    monkeypatch.setattr(indexes, "recall_of_clips", lambda dataset, gallery, how: 0.9 if how["nprobes"] > 1 else 1.0)
     report = publish_library(home, tmp_path / "published", PublishSettings(index_from=1))
     of_vectors = [(one.kind, one.recall, one.kept) for one in report.indexes[""] if one.column == "vector"]
     assert of_vectors == [("IVF_SQ", 0.9, False), ("IVF_SQ", 1.0, True)]
@@ -382,3 +381,23 @@ def test_settings_have_bounds() -> None:
     for wrong in ({"keep_hours": -1.0}, {"keep_hours": float("nan")}, {"index_from": -1}):
         with pytest.raises(UsageError, match="must be"):
             PublishSettings(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("act", [open_library, lambda place: index_folders(".", place), repair])
+def test_a_name_that_is_too_long_is_refused_in_one_sentence(act: Callable[[str], object]) -> None:
+    with pytest.raises(LibraryError, match=r"cannot be opened \(file name too long\); name another --library"):
+        act("x" * 300)
+
+
+def test_rows_are_sampled_evenly_over_batches_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lance
+    import pyarrow as pa
+
+    values = [f"v{number // 3}" for number in range(301)]
+    dataset = lance.write_dataset(pa.table({"clip_id": values}), str(tmp_path / "t.lance"), max_rows_per_file=64)
+    monkeypatch.setattr(indexes, "AT_ONCE", 7)
+    monkeypatch.setattr(indexes, "SAMPLED", 11)
+    found = indexes._sampled(dataset, "clip_id")
+    assert sorted(found) == sorted({f"v{30 * number // 3}" for number in range(11)})
+    dataset.create_scalar_index("clip_id", "BTREE")
+    assert indexes._recall_of_rows(dataset, "clip_id", "BTREE") == 1.0

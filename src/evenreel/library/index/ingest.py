@@ -42,7 +42,7 @@ from evenreel.library.index.spread import Outcomes, SpreadRun, check_machines
 from evenreel.library.machines.arrivals import clear_arrivals
 from evenreel.library.store import catalog
 from evenreel.library.store.also import folder_of_model
-from evenreel.library.store.filesystem import library_lock
+from evenreel.library.store.filesystem import library_lock, refuse_published
 from evenreel.library.store.kept import copied
 from evenreel.library.store.writer import FoundFile, Store, closing_error
 from evenreel.media.content import stamp
@@ -84,6 +84,7 @@ def index_folders(
     library = as_path(library, "library")
     check_settings_kind(settings, IndexSettings)
     check_machines(machines)
+    refuse_published(library)
     settings = settings or IndexSettings()
     found = scan(_paths(places, "places"))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)

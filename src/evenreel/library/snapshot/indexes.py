@@ -17,7 +17,7 @@ import numpy as np
 from evenreel.arrays import Indices, slices
 from evenreel.library.snapshot.manifest import LEAST_RECALL, MeasuredIndex
 from evenreel.library.snapshot.place import lance
-from evenreel.library.snapshot.tables import MOMENTS, TRACKS, VECTOR
+from evenreel.library.snapshot.tables import AT_ONCE, MOMENTS, TRACKS, VECTOR
 from evenreel.library.store.confidence import CLIPS_AT_ONCE
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
@@ -94,7 +94,6 @@ def build_indexes(
             yield _settled(path, found, on_index)
     if gallery is None or len(gallery.queries) == 0 or int(gallery.counts.sum()) < index_from:
         return
-    exact = list(gallery.best())
     for how in (NEAREST_CELLS, ALL_CODES):
         path = folder / f"{MOMENTS}.lance"
         began = time.monotonic()
@@ -102,7 +101,7 @@ def build_indexes(
         opened = lance().dataset(str(path))
         dataset = opened.create_index(VECTOR, VECTOR_KIND, metric="dot", replace=True, num_partitions=cells)
         seconds = time.monotonic() - began
-        recall = recall_of_clips(dataset, gallery, exact, how)
+        recall = recall_of_clips(dataset, gallery, how)
         found = MeasuredIndex(
             MOMENTS, VECTOR, VECTOR_KIND, recall, recall >= LEAST_RECALL, seconds, {**how, "cells": cells}
         )
@@ -126,45 +125,52 @@ def _settled(path: Path, found: MeasuredIndex, on_index: Callable[[MeasuredIndex
     return found
 
 
-def recall_of_clips(dataset: Any, gallery: SearchedGallery, exact: Sequence[FloatArray], how: dict[str, int]) -> float:
+def recall_of_clips(dataset: Any, gallery: SearchedGallery, how: dict[str, int]) -> float:
     """Measure which share of the first ten clips an index of moments finds; clips of equal similarity count alike.
 
     Args:
         dataset: table of moments with an index of `vector`.
         gallery: the clips, and the queries to measure with.
-        exact: similarities of the queries to all clips, in pieces as `SearchedGallery.best` gives them.
         how: parameters of the search.
     """
-    scores = np.concatenate(exact)
     place = {clip_id: number for number, clip_id in enumerate(gallery.clip_ids)}
     first = min(FIRST, len(place))
+    similarities = (row for some in gallery.best() for row in some)
     found = 0
-    for query, similar in zip(gallery.queries, scores, strict=True):
+    for query, similar in zip(gallery.queries, similarities, strict=True):
         nearest = {"column": VECTOR, "q": query.astype(np.float16), "k": MOMENTS_ASKED, **how}
         scanner = dataset.scanner(columns=["clip_id"], nearest=nearest, disable_scoring_autoprojection=True)
         ids = scanner.to_table()["clip_id"].to_pylist()
         shown = list(dict.fromkeys(ids))[:first]
         least = np.partition(similar, -first)[-first] - EQUAL
         found += sum(bool(similar[place[clip_id]] >= least) for clip_id in shown)
-    return found / (first * len(scores))
+    return found / (first * len(gallery.queries))
 
 
 def _recall_of_rows(dataset: Any, column: str, kind: str) -> float:
     """Which share of sampled rows is among those that their value, or the words of it, is found in."""
-    rows = dataset.count_rows()
-    sample = np.unique(np.linspace(0, rows - 1, min(SAMPLED, rows)).astype(int)).tolist()
-    wanted: dict[str | None, set[int]] = {}
-    ids = dataset.scanner(columns=[column], with_row_id=True).to_table().take(sample)
-    for value, row in zip(ids[column].to_pylist(), ids["_rowid"].to_pylist(), strict=True):
-        wanted.setdefault(value, set()).add(row)
     found, asked = 0, 0
-    for value, expected in wanted.items():
+    for value, expected in _sampled(dataset, column).items():
         query = _of_words(column, value) if kind == "INVERTED" else {"filter": _equals(column, value)}
         if query is not None:
             scanner = dataset.scanner(columns=[], with_row_id=True, disable_scoring_autoprojection=True, **query)
-            there = scanner.to_table()["_rowid"].to_pylist()
-            found, asked = found + len(expected & set(there)), asked + len(expected)
+            found += sum(len(expected & set(some["_rowid"].to_pylist())) for some in scanner.to_batches())
+            asked += len(expected)
     return found / asked if asked else 1.0
+
+
+def _sampled(dataset: Any, column: str) -> dict[str | None, set[int]]:
+    """Values of sampled rows, with the rows that have them; one batch of the table is held at a time."""
+    rows = dataset.count_rows()
+    sample = np.unique(np.linspace(0, rows - 1, min(SAMPLED, rows)).astype(int))
+    found: dict[str | None, set[int]] = {}
+    begin = 0
+    for batch in dataset.scanner(columns=[column], with_row_id=True, batch_size=AT_ONCE).to_batches():
+        some = batch.take(sample[(sample >= begin) & (sample < begin + len(batch))] - begin)
+        for value, row in zip(some[column].to_pylist(), some["_rowid"].to_pylist(), strict=True):
+            found.setdefault(value, set()).add(row)
+        begin += len(batch)
+    return found
 
 
 def _of_words(column: str, value: str | None) -> dict[str, Any] | None:

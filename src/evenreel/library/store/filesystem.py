@@ -73,11 +73,19 @@ def remote_url(given: str | Path) -> str | None:
 
 
 def is_published(place: str | Path) -> bool:
-    """Return whether a place holds published snapshots: a URL, or a folder with a pointer to one and no catalog."""
+    """Return whether a place holds published snapshots: a URL, or a folder with a pointer to one and no catalog.
+
+    Raises:
+        LibraryError: it cannot be looked at: a name that is too long, or no right to it.
+    """
     if remote_url(place) is not None:
         return True
     folder = Path(place)
-    return (folder / "current.json").is_file() and not (folder / "catalog.sqlite").exists()
+    try:
+        return (folder / "current.json").is_file() and not (folder / "catalog.sqlite").exists()
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise LibraryError(f"{folder} cannot be opened ({why}); name another --library.") from error
 
 
 def refuse_published(library: Path) -> None:
