@@ -22,7 +22,7 @@ from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import FurtherModels
 from evenreel.library.snapshot.holding import FolderHold, marker_of
 from evenreel.library.stats import LibraryStats, read_stats
-from evenreel.library.store import catalog
+from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import other_model
 from evenreel.library.store.model_folders import ModelFolder, model_folders
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
@@ -372,7 +372,7 @@ class Library:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         """The catalog at one moment; what cannot be read of it becomes one sentence."""
-        with catalog.reading(self._connection, self.path), catalog.snapshot(self._connection):
+        with catalog.reading(self._connection, self.path), seals.snapshot(self._connection):
             yield
 
     @cached_property

@@ -12,6 +12,7 @@ import pytest
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError
 from evenreel.library import index_folders, open_library
+from evenreel.library.store import catalog, seals
 from evenreel.library.store.catalog import is_damage
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.damage import change, without_models
@@ -39,6 +40,42 @@ def test_a_library_that_is_open_notices_that_its_seals_are_gone(library: Path, d
         ):
             with pytest.raises(LibraryError, match=r"seals are gone.*evenreel repair"):
                 ask()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        catalog.get_meta,
+        seals.broken,
+        lambda connection: seals.broken_part(connection, "meta", "rule"),
+        lambda connection: catalog.check_version(connection, Path("library")),
+    ],
+    ids=["get_meta", "broken", "broken_part", "check_version"],
+)
+def test_a_change_between_two_statements_of_a_reader_is_no_damage(
+    library: Path, read: Callable[[sqlite3.Connection], object]
+) -> None:
+    changes = 0
+
+    def change_meanwhile(_: str) -> None:
+        nonlocal changes
+        changes += 1
+        with catalog.transaction(writer):
+            catalog.set_meta(writer, {"rule": f"rule {changes}"})
+
+    with (
+        closing(catalog.open_for_writing(library)) as writer,
+        closing(catalog.open_for_reading(library)) as reader,
+    ):
+        reader.set_trace_callback(change_meanwhile)
+        found = read(reader)
+        reader.set_trace_callback(None)
+        assert changes > 1
+        assert not reader.in_transaction
+        if isinstance(found, dict):
+            assert found["rule"].startswith("rule ")
+        else:
+            assert found in ([], False, catalog.SCHEMA_VERSION)
 
 
 def locked(path: Path) -> None:

@@ -118,7 +118,7 @@ def _all_problems(library: Path) -> list[LibraryProblem]:
         with (
             closing(catalog.open_for_reading(library)) as connection,
             catalog.readable(library),
-            catalog.snapshot(connection),
+            seals.snapshot(connection),
         ):
             found.extend(_catalog_problems(library, connection))
             found.extend(_problems(library, connection))

@@ -52,7 +52,7 @@ from evenreel.library.search.together import (
     stretches_of,
 )
 from evenreel.library.store import seals
-from evenreel.library.store.catalog import get_meta, loaded_path, reading, snapshot
+from evenreel.library.store.catalog import get_meta, loaded_path, reading
 from evenreel.library.store.confidence import FITS
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
@@ -166,7 +166,7 @@ class Searcher:
                 return self._in_snapshot(read)
 
     def _in_snapshot(self, read: Callable[[], Answer]) -> Answer:
-        with snapshot(self._connection):
+        with seals.snapshot(self._connection):
             self._refresh()
             return read()
 

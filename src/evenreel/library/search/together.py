@@ -103,7 +103,7 @@ class FurtherModel:
 
     def _clip_vector(self, moment: ClipMoment) -> FloatArray | None:
         connection = self._connection()
-        with catalog.reading(connection, self._folder), catalog.snapshot(connection):
+        with catalog.reading(connection, self._folder), seals.snapshot(connection):
             self._refresh(connection)
             seals.check_clip(connection, moment.clip_id)
             found = clip_vector(Opened(self._folder, connection, self._gallery, self._vectors), *moment)
@@ -144,7 +144,7 @@ class FurtherModel:
         if not self.is_there:
             return None
         connection = self._connection()
-        with catalog.reading(connection, self._folder), catalog.snapshot(connection):
+        with catalog.reading(connection, self._folder), seals.snapshot(connection):
             self._refresh(connection)
             if self._vectors is None or not self._gallery.clip_ids:
                 return None
@@ -310,7 +310,7 @@ def stretches_of(sights: Sequence[Sight], clip_id: str, notices: list[str]) -> l
         return sight.stretches(clip_id)
     connection, folder = sight.opened.connection, sight.opened.folder
     try:
-        with catalog.reading(connection, folder), catalog.snapshot(connection):
+        with catalog.reading(connection, folder), seals.snapshot(connection):
             seals.check_clip(connection, clip_id)
             return sight.stretches(clip_id)
     except LibraryError as error:

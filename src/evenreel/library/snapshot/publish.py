@@ -325,7 +325,7 @@ def _part(
     with (
         contextlib.closing(catalog.open_for_reading(library)) as connection,
         catalog.reading(connection, library),
-        catalog.snapshot(connection),
+        seals.snapshot(connection),
     ):
         if broken := [one for one in seals.broken(connection) if one[0] not in FULL_TEXT]:
             raise LibraryError(

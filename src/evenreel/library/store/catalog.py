@@ -271,20 +271,6 @@ def is_damage(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.DatabaseError)
 
 
-@contextlib.contextmanager
-def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Make all reads within the `with` see the catalog at one moment."""
-    if connection.in_transaction:
-        yield
-        return
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if connection.in_transaction:  # SQLite ends it by itself after some errors
-            connection.execute("ROLLBACK")
-
-
 def damaged(library: Path | None, error: Exception) -> LibraryError:
     """Make the error for a damaged catalog."""
     of, option = (f" of {library}", f" --library {library_of(library)}") if library else ("", "")
@@ -303,9 +289,10 @@ def check_version(connection: sqlite3.Connection, library: Path) -> int:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "meta" not in tables:
         raise sqlite3.DatabaseError("it has no table 'meta'")
-    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
-    # In every format but the first, which has no seals, the entries of `meta` are sealed as they are here.
-    changed = ("meta", "schema_version") in seals.broken(connection, ("meta",))
+    with seals.snapshot(connection):
+        (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
+        # In every format but the first, which has no seals, the entries of `meta` are sealed as they are here.
+        changed = ("meta", "schema_version") in seals.broken(connection, ("meta",))
     number = None if version is None or changed else whole_number(version)
     if number is None:
         raise sqlite3.DatabaseError("its format is not what was written")
@@ -345,9 +332,11 @@ def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
     Raises:
         sqlite3.DatabaseError: another entry is damaged.
     """
-    wrong = {part for _, part in seals.broken(connection, ("meta",))}
+    with seals.snapshot(connection):
+        wrong = {part for _, part in seals.broken(connection, ("meta",))}
+        rows = connection.execute("SELECT CAST(key AS BLOB), CAST(value AS BLOB) FROM meta").fetchall()
     found = {}
-    for key, value in connection.execute("SELECT CAST(key AS BLOB), CAST(value AS BLOB) FROM meta"):
+    for key, value in rows:
         name = key.decode("utf-8", "surrogateescape")
         try:
             found[name] = value.decode()

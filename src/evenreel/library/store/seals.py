@@ -12,6 +12,7 @@ seal is summed as a whole. Word indexes of FTS5 have no seals: they are compared
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -160,12 +161,27 @@ def _part_column(table: str) -> int | None:
     return [column.name for column in tables()[table]].index(PART[table]) if table in PART else None
 
 
+@contextlib.contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Make all reads within the `with` see the catalog at one moment."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:  # SQLite ends it by itself after some errors
+            connection.execute("ROLLBACK")
+
+
 def broken(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> list[tuple[str, str]]:
     """Return the parts with damaged rows: changed, gone or added; none for a catalog without seals."""
-    written = stored(connection, scopes)
+    with snapshot(connection):
+        written = stored(connection, scopes)
+        found = {} if written is None else computed(connection, scopes)
     if written is None:
         return []
-    found = computed(connection, scopes)
     return sorted(key for key in written.keys() | found.keys() if written.get(key, 0) != found.get(key, 0))
 
 
@@ -173,12 +189,13 @@ def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
     """Return whether rows of a part are damaged; never for a catalog without seals."""
     if not is_sealed(connection):
         return False
-    row = connection.execute("SELECT total FROM seals WHERE scope = ? AND part = ?", (scope, part)).fetchone()
     total = 0
-    for table in _present(connection):
-        if SEALED_WITH.get(table, table) == scope:
-            rows = connection.execute(f"SELECT {selected(table)} FROM {table} WHERE {PART[table]} = ?", (part,))
-            total += sum(row_checksum(table, *values) for values in rows)
+    with snapshot(connection):
+        row = connection.execute("SELECT total FROM seals WHERE scope = ? AND part = ?", (scope, part)).fetchone()
+        for table in _present(connection):
+            if SEALED_WITH.get(table, table) == scope:
+                rows = connection.execute(f"SELECT {selected(table)} FROM {table} WHERE {PART[table]} = ?", (part,))
+                total += sum(row_checksum(table, *values) for values in rows)
     return (row[0] if row else 0) != total & MASK
 
 
