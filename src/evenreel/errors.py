@@ -13,6 +13,7 @@ Reason = Literal[
     "truncated_header",
     "no_video",
     "no_frames",
+    "no_sound",
     "damaged",
     "format_not_allowed",
     "codec_not_allowed",

@@ -62,6 +62,44 @@ DECODERS = (
 )
 """Video decoders, by FFmpeg's names: what cameras, editors, browsers and archives write."""
 
+SOUND_DECODERS = (
+    "aac",
+    "aac_latm",
+    "mp3float",
+    "mp3",
+    "mp2float",
+    "mp2",
+    "ac3",
+    "eac3",
+    "dca",
+    "truehd",
+    "mlp",
+    "flac",
+    "alac",
+    "opus",
+    "libopus",
+    "vorbis",
+    "wmav1",
+    "wmav2",
+    "wmapro",
+    "amrnb",
+    "amrwb",
+    "libopencore_amrnb",
+    "libopencore_amrwb",
+    "speex",
+    "nellymoser",
+    "wavpack",
+    "adpcm_ms",
+    "adpcm_ima_wav",
+    "adpcm_ima_qt",
+    "adpcm_swf",
+    "s302m",
+    "dvaudio",
+    *(f"pcm_{kind}" for kind in ("u8", "s8", "mulaw", "alaw", "bluray", "dvd")),
+    *(f"pcm_{kind}{end}" for kind in ("s16", "s24", "s32", "f32", "f64") for end in ("le", "be")),
+)
+"""Sound decoders, by FFmpeg's names: what cameras, phones, editors, discs and broadcasts write."""
+
 CONTAINER_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"}
 """Short names of the demuxers that FFmpeg names by a list."""
 
@@ -73,6 +111,15 @@ def open_options(limits: MediaLimits) -> dict[str, str]:
         "codec_whitelist": ",".join(DECODERS),
         "protocol_whitelist": "file",
         **codec_options(limits),
+    }
+
+
+def sound_options() -> dict[str, str]:
+    """Return the FFmpeg options with which a file is opened for its sound: no decoder of pictures is run."""
+    return {
+        "format_whitelist": ",".join(DEMUXERS),
+        "codec_whitelist": ",".join(SOUND_DECODERS),
+        "protocol_whitelist": "file",
     }
 
 

@@ -42,24 +42,28 @@ def open_container(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[I
         MediaError: unreadable, empty, not_media, truncated_header, format_not_allowed, no_video,
             codec_not_allowed or too_large.
     """
-    head = _read_head(path)
-    if not head:
-        raise MediaError("empty", "the file is empty (0 bytes); copy it again")
-    try:
-        # An absolute path behind `file:` is never read as another protocol, an option or a device.
-        container = av.open(
-            "file:" + os.path.abspath(os.fspath(path)),
-            mode="r",
-            options=open_options(limits),
-            metadata_errors="replace",
-        )
-    except FFMPEG_ERRORS as error:
-        _explain(path, head, error)
+    container = open_file(path, open_options(limits))
     try:
         return container, _choose_stream(container, limits)
     except BaseException:
         container.close()
         raise
+
+
+def open_file(path: str | os.PathLike[str], options: dict[str, str]) -> InputContainer:
+    """Open a local media file with FFmpeg's options; the caller must close the container.
+
+    Raises:
+        MediaError: unreadable, empty, not_media, truncated_header, format_not_allowed or too_large.
+    """
+    head = _read_head(path)
+    if not head:
+        raise MediaError("empty", "the file is empty (0 bytes); copy it again")
+    try:
+        # An absolute path behind `file:` is never read as another protocol, an option or a device.
+        return av.open("file:" + os.path.abspath(os.fspath(path)), mode="r", options=options, metadata_errors="replace")
+    except FFMPEG_ERRORS as error:
+        _explain(path, head, error)
 
 
 def _read_head(path: str | os.PathLike[str]) -> bytes:

@@ -18,6 +18,7 @@ from evenreel.media.opening import open_container, refused_size, too_large
 from evenreel.media.packets import Cursor, time_base_of, usual_duration
 
 if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
@@ -111,7 +112,7 @@ class Source:
         stream, container = self.stream, self.container
         if stream.duration and stream.duration > 0:
             return self.clock.offset_s + float(stream.duration * time_base_of(stream))
-        claim = _tagged_duration_s(stream)
+        claim = tagged_duration_s(stream)
         if claim is None and container.duration and container.duration > 0:
             claim = float(container.duration * _CONTAINER_TICKS_S)
         if claim is None or container.format.name != _MATROSKA:
@@ -163,8 +164,8 @@ def _why_no_frame(path: str | os.PathLike[str], limits: MediaLimits, damage: Dam
     )
 
 
-def _tagged_duration_s(stream: VideoStream) -> float | None:
-    """The duration in a stream's tag (Matroska: `00:01:02.500000000`); None where that is no length of time."""
+def tagged_duration_s(stream: VideoStream | AudioStream) -> float | None:
+    """Return the duration in a stream's tag (Matroska: `00:01:02.500000000`); None where it is no length of time."""
     found = _DURATION_TAG.fullmatch(stream.metadata.get("DURATION", ""))
     if found is None:
         return None

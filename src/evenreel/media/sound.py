@@ -1,0 +1,339 @@
+"""Sound of a video file: one of its streams, in blocks of 16 kHz mono, on the clock of its pictures."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import av
+import numpy as np
+from av.stream import Disposition
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.media.allowlist import SOUND_DECODERS, sound_options
+from evenreel.media.languages import language_tag, same_language
+from evenreel.media.opening import FFMPEG_ERRORS, open_file
+from evenreel.media.source import Source, tagged_duration_s
+from evenreel.types import FloatArray
+
+if TYPE_CHECKING:
+    from av.audio.frame import AudioFrame
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer
+    from av.packet import Packet
+
+SAMPLE_RATE = 16_000
+"""Samples a second of every block."""
+
+_BLOCK_SAMPLES = 10 * SAMPLE_RATE
+_TICKS_S = Fraction(1, 1_000_000)  # of a container's start
+_SAME_PLACE_S = 0.04  # a timestamp that is off by less is rounding of the container
+_BRIDGED_S = 1.0  # a gap that becomes silence; a longer one ends the block
+_JUMP_BACK_S = 1.0  # a step back in time that is a new recording, not jitter
+_MOST_CHANNELS = 64
+_SIDE_TRACK = Disposition.comment | Disposition.visual_impaired | Disposition.descriptions | Disposition.karaoke
+_SHORT_BY_S = 0.5  # less is rounding
+
+
+@dataclass(frozen=True)
+class SoundBlock:
+    """A stretch of sound without a gap.
+
+    Attributes:
+        start_s: when it begins, in seconds of the clip's own clock.
+        samples: (N,) float32 at 16 kHz, mono, from -1 to 1.
+    """
+
+    start_s: float
+    samples: FloatArray
+
+    @property
+    def end_s(self) -> float:
+        """Return when the block ends, in seconds of the clip's own clock."""
+        return self.start_s + len(self.samples) / SAMPLE_RATE
+
+
+@dataclass(frozen=True)
+class SoundInfo:
+    """What the header says of the sound that is read.
+
+    Attributes:
+        codec: FFmpeg's name of the decoder.
+        sample_rate: samples a second in the file.
+        channels: channels in the file, which are mixed to one.
+        language: language as a BCP 47 tag; None where the file does not say.
+    """
+
+    codec: str
+    sample_rate: int
+    channels: int
+    language: str | None
+
+
+@contextmanager
+def open_sound(
+    path: str | os.PathLike[str], limits: MediaLimits | None = None, *, language: str | None = None
+) -> Iterator[Sound]:
+    """Open the sound of a local video file for a `with` block; it is closed when the block ends.
+
+    Of several sound streams one in the wanted language is read, before any other; among these one that is no commentary
+    or description for the blind, then the one marked default, then the first.
+
+    Args:
+        path: a regular file of any name.
+        limits: limits on damage; None for the defaults of `MediaLimits`.
+        language: language of the stream that is wanted, as a BCP 47 tag.
+
+    Raises:
+        MediaError: it cannot be used; `reason` says why in a word, the message in a sentence.
+    """
+    limits = limits or MediaLimits()
+    container = open_file(path, sound_options())
+    try:
+        stream = _choose_stream(container, language)
+        yield Sound(container, stream, _zero_s(path, limits, container), limits)
+    finally:
+        container.close()
+
+
+class Sound:
+    """An open sound stream and its blocks; made by `open_sound`.
+
+    Attributes:
+        info: what the header says.
+        notes: sentences about what is unusual in the sound; more are added while blocks are read.
+    """
+
+    def __init__(self, container: InputContainer, stream: AudioStream, zero_s: float, limits: MediaLimits) -> None:
+        self._container, self._stream, self._limits = container, stream, limits
+        self._clock = _SoundClock(zero_s)
+        self._packets = self._refused = 0
+        self._end_s = 0.0
+        codec, streams = stream.codec_context, container.streams.audio
+        self.info = SoundInfo(codec.name, codec.sample_rate, codec.channels, _language_of(stream))
+        self.notes: list[str] = []
+        if len(streams) > 1:
+            said = f" ({self.info.language})" if self.info.language else ""
+            self.notes.append(f"{len(streams)} sound streams; number {streams.index(stream) + 1} of them{said} is used")
+
+    def blocks(self) -> Iterator[SoundBlock]:
+        """Yield the sound in blocks of at most ten seconds, in rising time; may be called once.
+
+        A gap of up to a second becomes silence; after a longer one the next block begins later than the last one ends.
+        Memory does not grow with the length of the sound.
+
+        Raises:
+            MediaError: nothing can be decoded (no_sound, damaged, encrypted), or, after the last good block, more than
+                `limits.max_damaged_share` of the packets is damaged (damaged).
+        """
+        for block in _blocks(self._runs()):
+            self._end_s = block.end_s
+            yield block
+        self._conclude()
+
+    def _runs(self) -> Iterator[tuple[float, FloatArray]]:
+        """Stretches of samples at 16 kHz with the time at which each begins."""
+        mixer: _Mixer | None = None
+        for frame in self._frames():
+            starts_anew = self._clock.place(frame)
+            if mixer is None or starts_anew or not mixer.takes(frame):
+                if mixer is not None:
+                    yield mixer.next_s, mixer.samples(None)
+                mixer = _Mixer(frame, self._clock.frame_s)
+            yield mixer.next_s, mixer.samples(frame)
+        if mixer is not None:
+            yield mixer.next_s, mixer.samples(None)
+
+    def _frames(self) -> Iterator[AudioFrame]:
+        codec = self._stream.codec_context
+        codec.thread_count = 1
+        for packet in self._demuxed():
+            if not self._packets and packet.has_sidedata("encryption_info"):
+                raise MediaError("encrypted", "its sound is encrypted (DRM); only unprotected files can be read")
+            self._packets += 1
+            try:
+                yield from codec.decode(packet)
+            except FFMPEG_ERRORS:
+                self._refused += 1
+        with contextlib.suppress(*FFMPEG_ERRORS):
+            yield from codec.decode(None)
+
+    def _demuxed(self) -> Iterator[Packet[AudioStream]]:
+        try:
+            for packet in self._container.demux(self._stream):
+                if packet.size:
+                    yield packet
+        except FFMPEG_ERRORS:  # a read error ends the file, as its end does
+            return
+
+    def _conclude(self) -> None:
+        if not self._packets:
+            raise MediaError("no_sound", "its sound stream holds no data; the file may be cut short")
+        if not self._clock.placed:
+            raise MediaError(
+                "damaged", f"none of its {self._packets} packets of sound could be decoded; it is damaged throughout"
+            )
+        if (joined_s := self._clock.stepped_back_s) is not None:
+            self.notes.append(
+                f"the timestamps of the sound step back at {joined_s:.2f} s; they are continued from there"
+            )
+        claimed_s = self._claimed_end_s()
+        if claimed_s is not None and self._end_s < claimed_s - _SHORT_BY_S:
+            self.notes.append(f"short: {self._end_s:.2f} of {claimed_s:.2f} s of the sound can be read")
+        if self._refused:
+            self._check_damage()
+
+    def _claimed_end_s(self) -> float | None:
+        stream = self._stream
+        if stream.duration and stream.duration > 0 and stream.time_base:
+            return float(((stream.start_time or 0) + stream.duration) * stream.time_base) - self._clock.zero_s
+        return tagged_duration_s(stream)
+
+    def _check_damage(self) -> None:
+        share, limit = self._refused / self._packets, self._limits.max_damaged_share
+        said = f"damaged: {self._refused} of {self._packets} packets of sound cannot be decoded ({share:.0%})"
+        self.notes.append(said)
+        if share > limit:
+            raise MediaError("damaged", f"{said}; at most {limit:.0%} is accepted (MediaLimits.max_damaged_share)")
+
+
+class _SoundClock:
+    """Times of decoded frames: as their timestamps say, counted on where they have none or step back.
+
+    Attributes:
+        zero_s: the clip's zero on the file's own clock, in seconds.
+        frame_s: when the last frame placed begins, on the clip's clock.
+        placed: whether a frame was placed.
+        stepped_back_s: where timestamps last stepped back; None where they never did.
+    """
+
+    def __init__(self, zero_s: float) -> None:
+        self.zero_s, self.frame_s, self.placed = zero_s, 0.0, False
+        self.stepped_back_s: float | None = None
+        self._shift_s = self._next_s = 0.0
+
+    def place(self, frame: AudioFrame) -> bool:
+        """Set `frame_s` for the next frame; return whether it does not follow on the one before."""
+        own_s = None if frame.time is None else frame.time - self.zero_s + self._shift_s
+        if not self.placed:
+            self._next_s = own_s or 0.0
+        elif own_s is not None and self._next_s - own_s > _JUMP_BACK_S:
+            self._shift_s += self._next_s - own_s
+            self.stepped_back_s, own_s = self._next_s, self._next_s
+        jumps = own_s is not None and abs(own_s - self._next_s) > _SAME_PLACE_S
+        self.frame_s = own_s if jumps and own_s is not None else self._next_s
+        self._next_s, self.placed = self.frame_s + frame.samples / max(1, frame.sample_rate), True
+        return jumps
+
+
+class _Mixer:
+    """Conversion of frames of one form that follow on each other to 16 kHz mono.
+
+    Attributes:
+        next_s: when the next sample that is given out begins, in seconds of the clip's own clock.
+    """
+
+    def __init__(self, frame: AudioFrame, start_s: float) -> None:
+        channels = frame.layout.nb_channels
+        if not 0 < channels <= _MOST_CHANNELS:
+            raise MediaError("too_large", f"its sound has {channels} channels; at most {_MOST_CHANNELS} are mixed")
+        self._form = _form_of(frame)
+        self._start_s, self._given = start_s, 0
+        self._resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE)
+
+    @property
+    def next_s(self) -> float:
+        return self._start_s + self._given / SAMPLE_RATE
+
+    def takes(self, frame: AudioFrame) -> bool:
+        """Whether a frame has the form of the first one."""
+        return _form_of(frame) == self._form
+
+    def samples(self, frame: AudioFrame | None) -> FloatArray:
+        """Samples that come out for one more frame; None for what the filter still holds."""
+        try:
+            frames = self._resampler.resample(frame)
+        except FFMPEG_ERRORS as error:
+            raise MediaError(
+                "failed", f"its sound ({' '.join(map(str, self._form))}) cannot be mixed: {error}"
+            ) from error
+        parts = [part.to_ndarray().reshape(-1) for part in frames]
+        self._given += sum(map(len, parts))
+        return np.concatenate([np.zeros(0, np.int16), *parts]).astype(np.float32) / np.float32(2**15)
+
+
+def _form_of(frame: AudioFrame) -> tuple[str, str, int]:
+    return frame.format.name, frame.layout.name, frame.sample_rate
+
+
+def _blocks(runs: Iterator[tuple[float, FloatArray]]) -> Iterator[SoundBlock]:
+    """Blocks of at most ten seconds; what comes before zero, or a second time, is left out."""
+    held: list[FloatArray] = []
+    start = end = 0  # of what is held, in samples
+    for begins_s, samples in runs:
+        begins = round(begins_s * SAMPLE_RATE)
+        if begins - end > _BRIDGED_S * SAMPLE_RATE:
+            yield from _filled(start, held)
+            held, start, end = [], begins, begins
+        new = samples[max(0, end - begins) :]
+        if not len(new):
+            continue
+        gap = max(0, begins - end)
+        held += [np.zeros(gap, np.float32), new]
+        end += gap + len(new)
+        if end - start >= _BLOCK_SAMPLES:
+            yield from _filled(start, held)
+            held, start = [], end
+    yield from _filled(start, held)
+
+
+def _filled(start: int, parts: list[FloatArray]) -> Iterator[SoundBlock]:
+    samples = np.concatenate([np.zeros(0, np.float32), *parts])
+    for first in range(0, len(samples), _BLOCK_SAMPLES):
+        yield SoundBlock((start + first) / SAMPLE_RATE, samples[first : first + _BLOCK_SAMPLES])
+
+
+def _choose_stream(container: InputContainer, language: str | None) -> AudioStream:
+    streams = container.streams.audio
+    if not streams:
+        raise MediaError("no_sound", "it has no sound stream")
+
+    def place(stream: AudioStream) -> tuple[bool, bool, bool]:
+        return (
+            not same_language(_language_of(stream), language_tag(language)),
+            bool(stream.disposition & _SIDE_TRACK),
+            not stream.disposition & Disposition.default,
+        )
+
+    stream = min(streams, key=place)
+    name = stream.codec_context.name if stream.codec_context is not None else "unknown"
+    if name not in SOUND_DECODERS:
+        raise MediaError(
+            "codec_not_allowed",
+            f"its sound codec ({name}) is not on the list of decoders that are trusted with unknown files; "
+            f"convert it, for example to AAC",
+        )
+    for other in container.streams:
+        if other is not stream:
+            other.discard = av.stream.Discard.all  # not even read from the disk where the index allows
+    return stream
+
+
+def _language_of(stream: AudioStream) -> str | None:
+    return language_tag(stream.metadata.get("language"))
+
+
+def _zero_s(path: str | os.PathLike[str], limits: MediaLimits, container: InputContainer) -> float:
+    """The clip's zero on the file's own clock, in seconds; the container's start where no picture can be read."""
+    try:
+        pictures = Source(path, limits, threads=1)
+    except MediaError:
+        return float((container.start_time or 0) * _TICKS_S)
+    pictures.close()
+    return -pictures.clock.seconds(0)
