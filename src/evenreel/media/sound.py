@@ -278,12 +278,12 @@ def _blocks(runs: Iterator[tuple[float, FloatArray]]) -> Iterator[SoundBlock]:
     start = end = 0  # of what is held, in samples
     for begins_s, samples in runs:
         begins = round(begins_s * SAMPLE_RATE)
-        if begins - end > _BRIDGED_S * SAMPLE_RATE:
-            yield from _filled(start, held)
-            held, start, end = [], begins, begins
         new = samples[max(0, end - begins) :]
         if not len(new):
             continue
+        if begins - end > _BRIDGED_S * SAMPLE_RATE:
+            yield from _filled(start, held)
+            held, start, end = [], begins, begins
         gap = max(0, begins - end)
         held += [np.zeros(gap, np.float32), new]
         end += gap + len(new)
