@@ -271,7 +271,7 @@ def test_blocks_hold_what_is_placed_first_and_nothing_before_zero(steps: list[tu
         runs.append((place / SAMPLE_RATE, np.full(length, number + 1, np.float32)))
         for at in range(max(end, place), place + length):
             table[at] = number + 1
-        end = max(end, place + length)
+        end = max(end, place + length) if length else end
         place += length
     found: dict[int, float] = {}
     last_end = 0
