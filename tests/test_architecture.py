@@ -24,9 +24,9 @@ PACKAGE = Path(evenreel.__file__).parent
 LAYERS: list[set[str]] = [
     {"errors", "extras", "types", "config", "version"},
     {"arrays", "files", "documents", "progress"},
-    {"arguments", "array_files", "parquet_files", "provenance", "settings_checks", "wording"},
+    {"arguments", "array_files", "hub", "parquet_files", "provenance", "settings_checks", "wording"},
     {"media", "language", "corpus"},
-    {"onscreen", "encoders", "features"},
+    {"onscreen", "speech", "encoders", "features"},
     {"edits"},
     {"losses", "similarity"},
     {"matchers"},

@@ -12,8 +12,8 @@ from evenreel.checkpoint.architecture import build, module, without_training_onl
 from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, Config, read_config
 from evenreel.checkpoint.records import Pretrained
 from evenreel.encoders.devices import usable_device
-from evenreel.encoders.hub import HUB_ID, UnavailableError, fetch, named_folder
 from evenreel.errors import CheckpointError, UsageError
+from evenreel.hub import HUB_ID, UnavailableError, fetch, named_folder
 from evenreel.matchers import Matcher
 
 FILES_WANTED = (

@@ -175,7 +175,7 @@ def _own_folder(name: str) -> Path:
     Raises:
         CheckpointError: it is one of the hub, whose copy in the cache is not ours to change.
     """
-    from evenreel.encoders.hub import HUB_ID, named_folder
+    from evenreel.hub import HUB_ID, named_folder
 
     folder = named_folder(name)
     if folder is not None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from evenreel.config import DEFAULT_MODEL
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, missing_parts
-from evenreel.encoders.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
 from evenreel.encoders.known_models import known_models, model_id
 from evenreel.encoders.onnx.folder import ONNX_WANTED, PICTURES, TEXT, missing_onnx_parts
 from evenreel.encoders.open_clip_files import CONFIG, WEIGHTS, is_open_clip
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
+from evenreel.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
 
 log = logging.getLogger("evenreel")
 
