@@ -129,3 +129,8 @@ def codec_options(limits: MediaLimits) -> dict[str, str]:
     FFmpeg counts the padding of its buffers too.
     """
     return {"max_pixels": str(limits.max_pixels * 11 // 10 + 2**16)}
+
+
+def packet_options() -> dict[str, str]:
+    """Return the FFmpeg options with which a file is opened for packets that are read without any decoder."""
+    return {"format_whitelist": ",".join(DEMUXERS), "codec_whitelist": "none", "protocol_whitelist": "file"}

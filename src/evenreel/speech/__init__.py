@@ -1,0 +1,5 @@
+"""What is said in a clip, with times: read from subtitles beside and inside the video."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,93 @@
+"""The untrusted half of reading subtitles, run in a killable worker."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evenreel.errors import MediaError
+from evenreel.media.content import unreadable
+from evenreel.media.workers import Message, Worker
+from evenreel.speech.streams import read_streams
+from evenreel.speech.subtitles import LARGEST_BYTES, Subtitles, parse_subtitles, too_large
+from evenreel.speech.utterances import SpokenWord, Utterance
+
+TARGET = "evenreel.speech.subtitle_worker:SubtitleFiles"
+"""What a `Worker` runs to read subtitles."""
+
+_TICK_S = 1.0
+
+
+class SubtitleFiles:
+    """Worker that answers `{"path", "language"}` of a subtitle file, or `{"path"}` of a video with streams of text.
+
+    The answer is a message `subtitles` each, with `utterances` and `notes`; a `tick` says that reading goes on.
+    """
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Read the subtitle file, or the streams of the video."""
+        if "language" in task:
+            yield _message(read_sidecar(task["path"], task["language"])), None
+            return
+        told = time.monotonic()
+        for found in read_streams(task["path"]):
+            if found is not None:
+                yield _message(found), None
+            elif time.monotonic() - told > _TICK_S:
+                told = time.monotonic()
+                yield {"kind": "tick"}, None
+
+
+def read_sidecar(path: str, language: str | None = None) -> Subtitles:
+    """Read a subtitle file.
+
+    Args:
+        path: path of the file.
+        language: its language as a BCP 47 tag; None where it is not known.
+
+    Raises:
+        MediaError: it cannot be read, is too large, or there is no cue in it.
+    """
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            raise MediaError("unreadable", "it is no regular file; only regular files are read")
+        if found.st_size > LARGEST_BYTES:
+            raise too_large(found.st_size)
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise unreadable(error) from error
+    return parse_subtitles(data, os.path.splitext(path)[1], language)
+
+
+def read_with(worker: Worker, path: str, sidecar: Mapping[str, Any] | None = None) -> list[Subtitles]:
+    """Have a worker of `TARGET` read a subtitle file, or the streams of a video.
+
+    Args:
+        worker: the worker.
+        path: path of the file.
+        sidecar: `language` of a subtitle file; None for a video.
+
+    Raises:
+        MediaError: it cannot be read, or the worker crashed, hung or grew too large over it.
+    """
+    messages = worker.run({"path": path, **(sidecar or {})})
+    return [
+        Subtitles(tuple(map(utterance, message["utterances"])), tuple(message["notes"]))
+        for message, _ in messages
+        if message["kind"] == "subtitles"
+    ]
+
+
+def utterance(fields: dict[str, Any]) -> Utterance:
+    """Make an utterance of the fields that JSON has of it, with lists for tuples."""
+    return Utterance(**{**fields, "words": tuple(SpokenWord(**word) for word in fields["words"])})
+
+
+def _message(found: Subtitles) -> dict[str, Any]:
+    return {"kind": "subtitles", "utterances": list(map(asdict, found.utterances)), "notes": list(found.notes)}

@@ -1,0 +1,203 @@
+"""Subtitle files of any format and encoding, held against other parsers; and files that are broken."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenreel.errors import MediaError
+from evenreel.speech import Utterance, parse_subtitles
+from evenreel.speech.subtitles import LARGEST_BYTES, MOST_CUES
+from tests.each import check_each
+from tests.speech.subtitle_files import ENCODINGS, FORMATS, FRENCH, Line, Spoken, reference_cues, written
+
+
+def cues(utterances: tuple[Utterance, ...]) -> list[Spoken]:
+    return [(one.start_s, one.end_s, one.text) for one in utterances]
+
+
+def spoken_lines(texts: tuple[str, ...], count: int = 12) -> list[Line]:
+    """Cues of one and of two lines, with pauses."""
+    return [
+        Line(1_000 + 2_500 * n, 3_000 + 2_500 * n, texts[n % 3] + (f"\n{texts[(n + 1) % 3]}" if n % 4 == 1 else ""))
+        for n in range(count)
+    ]
+
+
+def test_cues_are_those_of_other_parsers_in_every_format_encoding_and_line_end(tmp_path: Path) -> None:
+    def check(case: tuple[str, str, str]) -> None:
+        suffix, encoding, end = case
+        text = written(suffix, spoken_lines(ENCODINGS[encoding]))
+        expected = reference_cues(tmp_path / f"film{suffix}", text)
+        found = parse_subtitles(text.replace("\n", end).encode(encoding), suffix)
+        assert found.notes == ()
+        assert len(expected) == 12
+        assert rounded(cues(found.utterances)) == rounded(expected)
+
+    check_each(itertools.product(FORMATS, ENCODINGS, ("\n", "\r\n")), check)
+
+
+def rounded(spoken: list[Spoken]) -> list[Spoken]:
+    return [(round(start_s, 4), round(end_s, 4), words) for start_s, end_s, words in spoken]
+
+
+def test_utf16_without_a_mark_is_told_by_its_zeros() -> None:
+    text = written(".srt", spoken_lines(FRENCH))
+    for order in ("utf-16-le", "utf-16-be"):
+        found = parse_subtitles(text.encode(order), ".srt")
+        assert [one.text for one in found.utterances[:1]] == [FRENCH[0]]
+        assert found.notes == ()
+
+
+def test_utf8_with_a_damaged_letter_stays_utf8_and_says_so() -> None:
+    data = written(".srt", spoken_lines(FRENCH, 60)).encode().replace("é".encode(), b"\xc3", 1)
+    found = parse_subtitles(data, ".srt")
+    assert found.utterances[2].text == FRENCH[2]
+    assert found.notes == ("some of its letters are damaged",)
+
+
+def test_content_counts_before_the_name() -> None:
+    for suffix in FORMATS:
+        for name in FORMATS:
+            found = parse_subtitles(written(suffix, spoken_lines(FRENCH)).encode(), name)
+            assert [one.text for one in found.utterances[:1]] == [FRENCH[0]], (suffix, name)
+
+
+def test_speakers_are_those_of_voices_and_of_names() -> None:
+    lines = [Line(0, 900, "Hello.", "Ann Lee"), Line(1000, 1900, "Good day.")]
+    for suffix in (".vtt", ".ass", ".ssa"):
+        found = parse_subtitles(written(suffix, lines).encode(), suffix).utterances
+        assert [(one.text, one.speaker) for one in found] == [("Hello.", "Ann Lee"), ("Good day.", None)]
+    two = b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v.loud Ann>Hi\n<v Bob &amp; Co>Ho\n"
+    assert parse_subtitles(two, ".vtt").utterances[0].speaker == "Ann, Bob & Co"
+
+
+def one_text(text: str, suffix: str = ".srt") -> list[str]:
+    return [one.text for one in parse_subtitles(text.encode(), suffix).utterances]
+
+
+def test_styles_places_and_karaoke_are_no_words() -> None:
+    head = "1\n00:00:01,000 --> 00:00:02,000 X1:100 X2:200\n"
+    assert one_text(head + '{\\an8}<font color="#fff">Two <b>words</b></font>\n') == ["Two words"]
+    assert one_text(head + "3 < 4 > 2, {laughs}\n") == ["3 < 4 > 2, {laughs}"]
+    timed = "WEBVTT\n\n00:01.000 --> 00:02.000 line:0\n<00:01.200><c.yellow>la</c> <ruby>li<rt>lu</rt></ruby> &lt;3\n"
+    assert one_text(timed, ".vtt") == ["la lilu <3"]
+    event = "Dialogue: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,"
+    assert one_text(f"[Events]\n{event}{{\\k20}}la{{\\pos(3,4)}} li\\hlo, lu\n", ".ass") == ["la li lo, lu"]
+
+
+def test_music_drawings_comments_and_layers_are_left_out() -> None:
+    times = "0,0:00:01.00,0:00:02.00,Default,,0,0,0,,"
+    text = f"[Events]\nDialogue: {times}said\nDialogue: 1,{times[2:]}said\nDialogue: {times}{{\\p1}}m 0 0 l 3 4\n"
+    assert one_text(f"{text}Comment: {times}unsaid\n", ".ass") == ["said"]
+    both = "1\n00:00:01,000 --> 00:00:02,000\n♪ ♪\n\n2\n00:00:03,000 --> 00:00:04,000\n[door slams]\n"
+    assert one_text(both) == ["[door slams]"]
+
+
+def test_words_that_are_numbers_or_hold_blank_lines_are_kept() -> None:
+    assert one_text("1\n00:00:01,000 --> 00:00:02,000\nIt is\n\nmine\n12\n\n2\n00:00:03,000 --> 00:00:04,000\n7\n") == [
+        "It is mine 12",
+        "7",
+    ]
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\n12\n\nintro\n00:03.000 --> 00:04.000\n\nnext\n00:05.000 --> 00:06.000\n7"
+    assert one_text(text, ".vtt") == ["12", "7"]
+
+
+def test_broken_cues_are_left_out_and_counted() -> None:
+    good = "1\n00:00:01,000 --> 00:00:02,000\nfirst\n\n"
+    for bad in (
+        "2\n00:00:0x,000 --> 00:00:04,000\nlost\n\n",
+        "2\n00:00:05,000 --> 00:00:04,000\nback in time\n\n",
+        "2\n100:00:00,000 --> 100:00:01,000\nafter a hundred hours\n\n",
+        "2\n00:00:05,000 --> -00:00:06,000\nends below zero\n\n",
+        "2\n00:00:05,000 -->\nwithout an end\n\n",
+        f"2\n00:00:03,000 --> 00:00:04,000\n{'endless ' * 700}\n\n",
+    ):
+        found = parse_subtitles((good + bad + "3\n00:00:07,000 --> 00:00:08,000\nlast\n").encode(), ".srt")
+        assert [one.text for one in found.utterances] == ["first", "last"], bad[:60]
+        assert found.notes == ("1 of 3 cues could not be read and were left out",), bad[:60]
+    event = "Dialogue: 0,{},0:00:02.00,Default,,0,0,0,,{}\n"
+    events = "".join(itertools.starmap(event.format, [("0:00:01.00", "said"), ("soon", "lost"), ("9" * 5000, "lost")]))
+    found = parse_subtitles(events.encode(), ".ass")
+    assert [one.text for one in found.utterances] == ["said"]
+    assert found.notes == ("2 of 3 cues could not be read and were left out",)
+
+
+def test_cues_out_of_order_are_sorted_and_starts_below_zero_are_zero() -> None:
+    text = (
+        "1\n00:00:09,000 --> 00:00:10,000\nlater\n\n2\n00:00:03,000 --> 00:00:04,500\nsooner\n\n"
+        "3\n-00:00:01,000 --> 00:00:02,000\nbefore\n"
+    )
+    found = parse_subtitles(text.encode(), ".srt").utterances
+    assert cues(found) == [(0.0, 2.0, "before"), (3.0, 4.5, "sooner"), (9.0, 10.0, "later")]
+
+
+def test_what_is_no_subtitles_is_refused_in_a_sentence() -> None:
+    lots = "1\n00:00:01,000 --> 00:00:02,000\nla\n\n" * (MOST_CUES + 1)
+    for data, reason, words in (
+        (b"", "empty", "is empty"),
+        (b"\xef\xbb\xbf \r\n", "empty", "is empty"),
+        (b"a letter to my aunt", "not_media", "no cue"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20, "not_media", "no cue"),
+        (b"x" * (LARGEST_BYTES + 1), "too_large", "at most 10 MiB"),
+        (lots.encode(), "too_large", "at most 100,000"),
+        (b"WEBVTT\n\n00:01.000 --> 00:02.000\n\xe2\x99\xaa\n", "not_media", "no cue"),
+    ):
+        with pytest.raises(MediaError, match=words) as raised:
+            parse_subtitles(data, ".srt")
+        assert raised.value.reason == reason
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(FORMATS),
+    st.one_of(
+        st.binary(max_size=400),
+        st.lists(
+            st.sampled_from(
+                [b"1\n", b"\n", b"00:00:01,000 --> 00:00:02,000\n", b"-->", b"00:01.000 --> 00:00.500\n", b"WEBVTT\n"]
+                + [b"Dialogue: 0,0:00:01.00,0:00:02.00,D,N,0,0,0,,a", b"<v A>", b"{\\p1}", b"\xff\xfe", b"\0", b"word "]
+            ),
+            max_size=30,
+        ).map(b"".join),
+    ),
+)
+def test_whatever_is_read_is_sound_or_refused(suffix: str, data: bytes) -> None:
+    try:
+        found = parse_subtitles(data, suffix, "en").utterances
+    except MediaError:
+        return
+    assert found
+    assert [(one.start_s, one.end_s) for one in found] == sorted((one.start_s, one.end_s) for one in found)
+    assert len(set(found)) == len(found)
+    for one in found:
+        assert 0 <= one.start_s <= one.end_s < 100 * 3600 * 100
+        assert one.text == " ".join(one.text.split())
+        assert one.text.isprintable()
+        assert any(map(str.isalnum, one.text))
+        assert (one.source, one.language) == ("sidecar", "en")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(FORMATS),
+    st.lists(
+        st.tuples(
+            st.integers(0, 35_000_00),
+            st.integers(1, 9_00),
+            st.from_regex(r"[a-zA-Zéшж][a-zA-Zéшж ,.!']{0,20}", fullmatch=True),
+        ),
+        min_size=1,
+        max_size=8,
+        unique=True,
+    ),
+)
+def test_what_is_written_is_read(suffix: str, spoken: list[tuple[int, int, str]]) -> None:
+    lines = [Line(start * 10, (start + length) * 10, words) for start, length, words in spoken]
+    found = parse_subtitles(written(suffix, lines).encode(), suffix).utterances
+    expected = {(line.start_ms, line.end_ms, " ".join(line.words.split())) for line in lines}
+    assert {(round(one.start_s * 1000), round(one.end_s * 1000), one.text) for one in found} == expected
