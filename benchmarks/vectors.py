@@ -40,6 +40,8 @@ MOST_FOR_A_GRAPH = 200_000
 KEPT = (0.1, 0.01, 0.001)
 BARE, AS_MANY, NUMPY = "NumKong int8, bare kernel", "the same, as many scored again", "NumPy float32"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
+TOGETHER = (2, 3, 4, 8, 16)
+"""Numbers of searches that wait and are scanned for in one pass."""
 OTHERS = 150
 """Queries on which the recall of the other engines is measured."""
 
@@ -159,9 +161,7 @@ def medians_ms(ways: Sequence[Callable[[FloatArray], Indices]], queries: FloatAr
     taken: list[list[float]] = [[] for _ in ways]
     for query in queries:
         for way, times in zip(ways, taken, strict=True):
-            started = time.perf_counter()
-            way(query)
-            times.append((time.perf_counter() - started) * 1000)
+            times.append(timed(partial(way, query)) * 1000)
     return [float(np.median(times)) for times in taken]
 
 
@@ -196,12 +196,33 @@ def build_all(moments: Moments, skipped: Sequence[str]) -> tuple[dict[str, Engin
     return built, seconds
 
 
+def together(moments: Moments, queries: FloatArray) -> None:
+    """Print what one pass over the codes for some queries takes, of what a pass for each takes."""
+
+    def each(some: FloatArray) -> None:
+        for query in some[:, None]:
+            moments.vectors.scan(query, moments.first_rows, moments.counts)
+
+    for number in TOGETHER:
+        shares = []
+        for start in range(ROUNDS):
+            some = np.take(queries, np.arange(start, start + number), axis=0, mode="wrap")
+            joined = timed(lambda some=some: moments.vectors.scan(some, moments.first_rows, moments.counts))
+            shares.append(joined / timed(partial(each, some)))
+        print(f"one pass for {number:2} queries / a pass for each: {np.median(shares):.2f}")
+
+
+def timed(run: Callable[[], object]) -> float:
+    """Seconds that something takes."""
+    started = time.perf_counter()
+    run()
+    return time.perf_counter() - started
+
+
 def code_again(path: Path, rows: int) -> float:
     """Make the codes of a library that has none; the seconds that took."""
-    started = time.perf_counter()
     codes_path(path).unlink()
-    ExactVectors(path, DIMENSION).complete_codes(rows)
-    return time.perf_counter() - started
+    return timed(lambda: ExactVectors(path, DIMENSION).complete_codes(rows))
 
 
 def measure(moments: Moments, queries: FloatArray, skipped: Sequence[str], path: Path) -> list[str]:
@@ -227,6 +248,7 @@ def measure(moments: Moments, queries: FloatArray, skipped: Sequence[str], path:
             print(f"{line} {seconds[row.name]:8.1f}  {row.appends:7}  {row.filters}")
     for share, value in zip(KEPT, filtered[1:], strict=True):
         print(f"the library under a filter that keeps {100 * share:g} % of the clips: recall@10 {value:.4f}")
+    together(moments, queries)
     return missed(took, times, filtered)
 
 

@@ -73,6 +73,10 @@ class LibraryError(EvenreelError):
     """Raised for a library folder that cannot be used as it is."""
 
 
+class OtherModelError(LibraryError):
+    """Raised where a library was made with another model than the one that it is to be searched with."""
+
+
 class CorpusError(EvenreelError):
     """Raised for a corpus, or a file that one is made of, that breaks the rules."""
 

@@ -7,16 +7,20 @@ import json
 import os
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
-from evenreel.library import Library, drop_model, index_folders
+from evenreel.library import Library, drop_model, index_folders, reindex
 from evenreel.library.search.together import SEVERAL_ARE_NOT_CALIBRATED
 from evenreel.library.store import catalog as catalogs
 from evenreel.server import ServeSettings, make_app
@@ -25,8 +29,9 @@ from evenreel.types import Encoder
 from tests.library.fakes import WordsEncoder, on_disk
 from tests.library.test_also import BOTH, SETTINGS, load
 from tests.library.videos import write_folder
-from tests.server.conftest import PATIENCE_S, Served, wait_until
+from tests.server.conftest import PATIENCE_S, Served, wait_for_model, wait_until
 
+HOST = "http://127.0.0.1"
 WORDS_ONLY = ServeSettings(vision=False, searchers=2, waiting=2)
 
 
@@ -165,6 +170,29 @@ def test_a_model_that_comes_later_is_loaded(place: Path, monkeypatch: pytest.Mon
         # A request looks whether there is a model now, but for one that comes while another look is being had.
         wait_until(lambda: bool(asyncio.run(desk.query(clips))) and desk.model == "ready")
         desk.need_vision()
+
+
+def test_a_catalog_that_cannot_be_read_for_a_moment_takes_no_model_away(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, open_for_reading = list[Path](), catalogs.open_for_reading
+
+    def locked(library: Path) -> Any:
+        if threading.current_thread().name == "model" and not asked:
+            asked.append(library)
+            raise LibraryError("The catalog is locked.")
+        return open_for_reading(library)
+
+    def channels(library: Library) -> bytes:
+        return " ".join(library.search("a red star", 1).hits[0].scores).encode()
+
+    with open_desk(served.library, served.settings) as desk:
+        wait_until(lambda: desk.model == "ready")
+        monkeypatch.setattr(catalogs, "open_for_reading", locked)
+        desk._looked_at = None  # as after a change
+        assert b"seen" in asyncio.run(desk.query(channels))
+        wait_until(lambda: bool(asked) and not desk._warming)
+        assert (desk.model, desk.notices()) == ("ready", ())
 
 
 def test_each_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,9 +363,6 @@ def test_while_the_model_loads_searches_are_told_to_come_back(served: Served, mo
 
 
 def test_a_library_that_is_filled_while_it_is_served(served: Served, tmp_path: Path) -> None:
-    from evenreel.config import IndexSettings
-    from evenreel.library import index_folders
-
     (tmp_path / "videos").mkdir()
     (tmp_path / "videos" / "broken.mp4").write_bytes(b"no video at all")
     settings = IndexSettings(model="builtin", read_text=False, workers=1)
@@ -353,3 +378,44 @@ def test_a_library_that_is_filled_while_it_is_served(served: Served, tmp_path: P
         answer = visitor.get("/api/search", params={"q": "a red star"}).json()
         assert [hit["name"] for hit in answer["hits"]] == ["star.mp4"]
         assert "seen" in answer["hits"][0]["scores"]
+
+
+def test_sixteen_ask_while_the_model_is_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer is that of one of the two models or a request to come back; the last are those of the new one."""
+    monkeypatch.setattr("evenreel.encoders.load_encoder", load)
+    videos, library = tmp_path / "videos", tmp_path / "library"
+    write_folder(videos, 6)
+    index_folders([videos], library, SETTINGS)
+    queries = [f"colour number {number}" for number in range(8)]
+
+    def alone() -> list[list[str]]:
+        with Library(library) as opened:
+            return [[hit.clip_id for hit in opened.search(query, 6).hits] for query in queries]
+
+    before, told, ended = alone(), Counter[str](), threading.Event()
+    with TestClient(make_app(library, replace(WORDS_ONLY, vision=True, waiting=64)), base_url=HOST) as visitor:
+        wait_for_model(visitor)
+
+        def ask(number: int) -> None:
+            while not ended.is_set():
+                answer = visitor.get("/api/search", params={"q": queries[number % 8], "k": 6})
+                if answer.status_code == 503:
+                    told["come back"] += 1
+                    continue
+                assert answer.status_code == 200, answer.text
+                told[json.dumps([number % 8, [hit["clip_id"] for hit in answer.json()["hits"]]])] += 1
+
+        with ThreadPoolExecutor(16) as pool:
+            asked = [pool.submit(ask, number) for number in range(16)]
+            try:
+                wait_until(lambda: len(told) >= 8)
+                reindex(library, "org/windows", IndexSettings(workers=1))
+                after = alone()
+                wait_until(lambda: all(json.dumps([place, ids]) in told for place, ids in enumerate(after)))
+            finally:
+                ended.set()
+            for one in asked:
+                one.result()
+        assert before != after
+        known = {json.dumps([place, ids]) for ids_of in (before, after) for place, ids in enumerate(ids_of)}
+        assert told.keys() - known <= {"come back"}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenreel.config import RERANK_DEPTH
-from evenreel.errors import LibraryError, UsageError
+from evenreel.errors import OtherModelError, UsageError
 from evenreel.library import contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
 from evenreel.library.search.ahead import scanned_ahead
@@ -382,7 +382,7 @@ class Library:
             return None
         encoder = self._given or self._load(self._meta["model"])
         if encoder.weights_hash != self._meta["weights_hash"]:
-            raise LibraryError(other_model(self.path, self._meta["encoder_id"], encoder.encoder_id))
+            raise OtherModelError(other_model(self.path, self._meta["encoder_id"], encoder.encoder_id))
         return encoder
 
     def _load(self, name: str) -> Encoder:

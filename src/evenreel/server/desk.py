@@ -8,21 +8,20 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evenreel.errors import EncoderError, EvenreelError, LibraryError
+from evenreel.errors import EncoderError, EvenreelError, LibraryError, OtherModelError
 from evenreel.library import Library
-from evenreel.library.calibration.file import FILE as CALIBRATION
 from evenreel.library.contents import ClipMedia
 from evenreel.library.snapshot.following import FollowedLibrary
-from evenreel.library.store.also import MODELS, place_of
-from evenreel.library.store.catalog import CATALOG
 from evenreel.server.batched_encoder import BatchedEncoder
-from evenreel.server.held_models import HeldModel, Version
+from evenreel.server.held_models import HeldModel, OwnModel
+from evenreel.server.library_version import Version, library_version, vectors_version
 from evenreel.server.settings import ServeSettings
 from evenreel.server.turns import Request, Turns, Wanted, look_ahead
 from evenreel.types import Encoder
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("evenreel")
 T = TypeVar("T")
+LOADING = "The model is still being loaded; try again in a moment."
 CACHED_BYTES = 8 * 2**20
 """Most bytes of answers that are kept to be given again."""
 KEPT_PLACES = 1_000
@@ -59,8 +59,6 @@ class Desk:
         settings: settings of the server.
 
     Attributes:
-        model: `loading`, `ready`, `none` where words alone are searched, or `failed`.
-        trouble: why the model failed to load.
         matcher: matcher that re-ranks the first clips of a sentence; None without re-ranking.
         matcher_trouble: why the matcher cannot be used.
         rerank_depth: number of clips to re-rank.
@@ -78,14 +76,12 @@ class Desk:
         self._located: OrderedDict[Hashable, ClipMedia] = OrderedDict()
         self._looking_up = 0
         self._lock = threading.Lock()
-        self._encoder: BatchedEncoder | None = None
+        self._held = OwnModel()
         self._further: dict[str, HeldModel] = {}
         self._taken_up = 0  # changes of the further models that are loaded
-        self._generation = 0  # of the encoder
         self._made_with: tuple[str | None, str | None] | None = None
         self._looked_at: Version | None = None
         self._warming = False
-        self.model, self.trouble = "loading", ""
         self.matcher: Pretrained | None = None
         self.matcher_trouble = ""
         self.rerank_depth = settings.rerank_depth
@@ -94,6 +90,16 @@ class Desk:
     def library(self) -> Path:
         """Folder that the library is read from now."""
         return self.followed.folder
+
+    @property
+    def model(self) -> str:
+        """State of the model: `loading`, `ready`, `none` where words alone are searched, or `failed`."""
+        return self._held.state
+
+    @property
+    def trouble(self) -> str:
+        """Why the model failed to load, empty where it did not."""
+        return self._held.trouble
 
     def start(self) -> None:
         """Open the library once as a check, and begin to load its model.
@@ -104,7 +110,7 @@ class Desk:
         self.followed.start()
         with Library(self.library, vision=False) as library:
             name, _ = library.made_with
-        self.model = "loading" if name and self._settings.vision else "none"
+        self._held = self._held.changed("loading" if name and self._settings.vision else "none")
         self._pool = ThreadPoolExecutor(self._settings.searchers, thread_name_prefix="search")
         self._reranking = ThreadPoolExecutor(1, thread_name_prefix="rerank")
         self._looking = ThreadPoolExecutor(1, thread_name_prefix="locate")
@@ -119,21 +125,32 @@ class Desk:
             library.close()
         self.followed.close()
 
-    async def query(self, function: Callable[[Library], T], *, rerank: bool = False, wanted: Wanted | None = None) -> T:
+    async def query(
+        self,
+        function: Callable[[Library], T],
+        *,
+        rerank: bool = False,
+        wanted: Wanted | None = None,
+        needs_model: bool = False,
+    ) -> T:
         """Run a function on the library in one of the threads.
 
         Args:
             function: function to run on the library.
             wanted: the text that it searches for; texts that wait are encoded together.
             rerank: True if it re-ranks, which one thread does for all.
+            needs_model: True if it is not to be run while the model is being loaded, or exchanged for another one.
 
         Raises:
             BusyError: too many requests are waiting.
+            LoadingError: the model that the function needs is being loaded.
             EvenreelError: the function raises it.
         """
         if self._waiting >= self._settings.waiting + self._settings.searchers:
             raise BusyError("Too many searches are waiting; try again in a moment.")
         self._look()
+        if needs_model:
+            function = partial(self._with_model, function)
         self._waiting += 1
         try:
             return await (self._in(self._reranking, function) if rerank else self._in_turn(Request(function, wanted)))
@@ -141,15 +158,21 @@ class Desk:
             self._waiting -= 1
 
     async def query_once(
-        self, key: Hashable, function: Callable[[Library], bytes], *, rerank: bool = False, wanted: Wanted | None = None
+        self,
+        key: Hashable,
+        function: Callable[[Library], bytes],
+        *,
+        rerank: bool = False,
+        wanted: Wanted | None = None,
+        needs_model: bool = False,
     ) -> bytes:
         """Run a function as `query` does, or return its cached answer for this key while the library is unchanged."""
-        key = (self._version(), self.model, self._taken_up, key)
+        key = (library_version(self.library), self._held.number, self._taken_up, key)
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        answer = await self.query(function, rerank=rerank, wanted=wanted)
+        answer = await self.query(function, rerank=rerank, wanted=wanted, needs_model=needs_model)
         self._keep(key, answer)
         return answer
 
@@ -161,7 +184,7 @@ class Desk:
             BusyError: as many wait already as may be connected.
             EvenreelError: the library cannot be read just now.
         """
-        key = (self._version(), clip_id)
+        key = (library_version(self.library), clip_id)
         if key in self._located:
             self._located.move_to_end(key)
             return self._located[key]
@@ -181,7 +204,7 @@ class Desk:
         """Raise LoadingError while the model is being loaded; without a model, only words are searched."""
         self._look()
         if self.model == "loading":
-            raise LoadingError("The model is still being loaded; try again in a moment.")
+            raise LoadingError(LOADING)
 
     def need_vision(self) -> None:
         """Raise an error unless pictures can be searched for.
@@ -191,7 +214,7 @@ class Desk:
             EncoderError: there is no model.
         """
         self.need_model()
-        if self._encoder is None:
+        if self._held.encoder is None:
             raise EncoderError(self.trouble or "The library is searched by words alone, so pictures cannot be.")
 
     def notices(self) -> tuple[str, ...]:
@@ -213,7 +236,7 @@ class Desk:
 
     def _look(self) -> None:
         """Warm up, if the library has changed since that was done; a change may bring a model, or another one."""
-        version = self._version()
+        version = library_version(self.library)
         with self._lock:
             due = any(one.is_due for one in self._further.values())
             if self._warming or (version == self._looked_at and not due):
@@ -238,17 +261,19 @@ class Desk:
                 self._change_model(*made_with, further)
         except LibraryError as error:  # locked, or being repaired: the next request looks again
             log.warning("the library cannot be read just now: %s", error)
-            self._set_model(None, "failed")
-            self._made_with = self._looked_at = None
+            self._looked_at = None
+            if self._held.encoder is None:
+                self._made_with = None
+                self._held = self._held.changed("failed", trouble=str(error))
         except Exception as error:  # whatever it is, words can still be searched
             trouble = str(error) if isinstance(error, EvenreelError) else f"the model failed to load ({error})."
-            self._set_model(None, "failed", trouble)
+            self._held = self._held.changed("failed", trouble=trouble)
             log.warning("the model cannot be loaded, only words are searched: %s", trouble)
         finally:
             self._warming = False
 
     def _change_model(self, name: str | None, weights: str | None, further: Mapping[str, str]) -> None:
-        self._set_model(None, "loading" if name else "none")
+        self._held = self._held.changed("loading" if name else "none")
         encoder = self._loaded(name) if name else None
         if encoder is not None and encoder.weights_hash != weights:
             raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
@@ -258,7 +283,7 @@ class Desk:
             library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
             self._change_matcher(library, encoder)
         if encoder is not None:
-            self._set_model(BatchedEncoder(encoder), "ready")
+            self._held = self._held.changed("ready", BatchedEncoder(encoder))
 
     def _change_matcher(self, library: Library, encoder: Encoder | None) -> None:
         """Load what re-ranks, if it goes with the library as it is now; without it the library's own order stands."""
@@ -274,10 +299,6 @@ class Desk:
         except EvenreelError as error:
             self.matcher_trouble = str(error)
             log.warning("the matcher cannot re-rank: %s", error)
-
-    def _set_model(self, encoder: BatchedEncoder | None, state: str, trouble: str = "") -> None:
-        self._generation += self._encoder is not encoder
-        self._encoder, self.model, self.trouble = encoder, state, trouble
 
     def _loaded(self, name: str) -> Encoder:
         from evenreel.encoders import load_encoder
@@ -296,7 +317,7 @@ class Desk:
             name: one
             for name, one in self._further.items()
             if models.get(one.folder) == name
-            and (one.encoder or (one.vectors == self._vectors_of(one.folder) and not one.is_due))
+            and (one.encoder or (one.vectors == vectors_version(self.library, one.folder) and not one.is_due))
         }
         for folder, name in models.items():
             if name not in kept:
@@ -306,7 +327,7 @@ class Desk:
             self._further, self._taken_up = kept, self._taken_up + 1
 
     def _further_loaded(self, folder: str, name: str) -> HeldModel:
-        vectors = self._vectors_of(folder)
+        vectors = vectors_version(self.library, folder)
         try:
             return HeldModel(folder, BatchedEncoder(self._loaded(name)))
         except Exception as error:  # whatever it is, the other models can still be searched
@@ -342,19 +363,30 @@ class Desk:
     async def _in(self, pool: Executor, function: Callable[[Library], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, self._call, function)
 
+    def _with_model(self, function: Callable[[Library], T], library: Library) -> T:
+        """Run a function on this thread's library, unless its model is being loaded or exchanged."""
+        held, _ = self._own.state
+        if held.state == "loading":
+            raise LoadingError(LOADING)
+        try:
+            return function(library)
+        except OtherModelError as error:
+            raise LoadingError("The library has another model now; try again in a moment.") from error
+
     def _call(self, function: Callable[[Library], T]) -> T:
         return function(self._library())
 
     def _library(self) -> Library:
         """This thread's own, opened anew where the model is another or the catalog was replaced by another."""
-        state, encoder = (self._generation, self._catalog_state()), self._encoder
+        held = self._held
+        state = held, self._catalog_state()
         if getattr(self._own, "state", None) != state:
             self._own.state = None  # should opening fail
             self._let_go()
             self._own.library = Library(
                 self.library,
-                encoder=encoder,
-                vision=encoder is not None,
+                encoder=held.encoder,
+                vision=held.encoder is not None,
                 relative_paths=True,
                 load=self._further_encoder,
             )
@@ -374,26 +406,5 @@ class Desk:
 
     def _catalog_state(self) -> Hashable:
         """What an open catalog does not see by itself: another file, or any change where it may not be written to."""
-        version = self._version()
+        version = library_version(self.library)
         return version[0][0] if os.access(self.library, os.W_OK) else version
-
-    def _version(self) -> Version:
-        """Changes with every change of the catalog, of one of a further model, or of the calibration."""
-        places = (self.library, *sorted((self.library / MODELS).glob("*")))
-        return tuple(_stamp(path) for path in (*_files_of(places), self.library / CALIBRATION))
-
-    def _vectors_of(self, folder: str) -> Version:
-        """Changes with the vectors of a further model; an empty -wal is that of a reader."""
-        found = (_stamp(path) for path in _files_of([place_of(self.library, folder)]))
-        return tuple(stamp for stamp in found if stamp[1])
-
-
-def _files_of(places: Iterable[Path]) -> list[Path]:
-    return [place / name for place in places for name in (CATALOG, f"{CATALOG}-wal")]
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_ino, found.st_size, found.st_mtime_ns
-    return 0, 0, 0

@@ -1,4 +1,4 @@
-"""Further models that the threads of a server share; one that failed to load is kept as such."""
+"""Models that the threads of a server share; one that failed to load is kept as such."""
 
 from __future__ import annotations
 
@@ -6,11 +6,31 @@ import time
 from typing import NamedTuple
 
 from evenreel.server.batched_encoder import BatchedEncoder
+from evenreel.server.library_version import Version
 
 RETRY_S = 300.0
 """Seconds after which a further model that could not be loaded is tried again."""
-Version = tuple[tuple[int, int, int], ...]
-"""Inode, size and time of change of files."""
+
+
+class OwnModel(NamedTuple):
+    """The model of a library that is served, as it stands; replaced as a whole, so that no thread sees half of it.
+
+    Attributes:
+        number: another one for each change.
+        encoder: the model; None where it is not loaded.
+        state: `loading`, `ready`, `none` where words alone are searched, or `failed`.
+        trouble: why it failed to load.
+    """
+
+    number: int = 0
+    encoder: BatchedEncoder | None = None
+    state: str = "loading"
+    trouble: str = ""
+
+    def changed(self, state: str, encoder: BatchedEncoder | None = None, trouble: str = "") -> OwnModel:
+        """Return what it is from now on, with a number of its own where that is anything else."""
+        same = (encoder, state, trouble) == self[1:]
+        return self if same else OwnModel(self.number + 1, encoder, state, trouble)
 
 
 class HeldModel(NamedTuple):

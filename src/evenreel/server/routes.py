@@ -129,7 +129,7 @@ class Api:
 
         key = ("text", q, where, k, neutral, matcher is not None, typing)
         wanted = Wanted(q, everywhere=where is None and not neutral)
-        return await self._found(found, key, rerank=matcher is not None, wanted=wanted)
+        return await self._found(found, key, rerank=matcher is not None, wanted=wanted, needs_model=True)
 
     async def search_image(
         self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False
@@ -138,7 +138,8 @@ class Api:
         self._desk.need_vision()
         async with self._uploads.picture(request) as pixels:
             return await self._found(
-                lambda library: Searched(library.search_pixels(pixels, k, where, neutral_source=neutral), where)
+                lambda library: Searched(library.search_pixels(pixels, k, where, neutral_source=neutral), where),
+                needs_model=True,
             )
 
     async def similar(
@@ -217,6 +218,7 @@ class Api:
         *,
         rerank: bool = False,
         wanted: Wanted | None = None,
+        needs_model: bool = False,
     ) -> Response:
         """The answer to a search; where it has a key, one that was given before is given again."""
         notices = self._desk.notices()
@@ -228,8 +230,8 @@ class Api:
             return answers.search_answer(library, searched, notices, took_ms).model_dump_json().encode()
 
         if key is None:
-            return _json(await self._desk.query(answer))
-        return _json(await self._desk.query_once(key, answer, rerank=rerank, wanted=wanted))
+            return _json(await self._desk.query(answer, needs_model=needs_model))
+        return _json(await self._desk.query_once(key, answer, rerank=rerank, wanted=wanted, needs_model=needs_model))
 
 
 def _about(summary: str, answer: type[BaseModel] | str, *problems: int) -> dict[str, Any]:

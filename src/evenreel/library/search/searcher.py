@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageError
 from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import clip_elements, no_clip
@@ -212,7 +212,7 @@ class Searcher:
         meta = get_meta(self._connection)
         compares = self._encoder is not None and self._read_at is not None  # with vectors of the model it had then
         if compares and meta.get("weights_hash") != self._weights_hash:
-            raise LibraryError("The model of the library was exchanged for another one; open the library again.")
+            raise OtherModelError("The model of the library was exchanged for another one; open the library again.")
         self._weights_hash = meta.get("weights_hash")
         if self._further is not None:
             self._further.refresh(meta)

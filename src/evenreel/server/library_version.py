@@ -1,0 +1,38 @@
+"""What tells one state of a library's files from another, without opening them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from evenreel.library.calibration.file import FILE as CALIBRATION
+from evenreel.library.store.also import MODELS, place_of
+from evenreel.library.store.catalog import CATALOG
+
+Version = tuple[tuple[int, int, int], ...]
+"""Inode, size and time of change of files."""
+
+
+def library_version(library: Path) -> Version:
+    """Return what changes with every change of the catalog, of one of a further model, or of the calibration."""
+    places = (library, *sorted((library / MODELS).glob("*")))
+    return tuple(_stamp(path) for path in (*_files_of(places), library / CALIBRATION))
+
+
+def vectors_version(library: Path, folder: str) -> Version:
+    """Return what changes with the vectors of a further model; an empty -wal is that of a reader."""
+    found = (_stamp(path) for path in _files_of([place_of(library, folder)]))
+    return tuple(stamp for stamp in found if stamp[1])
+
+
+def _files_of(places: Iterable[Path]) -> list[Path]:
+    return [place / name for place in places for name in (CATALOG, f"{CATALOG}-wal")]
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return 0, 0, 0
