@@ -207,7 +207,7 @@ def together(moments: Moments, queries: FloatArray) -> None:
         shares = []
         for start in range(ROUNDS):
             some = np.take(queries, np.arange(start, start + number), axis=0, mode="wrap")
-            joined = timed(lambda some=some: moments.vectors.scan(some, moments.first_rows, moments.counts))
+            joined = timed(partial(moments.vectors.scan, some, moments.first_rows, moments.counts))
             shares.append(joined / timed(partial(each, some)))
         print(f"one pass for {number:2} queries / a pass for each: {np.median(shares):.2f}")
 
