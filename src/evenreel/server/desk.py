@@ -23,7 +23,7 @@ from evenreel.server.batched_encoder import BatchedEncoder
 from evenreel.server.held_models import HeldModel, OwnModel
 from evenreel.server.library_version import Version, library_version, vectors_version
 from evenreel.server.settings import ServeSettings
-from evenreel.server.turns import Request, Turns, Wanted, look_ahead
+from evenreel.server.turns import Request, RequestNeeds, Turns, look_ahead
 from evenreel.types import Encoder
 
 if TYPE_CHECKING:
@@ -125,21 +125,12 @@ class Desk:
             library.close()
         self.followed.close()
 
-    async def query(
-        self,
-        function: Callable[[Library], T],
-        *,
-        rerank: bool = False,
-        wanted: Wanted | None = None,
-        needs_model: bool = False,
-    ) -> T:
+    async def query(self, function: Callable[[Library], T], needs: RequestNeeds | None = None) -> T:
         """Run a function on the library in one of the threads.
 
         Args:
             function: function to run on the library.
-            wanted: the text that it searches for; texts that wait are encoded together.
-            rerank: True if it re-ranks, which one thread does for all.
-            needs_model: True if it is not to be run while the model is being loaded, or exchanged for another one.
+            needs: what that needs; by default a connection alone.
 
         Raises:
             BusyError: too many requests are waiting.
@@ -149,22 +140,20 @@ class Desk:
         if self._waiting >= self._settings.waiting + self._settings.searchers:
             raise BusyError("Too many searches are waiting; try again in a moment.")
         self._look()
-        if needs_model:
+        needs = needs or RequestNeeds()
+        if needs.model:
             function = partial(self._with_model, function)
         self._waiting += 1
         try:
-            return await (self._in(self._reranking, function) if rerank else self._in_turn(Request(function, wanted)))
+            turn = (
+                self._in(self._reranking, function) if needs.rerank else self._in_turn(Request(function, needs.wanted))
+            )
+            return await turn
         finally:
             self._waiting -= 1
 
     async def query_once(
-        self,
-        key: Hashable,
-        function: Callable[[Library], bytes],
-        *,
-        rerank: bool = False,
-        wanted: Wanted | None = None,
-        needs_model: bool = False,
+        self, key: Hashable, function: Callable[[Library], bytes], needs: RequestNeeds | None = None
     ) -> bytes:
         """Run a function as `query` does, or return its cached answer for this key while the library is unchanged."""
         key = (library_version(self.library), self._held.number, self._taken_up, key)
@@ -172,7 +161,7 @@ class Desk:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        answer = await self.query(function, rerank=rerank, wanted=wanted, needs_model=needs_model)
+        answer = await self.query(function, needs)
         self._keep(key, answer)
         return answer
 

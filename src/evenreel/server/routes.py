@@ -21,7 +21,7 @@ from evenreel.server.playback import Playback
 from evenreel.server.records import Clip, Files, Health, Problem, Retry, SearchAnswer, Stats
 from evenreel.server.retry import Retrier
 from evenreel.server.settings import MOST_RESULTS
-from evenreel.server.turns import Wanted
+from evenreel.server.turns import RequestNeeds, Wanted
 from evenreel.server.uploads import Uploads
 
 log = logging.getLogger("evenreel")
@@ -129,7 +129,7 @@ class Api:
 
         key = ("text", q, where, k, neutral, matcher is not None, typing)
         wanted = Wanted(q, everywhere=where is None and not neutral)
-        return await self._found(found, key, rerank=matcher is not None, wanted=wanted, needs_model=True)
+        return await self._found(found, key, RequestNeeds(model=True, rerank=matcher is not None, wanted=wanted))
 
     async def search_image(
         self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False
@@ -139,7 +139,7 @@ class Api:
         async with self._uploads.picture(request) as pixels:
             return await self._found(
                 lambda library: Searched(library.search_pixels(pixels, k, where, neutral_source=neutral), where),
-                needs_model=True,
+                needs=RequestNeeds(model=True),
             )
 
     async def similar(
@@ -215,10 +215,7 @@ class Api:
         self,
         search: Callable[[Library], Searched],
         key: Hashable = None,
-        *,
-        rerank: bool = False,
-        wanted: Wanted | None = None,
-        needs_model: bool = False,
+        needs: RequestNeeds | None = None,
     ) -> Response:
         """The answer to a search; where it has a key, one that was given before is given again."""
         notices = self._desk.notices()
@@ -230,8 +227,8 @@ class Api:
             return answers.search_answer(library, searched, notices, took_ms).model_dump_json().encode()
 
         if key is None:
-            return _json(await self._desk.query(answer, needs_model=needs_model))
-        return _json(await self._desk.query_once(key, answer, rerank=rerank, wanted=wanted, needs_model=needs_model))
+            return _json(await self._desk.query(answer, needs))
+        return _json(await self._desk.query_once(key, answer, needs))
 
 
 def _about(summary: str, answer: type[BaseModel] | str, *problems: int) -> dict[str, Any]:

@@ -21,6 +21,21 @@ class Wanted:
     everywhere: bool = True
 
 
+@dataclass(frozen=True)
+class RequestNeeds:
+    """What a function needs to be run on the library.
+
+    Attributes:
+        model: whether it is not to be run while the model is being loaded, or exchanged for another one.
+        rerank: whether it re-ranks, which one thread does for all.
+        wanted: the text that it searches for; texts that wait are encoded together.
+    """
+
+    model: bool = False
+    rerank: bool = False
+    wanted: Wanted | None = None
+
+
 @dataclass(eq=False)
 class Request:
     """A function that waits to be run on the library.
