@@ -340,7 +340,7 @@ def hurt_file(library: Path, rng: random.Random) -> str:
     elif how.startswith("removed"):
         path.unlink()
         if how.endswith("all"):
-            for beside in [*library.glob("*.f16"), *library.glob("*.jsonl")]:
+            for beside in [file for kind in ("*.f16", "*.i8", "*.jsonl") for file in library.glob(kind)]:
                 beside.unlink()
     else:
         return _hurt_log(library, WAL if how == "log" else SHM, rng)

@@ -112,6 +112,11 @@ def _halves(path: Path) -> dict[str, Any]:
     return {"values": np.sort(np.fromfile(path, np.float16))}
 
 
+def _codes(path: Path) -> dict[str, Any]:
+    """Codes of vectors, in any order."""
+    return {"values": np.sort(np.fromfile(path, np.uint8))}
+
+
 def _bytes(one: Path, two: Path) -> list[str]:
     return [f"{one.stat().st_size} bytes -> {two.stat().st_size} other bytes"]
 
@@ -212,5 +217,6 @@ READERS: dict[str, Callable[[Path, Path], list[str]]] = {
     ".parquet": _arrays(_parquet),
     ".sqlite": _sqlite,
     ".f16": _arrays(_halves),
+    ".i8": _arrays(_codes),
     "kept.jsonl": _journal,
 }

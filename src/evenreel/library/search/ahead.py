@@ -25,7 +25,7 @@ from evenreel.library.store.codes import HalfArray
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
 
-PAYS_FROM = 4
+PAYS_FROM = 2
 """Number of queries from which one pass for all takes less time than one for each."""
 MANY = 64
 """Number of queries from which they are not searches but the phrases of a calibration, the same for every search."""

@@ -38,7 +38,7 @@ ROWS_AT_ONCE = 16_384
 DEVIATIONS = 8.0
 """Standard deviations of the rounding errors' sum that `Codes.error` allows: 1 in 10^15 is further off."""
 
-FEW_QUERIES = 1
+FEW_QUERIES = 2
 """Number of queries up to which a pass for each is faster than one pass for all (measured)."""
 
 HalfArray = NDArray[np.float16]
