@@ -1,4 +1,4 @@
-"""What is said in a clip, with times: read from subtitles beside and inside the video."""
+"""What is said in a clip, with times: read from subtitles beside and inside the video, or recognised in its sound."""
 
 import lazy_loader
 
