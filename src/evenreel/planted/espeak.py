@@ -26,13 +26,13 @@ def say(voice: str, words_per_minute: int, text: str) -> tuple[int, bytes]:
     rate = engine.espeak_Initialize(RETRIEVAL, 0, espeakng_loader.get_data_path().encode(), 0)
     parts: list[bytes] = []
 
-    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
     def take(samples: int | None, count: int, _: int) -> int:
         if samples and count > 0:
             parts.append(ctypes.string_at(samples, 2 * count))
         return 0
 
-    engine.espeak_SetSynthCallback(take)
+    callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(take)
+    engine.espeak_SetSynthCallback(callback)
     if engine.espeak_SetVoiceByName(voice.encode()):
         raise LookupError(voice)
     engine.espeak_SetParameter(RATE, words_per_minute, 0)
