@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from evenreel.errors import MediaError, UsageError
 from evenreel.media.sound import SAMPLE_RATE
 from evenreel.speech.reader import Heard, HeardWord, SpeechReader, read_speech, utterances_of
-from evenreel.speech.stretches import Stretch, join_pieces
-from evenreel.speech.voice import WINDOW, Piece, VoiceDetector
+from evenreel.speech.stretches import SpeechStretch, join_pieces
+from evenreel.speech.voice import WINDOW, SpeechPiece, VoiceDetector
 from evenreel.types import FloatArray
 from tests.sound_files import Track, burst_times, bursts, write_sound
 from tests.speech.test_voice import blocks_of
@@ -76,7 +76,9 @@ def test_every_word_comes_at_its_own_time_however_it_is_cut_and_joined(gaps: lis
 
 def test_stretches_are_filled_up_and_never_longer_than_asked_for() -> None:
     lengths_s = [10, 10, 10, 1, 40, 5]
-    pieces = [Piece(100.0 * k, np.full(length * SAMPLE_RATE, k, np.float32)) for k, length in enumerate(lengths_s)]
+    pieces = [
+        SpeechPiece(100.0 * k, np.full(length * SAMPLE_RATE, k, np.float32)) for k, length in enumerate(lengths_s)
+    ]
     found = [[piece.start_s for piece in stretch.pieces] for stretch in join_pieces(pieces, 30.0)]
     assert found == [[0, 100, 200], [300], [400], [500]]
     apart = [[piece.start_s for piece in stretch.pieces] for stretch in join_pieces(pieces, 0.0)]
@@ -102,18 +104,21 @@ def test_a_language_is_given_in_the_models_own_name_or_refused(monkeypatch: pyte
 
 
 def test_a_segment_over_two_pieces_that_are_apart_is_two_utterances() -> None:
-    pieces = (Piece(10.0, np.zeros(SAMPLE_RATE, np.float32)), Piece(600.0, np.zeros(SAMPLE_RATE, np.float32)))
+    pieces = (
+        SpeechPiece(10.0, np.zeros(SAMPLE_RATE, np.float32)),
+        SpeechPiece(600.0, np.zeros(SAMPLE_RATE, np.float32)),
+    )
     words = (HeardWord(" one", 0.1, 0.5, 0.8), HeardWord(" two", 0.6, 1.1, 0.4), HeardWord(" three", 1.2, 1.6, None))
-    first, second = utterances_of(Heard((words,), "en"), Stretch(pieces), has_words=True)
+    first, second = utterances_of(Heard((words,), "en"), SpeechStretch(pieces), has_words=True)
     assert (first.text, first.start_s, first.end_s, first.confidence) == ("one two", 10.1, 11.0, pytest.approx(0.6))
     assert (second.text, second.start_s, second.end_s, second.confidence) == ("three", 600.2, 600.6, None)
     assert first.words[1].end_s == 11.0, "a word does not last beyond its piece"
 
 
 def test_languages_without_spaces_are_joined_without() -> None:
-    pieces = (Piece(0.0, np.zeros(SAMPLE_RATE, np.float32)),)
+    pieces = (SpeechPiece(0.0, np.zeros(SAMPLE_RATE, np.float32)),)
     words = (HeardWord("今日", 0.1, 0.2), HeardWord("は", 0.2, 0.3))
-    (found,) = utterances_of(Heard((words,), "ja"), Stretch(pieces), has_words=True)
+    (found,) = utterances_of(Heard((words,), "ja"), SpeechStretch(pieces), has_words=True)
     assert found.text == "今日は"
     assert [word.text for word in found.words] == ["今日", "は"]
 

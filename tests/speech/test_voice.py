@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError
 from evenreel.media.sound import SAMPLE_RATE, SoundBlock
-from evenreel.planted.voices import Sentence, can_speak, speak
+from evenreel.planted.voices import SpokenSentence, can_speak, speak
 from evenreel.speech import voice
-from evenreel.speech.voice import WINDOW, Piece, VoiceDetector, VoiceRule, find_pieces
+from evenreel.speech.voice import WINDOW, SpeechPiece, VoiceDetector, VoiceRule, find_pieces
 from evenreel.types import FloatArray
 
 RULE = VoiceRule()
@@ -44,7 +44,7 @@ def blocks_of(samples: FloatArray, cuts: Sequence[int] = (), start_s: float = 0.
         yield SoundBlock(start_s + first / SAMPLE_RATE, samples[first:last])
 
 
-def places(pieces: Sequence[Piece]) -> list[tuple[int, int]]:
+def places(pieces: Sequence[SpeechPiece]) -> list[tuple[int, int]]:
     return [(round(piece.start_s * SAMPLE_RATE), round(piece.end_s * SAMPLE_RATE)) for piece in pieces]
 
 
@@ -109,6 +109,14 @@ def test_long_speech_is_cut_in_pauses_only(chances: list[float]) -> None:
             assert pauses[max(0, window - 1) : window + 1].any() or long_without_pause
 
 
+def test_a_cut_in_a_pause_that_is_just_beginning_leaves_the_next_word_whole() -> None:
+    chances = [0.9] * 184 + [0.01] * 6 + [0.9] * 50
+    rule = replace(RULE, most_s=6.0)  # 187 windows, in the middle of the pause
+    found = places(list(find_pieces(blocks_of(np.zeros(240 * WINDOW, np.float32)), ToldDetector(chances), rule)))
+    assert len(found) == 2
+    assert 184 * WINDOW <= found[0][1] <= found[1][0] <= 190 * WINDOW
+
+
 def test_speech_without_any_pause_is_cut_where_it_is_least_likely() -> None:
     chances = [0.9] * 2000
     chances[1800] = 0.6
@@ -127,7 +135,7 @@ def test_silence_and_noise_hold_no_speech_and_are_not_kept(monkeypatch: pytest.M
     held = []
     look = voice._Run._look
 
-    def noted(run: voice._Run, samples: FloatArray) -> Iterator[Piece]:
+    def noted(run: voice._Run, samples: FloatArray) -> Iterator[SpeechPiece]:
         held.append(len(run._held))
         return look(run, samples)
 
@@ -142,7 +150,7 @@ def test_silence_and_noise_hold_no_speech_and_are_not_kept(monkeypatch: pytest.M
 def test_what_is_said_is_found_where_it_is_said() -> None:
     if not can_speak():
         pytest.skip("espeak-ng is not here (pip install espeakng-loader)")
-    spoken = speak(Sentence("A small red circle moves slowly to the left of the picture."))
+    spoken = speak(SpokenSentence("A small red circle moves slowly to the left of the picture."))
     silence = np.zeros(4 * SAMPLE_RATE, np.float32)
     found = list(find_pieces(blocks_of(np.concatenate([silence, spoken, silence, spoken])), VoiceDetector(), RULE))
     begins = [4.0, 8.0 + len(spoken) / SAMPLE_RATE]

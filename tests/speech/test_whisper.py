@@ -12,7 +12,7 @@ import pytest
 
 from evenreel.errors import EncoderError, UsageError
 from evenreel.media.sound import SAMPLE_RATE
-from evenreel.planted.voices import VOICES, Sentence, can_speak, sound_of, speak
+from evenreel.planted.voices import VOICES, SpokenSentence, can_speak, sound_of, speak
 from evenreel.speech import SpeechReader, Utterance, load_speech_reader
 from evenreel.speech.whisper import WhisperModel
 from evenreel.types import FloatArray
@@ -150,7 +150,7 @@ def test_sentences_are_heard_where_they_are_said(real: SpeechReader, voice: str)
     for number, text in enumerate(SENTENCES):
         silence = np.zeros((30 if number == 2 else 3) * SAMPLE_RATE, np.float32)
         begins.append(sum(map(len, parts)) / SAMPLE_RATE + len(silence) / SAMPLE_RATE)
-        parts += [silence, speak(Sentence(text, voice))]
+        parts += [silence, speak(SpokenSentence(text, voice))]
     found = hear(real, np.concatenate(parts))
     assert len(found) >= len(SENTENCES)
     right = total = 0
@@ -175,7 +175,7 @@ def test_nothing_is_heard_in_silence_hum_and_noise(real: SpeechReader) -> None:
 def test_words_in_noise_are_those_of_the_engine_by_itself(real: SpeechReader) -> None:
     model = real.model
     assert isinstance(model, WhisperModel)
-    samples = sound_of(Sentence(SENTENCES[1], VOICES[2], start_s=1.0, snr_db=15), 6.0, seed=3)
+    samples = sound_of(SpokenSentence(SENTENCES[1], VOICES[2], start_s=1.0, snr_db=15), 6.0, seed=3)
     segments, _ = model._engine.transcribe(samples, vad_filter=True, word_timestamps=True)
     expected = [(word.word.strip(), float(word.start)) for segment in segments for word in segment.words]
     found = [(word.text, word.start_s) for one in hear(real, samples) for word in one.words]

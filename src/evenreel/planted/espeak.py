@@ -24,6 +24,7 @@ def say(voice: str, words_per_minute: int, text: str) -> tuple[int, bytes]:
 
     engine: Any = ctypes.CDLL(espeakng_loader.get_library_path())
     rate = engine.espeak_Initialize(RETRIEVAL, 0, espeakng_loader.get_data_path().encode(), 0)
+    engine.espeak_ng_SetRandSeed(ctypes.c_long(1))  # else it is the time of day
     parts: list[bytes] = []
 
     def take(samples: int | None, count: int, _: int) -> int:

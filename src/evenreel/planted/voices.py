@@ -25,7 +25,7 @@ _QUIETEST = 1e-3  # of samples that count as spoken
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SpokenSentence:
     """A sentence that is spoken in a planted clip.
 
     Attributes:
@@ -48,8 +48,8 @@ def can_speak() -> bool:
     return installed("espeakng_loader") or shutil.which("espeak-ng") is not None
 
 
-def speak(sentence: Sentence, recordings: Mapping[str, FloatArray] | None = None) -> FloatArray:
-    """Return a sentence as (N,) float32 samples at 16 kHz, without what its clip adds; the same in every run.
+def speak(sentence: SpokenSentence, recordings: Mapping[str, FloatArray] | None = None) -> FloatArray:
+    """Return a sentence as (N,) float32 samples at 16 kHz; with espeakng-loader they are the same in every run.
 
     Args:
         sentence: what is said, and how.
@@ -73,7 +73,7 @@ def speak(sentence: Sentence, recordings: Mapping[str, FloatArray] | None = None
 
 
 def sound_of(
-    sentence: Sentence, length_s: float, seed: int, recordings: Mapping[str, FloatArray] | None = None
+    sentence: SpokenSentence, length_s: float, seed: int, recordings: Mapping[str, FloatArray] | None = None
 ) -> FloatArray:
     """Return the sound of a clip in which a sentence is spoken: (N,) float32 at 16 kHz, no shorter than the sentence.
 
@@ -98,20 +98,20 @@ def sound_of(
     return np.clip(sound + noise, -1, 1).astype(np.float32)
 
 
-def _by_library(sentence: Sentence) -> tuple[FloatArray, int]:
+def _by_library(sentence: SpokenSentence) -> tuple[FloatArray, int]:
     given = f"{sentence.voice}\n{sentence.words_per_minute}\n{sentence.text}"
     rate, _, samples = _output([sys.executable, "-m", "evenreel.planted.espeak"], given, sentence).partition(b"\n")
     return _from_16_bits(samples), int(rate)
 
 
-def _by_command(sentence: Sentence) -> tuple[FloatArray, int]:
+def _by_command(sentence: SpokenSentence) -> tuple[FloatArray, int]:
     command = ["espeak-ng", "--stdout", "-v", sentence.voice, "-s", str(sentence.words_per_minute), "--stdin"]
     written = _output(command, sentence.text, sentence)
     with wave.open(io.BytesIO(written)) as file:  # written to a pipe: its header knows no length
         return _from_16_bits(written[_WAVE_HEADER:]), file.getframerate()
 
 
-def _output(command: list[str], given: str, sentence: Sentence) -> bytes:
+def _output(command: list[str], given: str, sentence: SpokenSentence) -> bytes:
     done = subprocess.run(command, input=given.encode(), capture_output=True, check=False)
     if done.returncode:
         raise UsageError(

@@ -12,7 +12,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError, UsageError
 from evenreel.media.languages import language_tag, same_language
 from evenreel.media.sound import Sound, SoundBlock, open_sound
-from evenreel.speech.stretches import Stretch, join_pieces
+from evenreel.speech.stretches import SpeechStretch, join_pieces
 from evenreel.speech.utterances import SpokenWord, Utterance
 from evenreel.speech.voice import VoiceDetector, VoiceRule, find_pieces
 from evenreel.types import FloatArray
@@ -127,7 +127,7 @@ class SpeechReader:
         return found
 
 
-def utterances_of(heard: Heard, stretch: Stretch, *, has_words: bool) -> Iterator[Utterance]:
+def utterances_of(heard: Heard, stretch: SpeechStretch, *, has_words: bool) -> Iterator[Utterance]:
     """Yield what a model heard in a stretch on the clip's clock; words of pieces that are apart become two utterances.
 
     Args:
@@ -160,7 +160,7 @@ def _joined(parts: list[_Part]) -> list[_Part]:
     return found
 
 
-def _spoken(word: HeardWord, stretch: Stretch, piece: int) -> SpokenWord:
+def _spoken(word: HeardWord, stretch: SpeechStretch, piece: int) -> SpokenWord:
     start_s, end_s = (round(stretch.clip_time_s(time_s, piece), 3) for time_s in (word.start_s, word.end_s))
     return SpokenWord(word.text.strip(), start_s, max(start_s, end_s), word.confidence)
 

@@ -11,15 +11,15 @@ from itertools import accumulate
 import numpy as np
 
 from evenreel.media.sound import SAMPLE_RATE
-from evenreel.speech.voice import Piece
+from evenreel.speech.voice import SpeechPiece
 from evenreel.types import FloatArray
 
 
 @dataclass(frozen=True)
-class Stretch:
+class SpeechStretch:
     """Pieces of speech, one right after the other."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SpeechPiece, ...]
 
     @cached_property
     def samples(self) -> FloatArray:
@@ -41,18 +41,18 @@ class Stretch:
         return min(max(found.start_s, found.start_s + time_s - self._begins_s[piece]), found.end_s)
 
 
-def join_pieces(pieces: Iterable[Piece], most_s: float) -> Iterator[Stretch]:
+def join_pieces(pieces: Iterable[SpeechPiece], most_s: float) -> Iterator[SpeechStretch]:
     """Yield stretches of at most so many seconds of speech; a piece that is longer is a stretch of its own.
 
     Args:
         pieces: pieces in rising time.
         most_s: length of a stretch; 0 keeps every piece apart.
     """
-    held: list[Piece] = []
+    held: list[SpeechPiece] = []
     for piece in pieces:
         if held and sum(len(one.samples) for one in [*held, piece]) > most_s * SAMPLE_RATE:
-            yield Stretch(tuple(held))
+            yield SpeechStretch(tuple(held))
             held = []
         held.append(piece)
     if held:
-        yield Stretch(tuple(held))
+        yield SpeechStretch(tuple(held))

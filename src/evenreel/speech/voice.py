@@ -49,7 +49,7 @@ class VoiceRule:
 
 
 @dataclass(frozen=True)
-class Piece:
+class SpeechPiece:
     """A stretch of sound in which somebody speaks.
 
     Attributes:
@@ -118,11 +118,11 @@ def _model_file() -> Path:
 
 @dataclass(frozen=True)
 class Span:
-    """Windows of one piece, from `begin` up to, without, `end`; `cut` where speech goes on after it."""
+    """Windows of one piece, from `begin` up to, without, `end`; its margin may go on up to, without, `until`."""
 
     begin: int
     end: int
-    cut: bool = False
+    until: int
 
 
 class SpanFinder:
@@ -161,27 +161,32 @@ class SpanFinder:
             if (place - self._quiet_from) * WINDOW > self._rule.pause_s * SAMPLE_RATE:
                 self._pause = (self._quiet_from, place)
             if (place - self._quiet_from) * WINDOW >= self._rule.silence_s * SAMPLE_RATE:
-                return self._close(self._quiet_from)
+                return self._close(self._quiet_from, place)
         return self._cut(place) if place - self._begin >= _windows(self._rule.most_s) else None
 
     def finish(self) -> Span | None:
         """Return the span that the end of the sound ends."""
-        return None if self._begin is None else self._close(self._place)
+        return None if self._begin is None else self._close(self._place, self._place)
 
     def _cut(self, place: int) -> Span | None:
         if self._pause is not None:
             begin, end = self._pause
             if begin == self._quiet_from:  # it goes on: what follows is silence so far
-                return self._close(begin)
-            return self._close((begin + end) // 2, cut=True)
+                return self._close(begin, place)
+            return self._close_and_go_on((begin + end) // 2)
         if self._begin is not None and place - self._begin >= _windows(self._rule.longest_s):
-            return self._close(min(self._recent)[1], cut=True)
+            return self._close_and_go_on(min(self._recent)[1])
         return None
 
-    def _close(self, end: int, *, cut: bool = False) -> Span:
+    def _close_and_go_on(self, end: int) -> Span:
+        span = self._close(end, end)
+        self._begin = end
+        return span
+
+    def _close(self, end: int, until: int) -> Span:
         assert self._begin is not None
-        span = Span(self._begin, end, cut)
-        self._begin, self._quiet_from, self._pause = (end if cut else None), None, None
+        span = Span(self._begin, end, until)
+        self._begin, self._quiet_from, self._pause = None, None, None
         return span
 
 
@@ -189,7 +194,7 @@ def _windows(length_s: float) -> int:
     return int(length_s * SAMPLE_RATE) // WINDOW
 
 
-def find_pieces(blocks: Iterable[SoundBlock], detector: VoiceDetector, rule: VoiceRule) -> Iterator[Piece]:
+def find_pieces(blocks: Iterable[SoundBlock], detector: VoiceDetector, rule: VoiceRule) -> Iterator[SpeechPiece]:
     """Yield the pieces of a sound in which somebody speaks, in rising time; they do not overlap.
 
     Args:
@@ -224,7 +229,7 @@ class _Run:
     def end_s(self) -> float:
         return self._start_s + (self._first + len(self._held)) / SAMPLE_RATE
 
-    def add(self, samples: FloatArray) -> Iterator[Piece]:
+    def add(self, samples: FloatArray) -> Iterator[SpeechPiece]:
         self._held = np.concatenate([self._held, samples])
         new = self._held[self._looked - self._first :]
         yield from self._look(new[: len(new) // WINDOW * WINDOW])
@@ -233,22 +238,24 @@ class _Run:
         needed = max(self._first, self._given, begin - margin)
         self._held, self._first = self._held[needed - self._first :].copy(), needed
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[SpeechPiece]:
         rest = self._held[self._looked - self._first :]
         yield from self._look(np.pad(rest, (0, -len(rest) % WINDOW)))
         if (span := self._spans.finish()) is not None:
             yield self._piece(span)
 
-    def _look(self, samples: FloatArray) -> Iterator[Piece]:
+    def _look(self, samples: FloatArray) -> Iterator[SpeechPiece]:
         chances = self._detector.chances(samples)
         self._looked += len(samples)
         for chance in chances.tolist():
             if (span := self._spans.add(chance)) is not None:
                 yield self._piece(span)
 
-    def _piece(self, span: Span) -> Piece:
+    def _piece(self, span: Span) -> SpeechPiece:
         margin = int(self._rule.margin_s * SAMPLE_RATE)
         begin = max(self._first, self._given, span.begin * WINDOW - margin)
-        end = min(span.end * WINDOW + (0 if span.cut else margin), self._first + len(self._held))
+        end = min(span.end * WINDOW + margin, span.until * WINDOW, self._first + len(self._held))
         self._given = end
-        return Piece(self._start_s + begin / SAMPLE_RATE, self._held[begin - self._first : end - self._first].copy())
+        return SpeechPiece(
+            self._start_s + begin / SAMPLE_RATE, self._held[begin - self._first : end - self._first].copy()
+        )
