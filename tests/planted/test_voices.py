@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evenreel.errors import UsageError
+from evenreel.errors import CorpusError, UsageError
+from evenreel.media import open_sound, open_video, parse_rule
 from evenreel.media.sound import SAMPLE_RATE
-from evenreel.planted import voices
+from evenreel.planted import (
+    Entity,
+    PlantedCorpus,
+    PlantSettings,
+    Scene,
+    SceneRanges,
+    page_of,
+    plan_corpus,
+    voices,
+    write_corpus,
+    write_scene,
+)
 from evenreel.planted.voices import VOICES, SpokenSentence, can_speak, sound_of, speak
+from evenreel.types import FloatArray
 
 TEXT = "A red circle moves to the left."
 RECORDING = (0.5 * np.sin(np.arange(SAMPLE_RATE) / 10)).astype(np.float32)
@@ -85,3 +99,53 @@ def test_noise_is_as_loud_as_was_stated(snr_db: float) -> None:
 
 def test_a_sentence_that_is_longer_than_its_clip_is_whole() -> None:
     assert len(sound_of(SpokenSentence(TEXT, start_s=0.5), 1.0, 0, {TEXT: RECORDING})) == 1.5 * SAMPLE_RATE
+
+
+# -- clips -----------------------------------------------------------------------------------------------
+
+SCENE = Scene((Entity("ring", "yellow", "large"),), "sways", "beach", duration_s=3.0, width=64, height=48)
+SAID = SpokenSentence(TEXT, start_s=1.25)
+
+
+def heard(path: Path) -> FloatArray:
+    with open_sound(path) as sound:
+        return np.concatenate([block.samples for block in sound.blocks()])
+
+
+def test_a_clip_says_its_sentence_when_it_should(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    write_scene(path, replace(SCENE, spoken=SAID), {TEXT: RECORDING})
+    found = heard(path)
+    loud = np.flatnonzero(np.abs(found) > 0.1) / SAMPLE_RATE
+    assert loud[0] == pytest.approx(1.25, abs=0.03)
+    assert loud[-1] == pytest.approx(2.25, abs=0.03)
+    assert len(found) / SAMPLE_RATE == pytest.approx(3.0, abs=0.1)
+    silent = tmp_path / "b.mp4"
+    write_scene(silent, SCENE)
+    with open_video(path) as one, open_video(silent) as other:
+        rule = parse_rule("every 0.1 s")
+        pictures = [[frame.pixels for frame in video.frames(rule)] for video in (one, other)]
+    np.testing.assert_array_equal(*pictures)
+    again = tmp_path / "c.mp4"
+    write_scene(again, replace(SCENE, spoken=SAID), {TEXT: RECORDING})
+    assert again.read_bytes() == path.read_bytes()
+
+
+def speaking(plan: PlantedCorpus, text: str) -> PlantedCorpus:
+    """The plan, with its first clip saying something."""
+    first, *rest = plan.clips
+    scene = replace(first.scene, spoken=SpokenSentence(text))
+    return replace(plan, clips=(replace(first, shot=replace(first.shot, scene=scene)), *rest))
+
+
+def test_a_corpus_of_clips_that_speak_is_not_mixed_with_a_silent_one(tmp_path: Path) -> None:
+    scenes = SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48)
+    plan = plan_corpus("scene_text", 0.9, 10, settings=PlantSettings(scenes, val_share=0.2, group=2))
+    bank = {"one": RECORDING[:4000], "two": RECORDING[:8000]}
+    write_corpus(speaking(plan, "one"), tmp_path / "corpus", workers=1, recordings=bank)
+    first = tmp_path / "corpus" / "clips" / f"{plan.clips[0].clip_id}.mp4"
+    assert np.abs(heard(first)[:4000]).max() > 0.1
+    for other in (plan, speaking(plan, "two")):
+        with pytest.raises(CorpusError, match="holds a planted corpus of another"):
+            write_corpus(other, tmp_path / "corpus", workers=1, recordings=bank)
+    assert page_of(plan)["digest"] == page_of(replace(plan))["digest"]

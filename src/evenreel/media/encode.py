@@ -1,4 +1,4 @@
-"""Encoding of pictures as mp4 files; equal pictures give equal bytes in every run."""
+"""Encoding of pictures, and of sound beside them, as mp4 files; equal pictures give equal bytes in every run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from evenreel.types import Pixels
+import numpy as np
+
+from evenreel.types import FloatArray, Pixels
 
 if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
     from av.video.stream import VideoStream
 
 BT709 = 1
 LIMITED_RANGE = 1
+_SOUND_RATE = 16_000
+_BITEXACT = 1 << 23  # AV_CODEC_FLAG_BITEXACT: no version string in the file
 REPEATABLE = MappingProxyType({"preset": "veryfast", "threads": "1", "x264-params": "mbtree=0"})
 """x264's output depends on the number of threads, and its macroblock tree was seen to write other bytes for the same
 pictures from one run to the next."""
@@ -26,15 +31,21 @@ def constant_quality(crf: int) -> Mapping[str, str]:
     return {**REPEATABLE, "crf": str(crf)}
 
 
-def clip_bytes(frames: Iterable[Pixels], fps: int | Fraction, options: Mapping[str, str] = FIXED_QUANTISER) -> bytes:
-    """Encode frames as an mp4 file (H.264, 4:2:0, BT.709, no sound) and return its bytes.
+def clip_bytes(
+    frames: Iterable[Pixels],
+    fps: int | Fraction,
+    options: Mapping[str, str] = FIXED_QUANTISER,
+    sound: FloatArray | None = None,
+) -> bytes:
+    """Encode frames as an mp4 file (H.264, 4:2:0, BT.709) and return its bytes.
 
     Args:
         frames: (H, W, 3) uint8 RGB each, all of one size, H and W even.
         fps: frames per second.
         options: options of x264; others than `REPEATABLE` and a quality may give other bytes in each run.
+        sound: (N,) float32 mono at 16 kHz, written as AAC; None for a clip without sound.
     """
-    encoder = ClipEncoder(fps, options)
+    encoder = ClipEncoder(fps, options, sound)
     for pixels in frames:
         encoder.add(pixels)
     return encoder.finish()
@@ -46,15 +57,20 @@ class ClipEncoder:
     Args:
         fps: frames per second.
         options: options of x264.
+        sound: (N,) float32 mono at 16 kHz; None for no sound.
     """
 
-    def __init__(self, fps: int | Fraction, options: Mapping[str, str] = FIXED_QUANTISER) -> None:
+    def __init__(
+        self, fps: int | Fraction, options: Mapping[str, str] = FIXED_QUANTISER, sound: FloatArray | None = None
+    ) -> None:
         import av
 
         self._held = BytesIO()
         self._container = av.open(self._held, "w", format="mp4", options={"fflags": "+bitexact"})
         self._fps, self._options = Fraction(fps), dict(options)
         self._stream: VideoStream | None = None
+        self._sound = sound
+        self._sound_stream: AudioStream | None = None
         self._count = 0
 
     def add(self, pixels: Pixels) -> None:
@@ -74,6 +90,8 @@ class ClipEncoder:
         """Return the bytes of the whole mp4 file; no frame can be added after that."""
         if self._stream is not None:
             self._container.mux(self._stream.encode(None))
+        if self._sound_stream is not None:
+            self._mux_sound(self._sound_stream)
         self._container.close()
         return self._held.getvalue()
 
@@ -83,7 +101,22 @@ class ClipEncoder:
         stream.pix_fmt = "yuv420p"
         context = stream.codec_context
         context.time_base = 1 / self._fps
-        context.flags |= 1 << 23  # AV_CODEC_FLAG_BITEXACT: no version string in the file
+        context.flags |= _BITEXACT
         context.colorspace = context.color_primaries = context.color_trc = BT709
         context.color_range = LIMITED_RANGE
+        if self._sound is not None:
+            self._sound_stream = self._container.add_stream("aac", rate=_SOUND_RATE, layout="mono")
+            self._sound_stream.codec_context.flags |= _BITEXACT
         return stream
+
+    def _mux_sound(self, stream: AudioStream) -> None:
+        import av
+
+        assert self._sound is not None
+        step = 1024  # samples of a frame of AAC
+        for first in range(0, len(self._sound), step):
+            part = self._sound[first : first + step]
+            frame = av.AudioFrame.from_ndarray(np.pad(part, (0, step - len(part)))[None], "fltp", "mono")
+            frame.sample_rate, frame.pts, frame.time_base = _SOUND_RATE, first, Fraction(1, _SOUND_RATE)
+            self._container.mux(stream.encode(frame))
+        self._container.mux(stream.encode(None))

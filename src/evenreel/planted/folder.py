@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -24,9 +24,7 @@ from evenreel.corpus.on_screen import make_texts
 from evenreel.documents import parse_json
 from evenreel.errors import CorpusError
 from evenreel.files import write_durably
-from evenreel.media.encode import clip_bytes
 from evenreel.planted.biases import bias_text
-from evenreel.planted.draw import draw_clip
 from evenreel.planted.edits import described, edited
 from evenreel.planted.harder import harder_texts
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
@@ -35,6 +33,8 @@ from evenreel.planted.scenes import Scene, SignBoard
 from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
 from evenreel.planted.vocabulary import data_text
+from evenreel.planted.write import scene_bytes
+from evenreel.types import FloatArray
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -52,6 +52,7 @@ def write_corpus(
     workers: int = 0,
     progress: ClipsDone | None = None,
     edit: str | None = None,
+    recordings: Mapping[str, FloatArray] | None = None,
 ) -> int:
     """Render a planned corpus into a folder; a clip that is there already is not rendered again.
 
@@ -65,13 +66,15 @@ def write_corpus(
         workers: number of processes; 0 means one for each core.
         progress: called with the number of clips that are there, and of all clips.
         edit: write the test split after this edit (`evenreel.planted.edits`), under the same ids.
+        recordings: what clips say, as (N,) samples at 16 kHz by sentence; others are spoken by espeak-ng.
 
     Returns:
         Number of clips that were rendered.
 
     Raises:
         CorpusError: the folder holds another corpus, or cannot be written; or a process that renders died.
-        UsageError: there is no such edit of such a corpus.
+        UsageError: there is no such edit of such a corpus; or a sentence can be spoken neither by espeak-ng, nor is
+            there a recording of it.
     """
     folder, shown = Path(folder), plan
     if edit is not None:
@@ -79,7 +82,8 @@ def write_corpus(
     try:
         _claim(folder, page_of(plan, edit))
         missing = [clip for clip in shown.clips if not (folder / clip_path(clip)).is_file()]
-        _render(missing, folder, workers or usable_cores(), _counting(progress, len(plan.clips), len(missing)))
+        jobs = [partial(_render_clip, folder / clip_path(clip), clip.scene, recordings) for clip in missing]
+        _render(jobs, workers or usable_cores(), _counting(progress, len(plan.clips), len(missing)))
     except OSError as error:
         raise CorpusError(
             f"The planted corpus cannot be written to {folder} ({error.strerror or error}). Clips that were finished "
@@ -110,9 +114,14 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
         "partners": plan.partners,
         "settings": {**settings, **harder.changed},
         "statistics": [asdict(each) for each in planted_statistics(plan)],
-        "digest": sha256((repr(plan) + (edit or "") + data_text()).encode()).hexdigest(),
+        "digest": sha256((repr(plan) + _spoken_text(plan) + (edit or "") + data_text()).encode()).hexdigest(),
         **({"edit": edit} if edit else {}),
     }
+
+
+def _spoken_text(plan: PlantedCorpus) -> str:
+    """What clips say, with their ids; empty where none says anything."""
+    return "".join(f"{clip.clip_id}{clip.scene.spoken}" for clip in plan.clips if clip.scene.spoken)
 
 
 def _claim(folder: Path, content: dict[str, Any]) -> None:
@@ -147,13 +156,13 @@ def _counting(progress: ClipsDone | None, total: int, missing: int) -> Callable[
     return lambda rendered: progress(there + rendered, total)
 
 
-def _render(clips: Sequence[PlantedClip], folder: Path, workers: int, done: Callable[[int], object]) -> None:
+def _render(renderings: Sequence[Callable[[], None]], workers: int, done: Callable[[int], object]) -> None:
     """Render clips in processes; the first that fails stops the rest."""
-    if not clips:
+    if not renderings:
         return
     context = get_context("spawn")  # a fork would copy the locks of threads that are not there
-    with ProcessPoolExecutor(min(workers, len(clips)), context, initializer=_begin_worker) as pool:
-        jobs = [pool.submit(partial(_render_clip, folder / clip_path(clip), clip.scene)) for clip in clips]
+    with ProcessPoolExecutor(min(workers, len(renderings)), context, initializer=_begin_worker) as pool:
+        jobs = [pool.submit(rendering) for rendering in renderings]
         try:
             for rendered, job in enumerate(as_completed(jobs), start=1):
                 job.result()
@@ -163,8 +172,8 @@ def _render(clips: Sequence[PlantedClip], folder: Path, workers: int, done: Call
             raise
 
 
-def _render_clip(path: Path, scene: Scene) -> None:
-    write_durably(path, clip_bytes(draw_clip(scene), scene.fps))
+def _render_clip(path: Path, scene: Scene, recordings: Mapping[str, FloatArray] | None) -> None:
+    write_durably(path, scene_bytes(scene, recordings))
 
 
 def _begin_worker() -> None:

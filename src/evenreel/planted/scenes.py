@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 import numpy as np
 
 from evenreel.errors import UsageError
 from evenreel.planted.look import PLAIN, Look
 from evenreel.planted.vocabulary import activities, backgrounds, colours, shapes, sign_styles, sign_words, sizes
+
+if TYPE_CHECKING:
+    from evenreel.planted.voices import SpokenSentence
 
 Item = TypeVar("Item")
 Part = Literal["background", "entity", "motion"]
@@ -105,6 +108,7 @@ class Scene:
         without: parts that the pictures leave out: `background` is then grey, `entity` is the thing that captions name,
             and without `motion` every frame is the middle one. It is not in the `repr`, of which the digests of written
             corpora are made.
+        spoken: sentence that is spoken in the clip; None for a clip without sound. It is not in the `repr` either.
     """
 
     entities: tuple[Entity, ...]
@@ -120,6 +124,7 @@ class Scene:
     seed: int = 0
     look: Look = PLAIN
     without: frozenset[Part] = field(default=frozenset(), repr=False)
+    spoken: SpokenSentence | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn or written.

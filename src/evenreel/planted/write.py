@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from evenreel.media.encode import clip_bytes
 from evenreel.planted.draw import draw_clip
 from evenreel.planted.scenes import Scene
-from evenreel.types import Pixels
+from evenreel.types import FloatArray, Pixels
 
 
-def write_scene(path: Path, scene: Scene) -> None:
-    """Render a scene and write it as an mp4 file (H.264, 4:2:0, BT.709).
+def write_scene(path: Path, scene: Scene, recordings: Mapping[str, FloatArray] | None = None) -> None:
+    """Render a scene and write it as an mp4 file (H.264, 4:2:0, BT.709; what is spoken as AAC).
 
     Args:
         path: path of the file; an existing one is replaced.
         scene: scene to render.
+        recordings: what is spoken, as (N,) samples at 16 kHz by sentence; others are spoken by espeak-ng.
+
+    Raises:
+        UsageError: a sentence can be spoken neither by espeak-ng, nor is there a recording of it.
     """
-    write_clip(path, draw_clip(scene), scene.fps)
+    path.write_bytes(scene_bytes(scene, recordings))
+
+
+def scene_bytes(scene: Scene, recordings: Mapping[str, FloatArray] | None = None) -> bytes:
+    """Render a scene as the bytes of an mp4 file; see `write_scene`."""
+    if scene.spoken is None:
+        return clip_bytes(draw_clip(scene), scene.fps)
+    from evenreel.planted.voices import sound_of
+
+    sound = sound_of(scene.spoken, scene.duration_s, scene.seed, recordings)
+    return clip_bytes(draw_clip(scene), scene.fps, sound=sound)
 
 
 def write_clip(path: Path, frames: Iterable[Pixels], fps: int) -> None:
