@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import tempfile
+from collections import Counter
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -15,24 +17,23 @@ from scipy.stats import fisher_exact, hypergeom, mannwhitneyu
 
 import evenreel
 from evenreel.errors import UsageError
+from evenreel.library.population import MAX_SOURCES, Population, filtered, length_edges, read_clips
 from evenreel.library.result_bias import (
-    MAX_SOURCES,
     Favours,
     GroupShare,
     LengthBin,
-    Population,
     favours,
-    length_edges,
     length_p_value,
-    read_population,
     share_p_value,
 )
+from evenreel.library.search.compact_ids import ClipIds, encoded_ids
 from evenreel.library.search.filters import Filter
 
 from .fakes import Library as Fake
 from .fakes import empty_catalog, on_disk
 
 CLIPS = 60
+STATES = ["indexed", "missing"]
 
 
 def population(sources: str, lengths_s: list[float] | None = None, words: list[bool] | None = None) -> Population:
@@ -40,13 +41,17 @@ def population(sources: str, lengths_s: list[float] | None = None, words: list[b
     names = tuple(dict.fromkeys(sources))
     count = len(sources)
     return Population(
-        place={str(number): number for number in range(count)},
+        clip_ids=ClipIds(encoded_ids(map(str, range(count)))),
         source_names=names,
         sources=np.array([names.index(source) for source in sources], np.int64),
         lengths_s=np.array(lengths_s or [10.0] * count),
         text_read=np.full(count, words is not None),
         has_words=np.array(words or [False] * count),
     )
+
+
+def read(connection: sqlite3.Connection, where: Filter) -> Population:
+    return filtered(connection, read_clips(connection), where)
 
 
 def ids(rows: range | list[int]) -> list[str]:
@@ -194,7 +199,7 @@ def test_a_clip_that_could_not_be_shown_is_no_clip_to_compare_with() -> None:
     assert (found.shown, found.all, found.sentences) == (59, 59, ())
     assert "nothing to favour" in found.note
     middle = population("AABBB", [1.0, 2.0, 3.0, 4.0, 5.0]).without("1")
-    assert middle.place == {"0": 0, "2": 1, "3": 2, "4": 3}
+    assert list(middle.clip_ids) == ["0", "2", "3", "4"]
     assert middle.lengths_s.tolist() == [1.0, 3.0, 4.0, 5.0]
     assert middle.sources.tolist() == [0, 1, 1, 1]
     assert middle.without("none") is middle
@@ -275,15 +280,45 @@ def test_clips_are_read_as_a_search_would_find_them(tmp_path: Path) -> None:
     made.add_file("/v/4.mp4", "c", {"source": 7})
     made.add_file("/v/5.mp4", "d", {"source": "gone"}, state="missing")
     made.connection.execute("UPDATE clips SET has_text = 0, duration_s = NULL WHERE clip_id = 'c'")
-    found = read_population(made.connection, Filter())
+    found = read(made.connection, Filter())
     told = {
         clip_id: (found.source_names[found.sources[row]], bool(found.text_read[row]), bool(found.has_words[row]))
-        for clip_id, row in found.place.items()
+        for row, clip_id in enumerate(found.clip_ids)
     }
     assert told == {"a": ("first", True, False), "b": ("unknown", True, True), "c": ("7", False, False)}
-    assert found.lengths_s[found.place["b"]] == 2.0
-    assert np.isnan(found.lengths_s[found.place["c"]])
-    assert list(read_population(made.connection, Filter("clips.duration_s < ?", (1.5,))).place) == ["a"]
+    assert found.lengths_s[found.clip_ids.place("b")] == 2.0
+    assert np.isnan(found.lengths_s[found.clip_ids.place("c")])
+    assert list(read(made.connection, Filter("clips.duration_s < ?", (1.5,))).clip_ids) == ["a"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    files=st.lists(
+        st.tuples(
+            st.integers(0, 5), st.sampled_from("xyz"), st.integers(0, 3), st.sampled_from(["indexed", "missing"])
+        ),
+        max_size=12,
+    ),
+    least=st.integers(0, 4),
+)
+def test_the_first_file_that_passes_a_filter_gives_the_source(
+    files: list[tuple[int, str, int, str]], least: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Fake(Path(folder))
+        for clip in range(6):
+            made.add_clip(str(clip))
+        wanted: dict[str, str] = {}
+        for number, (clip, source, length, state) in enumerate(files):
+            made.add_file(f"/v/{number:02}.mp4", str(clip), {"source": source, "size": length}, state=state)
+            if state == "indexed" and length >= least:
+                wanted.setdefault(str(clip), source)
+        where = Filter("json_extract(files.metadata, '$.size') >= ?", (least,))
+        found = read(made.connection, where)
+    told = [found.source_names[source] for source in found.sources]
+    assert dict(zip(found.clip_ids, told, strict=True)) == wanted
+    counts = Counter(wanted.values())
+    assert list(found.source_names) == sorted(counts, key=lambda source: (-counts[source], source))
 
 
 def test_many_sources_are_told_by_the_most_frequent(tmp_path: Path) -> None:
@@ -292,14 +327,14 @@ def test_many_sources_are_told_by_the_most_frequent(tmp_path: Path) -> None:
         for copy in range(2 if number < 3 else 1):
             made.add_clip(f"{number}.{copy}")
             made.add_file(f"/v/{number}.{copy}.mp4", f"{number}.{copy}", {"source": f"s{number:02}"})
-    told = favours(read_population(made.connection, Filter()), ["24.0", "0.0"]).groups
+    told = favours(read(made.connection, Filter()), ["24.0", "0.0"]).groups
     found = [group for group in told if group.measure == "source"]
     assert [group.label for group in found] == [*(f"s{number:02}" for number in range(MAX_SOURCES)), "other sources"]
     assert (found[-1].shown, found[-1].all) == (1, 5)
 
 
 def test_an_empty_library_is_compared_with_nothing() -> None:
-    assert favours(read_population(empty_catalog(), Filter()), []).all == 0
+    assert favours(read(empty_catalog(), Filter()), []).all == 0
 
 
 def test_a_library_tells_what_a_result_favours_now(tmp_path: Path) -> None:

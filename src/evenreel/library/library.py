@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,8 @@ from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
     from evenreel.library.facets import Facet
-    from evenreel.library.result_bias import Favours, Population
+    from evenreel.library.population import Populations
+    from evenreel.library.result_bias import Favours
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
 
@@ -72,7 +73,6 @@ class Library:
             undo.pop_all()
         self._further = FurtherModels(path, load or self._load)
         self._reranker: Reranker | None = None
-        self._population = lru_cache(maxsize=2)(self._read_population)
 
     def __enter__(self) -> Library:
         return self
@@ -360,14 +360,14 @@ class Library:
 
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            population = self._population(version, where)
+            population = self._populations.passing(version, where)
             return favours(population.without(left_out) if left_out else population, clip_ids)
 
-    def _read_population(self, _version: int, where: str | None) -> Population:
-        """The clips that a filter lets through, in the catalog of this version."""
-        from evenreel.library.result_bias import read_population
+    @cached_property
+    def _populations(self) -> Populations:
+        from evenreel.library.population import Populations
 
-        return read_population(self._connection, self._filter(where))
+        return Populations(self._connection, self._filter)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:

@@ -17,38 +17,25 @@ hold.
 from __future__ import annotations
 
 import math
-import sqlite3
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from evenreel.library.search.filters import Filter
-from evenreel.wording import printable
+from evenreel.library.population import UNKNOWN, Population
 
 SIGNIFICANT = 0.05
-MAX_SOURCES = 20
-"""Sources that are compared one by one, the most frequent of the library; the rest count as one."""
-
-RANGES = 6
-"""Ranges of length with about as many clips in each; the mean rank of six keeps 97 % of what single ranks tell."""
-
 DRAWS = 9_999
 SEED = 0
 
 SOURCE = "source"
 ON_SCREEN = "on-screen text"
-UNKNOWN = "unknown"
-OTHERS = "other sources"
 
 Share = Annotated[float, Interval(ge=0.0, le=1.0)]
-
-_READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
 
 
 @dataclass(frozen=True)
@@ -107,99 +94,19 @@ class Favours:
     note: str
 
 
-@dataclass(frozen=True, eq=False)
-class Population:
-    """All C clips that pass a filter, in one order; arrays are (C,).
-
-    Attributes:
-        place: row by clip id.
-        source_names: names of the sources, most frequent first.
-        sources: index into `source_names` of each clip's source.
-        lengths_s: length in seconds; NaN where it is unknown.
-        text_read: True where on-screen text was read.
-        has_words: True where on-screen text was found.
-    """
-
-    place: Mapping[str, int]
-    source_names: tuple[str, ...]
-    sources: NDArray[np.int64]
-    lengths_s: NDArray[np.float64]
-    text_read: NDArray[np.bool_]
-    has_words: NDArray[np.bool_]
-
-    @cached_property
-    def length_ranges(self) -> tuple[list[float], NDArray[np.int64], float]:
-        """Lower edges of the ranges of length, number of clips in each, and the median length; none where unknown."""
-        known_s = self.lengths_s[~np.isnan(self.lengths_s)]
-        edges = length_edges(known_s) if len(known_s) else []
-        if len(edges) < 2:
-            return [], np.empty(0, np.int64), math.nan
-        return edges, np.histogram(known_s, [*edges, np.inf])[0], float(np.median(known_s))
-
-    @cached_property
-    def counts(self) -> tuple[list[int], int, int]:
-        """Numbers of clips by source, of clips on which text was read, and of those on which some was found."""
-        by_source = np.bincount(self.sources, minlength=len(self.source_names)).tolist()
-        return by_source, int(self.text_read.sum()), int((self.has_words & self.text_read).sum())
-
-    def without(self, clip_id: str) -> Population:
-        """Return the population without one clip; unchanged where it has no such clip."""
-        if (gone := self.place.get(clip_id)) is None:
-            return self
-        return Population(
-            place={other: row - (row > gone) for other, row in self.place.items() if other != clip_id},
-            source_names=self.source_names,
-            sources=np.delete(self.sources, gone),
-            lengths_s=np.delete(self.lengths_s, gone),
-            text_read=np.delete(self.text_read, gone),
-            has_words=np.delete(self.has_words, gone),
-        )
-
-
-def read_population(connection: sqlite3.Connection, where: Filter) -> Population:
-    """Read the clips that a search with this filter could find, each with its first file's metadata."""
-    rows = connection.execute(
-        "SELECT files.clip_id, json_extract(files.metadata, '$.source'), clips.duration_s, clips.has_text"
-        " FROM files JOIN clips ON clips.clip_id = files.clip_id"
-        f" WHERE files.state = 'indexed' AND {where.sql} ORDER BY files.path DESC",
-        where.parameters,
-    )
-    clips = {clip_id: about for clip_id, *about in rows}  # of a clip's files the first one comes last
-    sources, lengths_s, text_read = zip(*clips.values(), strict=True) if clips else ((),) * 3
-    names, coded = _encode_sources(sources)
-    written = {clip_id for (clip_id,) in connection.execute("SELECT DISTINCT clip_id FROM tracks")}
-    return Population(
-        place={clip_id: row for row, clip_id in enumerate(clips)},
-        source_names=names,
-        sources=coded,
-        lengths_s=np.array(lengths_s, np.float64),
-        text_read=np.array(text_read, np.bool_),
-        has_words=np.array([clip_id in written for clip_id in clips], np.bool_),
-    )
-
-
-def _encode_sources(sources: Sequence[object]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Names of sources, the most frequent first and those that are too many as one, and which of them each clip has."""
-    given = [UNKNOWN if source in {None, ""} else printable(str(source)) for source in sources]
-    counts = Counter(given)
-    ordered = sorted(counts, key=lambda source: (-counts[source], source))
-    number = {source: min(place, MAX_SOURCES) for place, source in enumerate(ordered)}
-    names = (*ordered[:MAX_SOURCES], *([OTHERS] if len(ordered) > MAX_SOURCES else []))
-    return names, np.array([number[source] for source in given], np.int64)
-
-
 def favours(population: Population, shown: Sequence[str]) -> Favours:
     """Compare shown clips with all clips; ids that are not among those are passed over."""
-    rows = np.array(sorted({population.place[clip_id] for clip_id in shown if clip_id in population.place}), np.int64)
+    places = population.clip_ids.places(shown)
+    rows = np.unique(places[places >= 0])
     if not len(rows):
-        return Favours(0, len(population.place), (), None, (), "No clip is shown, so nothing was compared.")
+        return Favours(0, len(population.clip_ids), (), None, (), "No clip is shown, so nothing was compared.")
     groups = (*_by_source(population, rows), *_with_words(population, rows))
     lengths, longer = _lengths(population, rows)
     p_values = {_sentence(group): group.p_value for group in groups if group is not _redundant_group(groups)}
     if lengths is not None:
         p_values[_length_sentence(lengths, longer)] = lengths.p_value
     return Favours(
-        len(rows), len(population.place), groups, lengths, _significant_sentences(p_values), _note(population, rows)
+        len(rows), len(population.clip_ids), groups, lengths, _significant_sentences(p_values), _note(population, rows)
     )
 
 
@@ -222,19 +129,6 @@ def share_p_value(shown: int, shown_of: int, all_: int, all_of: int) -> float:
     logarithms = _log_choose(all_, counts) + _log_choose(all_of - all_, shown_of - counts)
     chances = np.exp(logarithms - _log_choose(all_of, np.array(shown_of)))
     return float(min(1.0, chances[chances <= chances[shown - fewest] * (1 + 1e-7)].sum()))
-
-
-def length_edges(lengths_s: NDArray[np.float64]) -> list[float]:
-    """Return the lower edges of length ranges with about as many clips in each: readable numbers, none empty.
-
-    Where nearly all clips have one length, the ranges have about as many different lengths in each.
-
-    Example:
-        >>> length_edges(np.arange(1.0, 61.0))
-        [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
-    """
-    edges = _edges(lengths_s, lengths_s)
-    return edges if len(edges) > 1 else _edges(np.unique(lengths_s), lengths_s)
 
 
 def length_p_value(shown: NDArray[np.int64], all_: NDArray[np.int64]) -> float:
@@ -296,27 +190,11 @@ def _drawn_excess(all_: tuple[int, ...], shown: int) -> NDArray[np.int64]:
     return np.sort(np.abs(_rank_excess(drawn, np.array(all_, np.int64))))
 
 
-def _edges(divided_s: NDArray[np.float64], lengths_s: NDArray[np.float64]) -> list[float]:
-    """Where readable ranges begin that divide some lengths evenly, without those that would be empty."""
-    edges = [0.0]
-    for edge in sorted(map(_round_readably, np.quantile(divided_s, np.arange(1, RANGES) / RANGES))):
-        if np.any((lengths_s >= edges[-1]) & (lengths_s < edge)) and lengths_s.max() >= edge:
-            edges.append(edge)
-    return edges
-
-
 def _log_choose(total: int, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the logarithms of how many ways there are to choose so many, (n,), of a total."""
     log_factorial = np.vectorize(lambda count: math.lgamma(count + 1), otypes=[np.float64])
     logarithm: NDArray[np.float64] = math.lgamma(total + 1) - log_factorial(chosen) - log_factorial(total - chosen)
     return logarithm
-
-
-def _round_readably(seconds: float) -> float:
-    """The nearest number of seconds, minutes or hours that a person would choose."""
-    unit = 1 if seconds < 60 else 60 if seconds < 3600 else 3600
-    scale = unit * 10.0 ** np.floor(np.log10(max(seconds, 0.1) / unit))
-    return float(np.round(scale * _READABLE[np.abs(np.log(_READABLE * scale / max(seconds, 0.1))).argmin()], 6))
 
 
 def _redundant_group(groups: Sequence[GroupShare]) -> GroupShare | None:
@@ -361,9 +239,9 @@ def _duration(seconds: float) -> str:
 
 
 def _note(population: Population, rows: NDArray[np.int64]) -> str:
-    if len(rows) == len(population.place):
+    if len(rows) == len(population.clip_ids):
         return "All clips that the filter lets through are shown, so there is nothing to favour."
     return (
-        f"The {len(rows):,} clips shown are compared with all {len(population.place):,} that could have been. A query "
-        "can rightly favour such clips, so one result is a hint; audits over many queries tell."
+        f"The {len(rows):,} clips shown are compared with all {len(population.clip_ids):,} that could have been. A "
+        "query can rightly favour such clips, so one result is a hint; audits over many queries tell."
     )
