@@ -93,6 +93,25 @@ def test_a_spoilt_graph_is_one_sentence(folder: Path) -> None:
         load_speech_reader(str(folder))
 
 
+@pytest.mark.parametrize("outside", ["../secret.bin", "ABSOLUTE"])
+def test_a_graph_that_takes_numbers_from_outside_its_folder_is_refused(folder: Path, outside: str) -> None:
+    import onnx
+
+    model = onnx.load(folder / "model.onnx")
+    table = next(each for each in model.graph.initializer if each.name == "table")
+    (folder.parent / "secret.bin").write_bytes(table.raw_data)
+    table.ClearField("raw_data")
+    table.data_location = onnx.TensorProto.EXTERNAL
+    place = str(folder.parent / "secret.bin") if outside == "ABSOLUTE" else outside
+    for key, value in (("location", place), ("offset", "0")):
+        entry = table.external_data.add()
+        entry.key, entry.value = key, value
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(EncoderError, match="cannot be loaded") as caught:
+        load_speech_reader(str(folder))
+    assert "\n" not in str(caught.value)
+
+
 def test_it_runs_on_the_cpu(folder: Path) -> None:
     with pytest.raises(UsageError, match="runs on the CPU here"):
         load_speech_reader(str(folder), device="cuda")

@@ -115,6 +115,13 @@ def test_a_segment_over_two_pieces_that_are_apart_is_two_utterances() -> None:
     assert first.words[1].end_s == 11.0, "a word does not last beyond its piece"
 
 
+def test_what_a_model_is_hardly_sure_of_is_left_out() -> None:
+    pieces = (SpeechPiece(0.0, np.zeros(9 * SAMPLE_RATE, np.float32)),)
+    segments = tuple((HeardWord(f" {sure}", start, start + 1, sure),) for start, sure in enumerate((0.05, 0.1, 0.9)))
+    found = utterances_of(Heard(segments, "en"), SpeechStretch(pieces), has_words=True)
+    assert [one.text for one in found] == ["0.1", "0.9"]
+
+
 def test_languages_without_spaces_are_joined_without() -> None:
     pieces = (SpeechPiece(0.0, np.zeros(SAMPLE_RATE, np.float32)),)
     words = (HeardWord("今日", 0.1, 0.2), HeardWord("は", 0.2, 0.3))

@@ -172,6 +172,27 @@ def test_nothing_is_heard_in_silence_hum_and_noise(real: SpeechReader) -> None:
         assert hear(real, samples.astype(np.float32)) == []
 
 
+def melody(length_s: int, seed: int) -> FloatArray:
+    """Two plucked tones of a scale and now and then a drum, four times a second."""
+    random = np.random.default_rng(seed)
+    sound = np.zeros(length_s * SAMPLE_RATE)
+    scale = 220 * 2 ** (np.array([0, 2, 4, 5, 7, 9, 11, 12, 14, 16]) / 12)
+    for beat in range(length_s * 4):
+        part = sound[beat * SAMPLE_RATE // 4 :][:SAMPLE_RATE]
+        time_s = np.arange(len(part)) / SAMPLE_RATE
+        for tone in random.choice(scale, 2):
+            overtones = [np.sin(2 * np.pi * tone * number * time_s) / number for number in range(1, 6)]
+            part += np.sum(overtones, axis=0) * np.exp(-3 * time_s)
+        if beat % 2 == 0:
+            part += random.normal(0, 1.6, len(part)) * np.exp(-53 * time_s)
+    return (0.7 * sound / np.abs(sound).max()).astype(np.float32)
+
+
+def test_nothing_is_heard_in_music_without_words(real: SpeechReader) -> None:
+    for seed in range(4):
+        assert hear(real, melody(30, seed)) == []
+
+
 def test_words_in_noise_are_those_of_the_engine_by_itself(real: SpeechReader) -> None:
     model = real.model
     assert isinstance(model, WhisperModel)

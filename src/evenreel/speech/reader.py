@@ -18,6 +18,7 @@ from evenreel.speech.voice import VoiceDetector, VoiceRule, find_pieces
 from evenreel.types import FloatArray
 
 _SURE = 0.5  # from here on the language that a model detects is believed
+_LEAST = 0.1  # what a model is less sure of is what it makes of music or noise
 _APART_S = 1.0  # words of two pieces that are further apart are two utterances
 
 
@@ -102,7 +103,7 @@ class SpeechReader:
         Raises:
             UsageError: the model does not hear this language.
         """
-        given = self._checked(language)
+        given = self.check_language(language)
         known = given
         for stretch in join_pieces(find_pieces(blocks, self._detector, self._rule), self.model.stretch_s):
             heard = self.model.hear(stretch.samples, given)
@@ -112,8 +113,12 @@ class SpeechReader:
                 heard = self.model.hear(stretch.samples, known)
             yield from utterances_of(heard, stretch, has_words=self.model.has_words)
 
-    def _checked(self, language: str | None) -> str | None:
-        """The model's name of a language."""
+    def check_language(self, language: str | None) -> str | None:
+        """Return the model's own tag of a language; None for none.
+
+        Raises:
+            UsageError: the model does not hear it.
+        """
         if language is None:
             return None
         heard = self.model.languages
@@ -130,6 +135,8 @@ class SpeechReader:
 def utterances_of(heard: Heard, stretch: SpeechStretch, *, has_words: bool) -> Iterator[Utterance]:
     """Yield what a model heard in a stretch on the clip's clock; words of pieces that are apart become two utterances.
 
+    What the model is less than a tenth sure of is left out.
+
     Args:
         heard: words with times from the start of the stretch.
         stretch: the pieces of the clip that the model was given.
@@ -144,7 +151,9 @@ def utterances_of(heard: Heard, stretch: SpeechStretch, *, has_words: bool) -> I
             text = " ".join("".join(word.text for word, _ in part).split())
             spoken = tuple(found for _, found in part if found.text)
             if text:
-                yield _utterance(text, spoken, heard.language, has_words)
+                found = _utterance(text, spoken, heard.language, has_words)
+                if found.confidence is None or found.confidence >= _LEAST:
+                    yield found
 
 
 _Part = list[tuple[HeardWord, SpokenWord]]
@@ -213,9 +222,31 @@ def read_speech(
         MediaError: the file or its sound cannot be used; `reason` says why in a word, the message in a sentence.
         UsageError: the model does not hear this language.
     """
+    notes: list[str] = []
+    found = tuple(hear_file(path, reader, notes, language=language, limits=limits))
+    return ClipSpeech(found, tuple(notes))
+
+
+def hear_file(
+    path: str | os.PathLike[str],
+    reader: SpeechReader,
+    notes: list[str],
+    *,
+    language: str | None = None,
+    limits: MediaLimits | None = None,
+) -> Iterator[Utterance]:
+    """Yield what is said in a video file as it is recognised; see `read_speech`.
+
+    Args:
+        path: a local video file.
+        reader: reader with its model.
+        notes: gets sentences about what is unusual in the sound, at the end.
+        language: language that is spoken; None to have it detected.
+        limits: limits on damage; None for the defaults of `MediaLimits`.
+    """
     with open_sound(path, limits, language=language) as sound:
-        found = tuple(reader.read(_readable(sound), language or None))
-        return ClipSpeech(found, tuple(sound.notes))
+        yield from reader.read(_readable(sound), language)
+        notes += sound.notes
 
 
 def _readable(sound: Sound) -> Iterator[SoundBlock]:
