@@ -14,6 +14,7 @@ from evenreel.encoders.known_models import known_models
 from evenreel.encoders.speed import EncoderSpeed
 from evenreel.errors import UsageError
 from evenreel.library.index.ingest import resolve
+from evenreel.speech.known_models import known_speech_models
 from tests.encoders.hub import COMMIT
 from tests.encoders.onnx_files import alone
 from tests.encoders.test_sources import in_cache
@@ -52,7 +53,9 @@ def test_a_person_reads_all_models_in_80_columns() -> None:
 
 def test_a_program_reads_the_same() -> None:
     found = json.loads(models("--json").stdout)
-    assert set(found) == {"models", "names", "sources"}
+    assert set(found) == {"models", "names", "sources", "speech"}
+    assert [row["name"] for row in found["speech"]] == [model.name for model in known_speech_models()]
+    assert not any(row["here"] for row in found["speech"])
     default = next(row for row in found["models"] if row["name"] == "default")
     assert default["id"] == DEFAULT_MODEL
     assert {"measure": "MSR-VTT R@1", "value": 38.5, "source": "pe"} in default["figures"]
@@ -62,6 +65,16 @@ def test_a_program_reads_the_same() -> None:
 def test_one_model_is_asked_for_by_its_name() -> None:
     found = json.loads(models("best", "--json").stdout)["models"]
     assert [row["id"] for row in found] == ["timm/PE-Core-B-16"]
+
+
+def test_models_of_speech_are_asked_for_by_name_or_id() -> None:
+    found = json.loads(models("tiny.en", "Systran/faster-whisper-small", "best", "--json").stdout)
+    assert [row["name"] for row in found["speech"]] == ["tiny.en", "small"]
+    assert [row["id"] for row in found["models"]] == ["timm/PE-Core-B-16"]
+    shown = models("tiny.en").stdout
+    assert "Systran/faster-whisper-tiny.en (tiny.en)" in shown
+    assert "Whisper; 78 MB; MIT; English" in shown
+    assert "google/siglip2" not in shown
 
 
 def test_a_revision_stays_with_a_known_model() -> None:

@@ -11,7 +11,8 @@ from huggingface_hub import constants
 
 from evenreel.errors import EncoderError, UsageError
 from evenreel.speech import load_speech_reader, loading
-from evenreel.speech.loading import known_speech_models, locate_speech_model, speech_model_here
+from evenreel.speech.known_models import known_speech_models
+from evenreel.speech.sources import locate_speech_model, speech_model_here
 from tests.encoders.hub import COMMIT, Hub
 from tests.speech.speech_models import write_onnx, write_whisper
 

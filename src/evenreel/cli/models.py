@@ -65,9 +65,12 @@ def models(
     from evenreel.encoders.known_models import KnownModel, known_models
     from evenreel.encoders.sources import folder_here, lacks_torch
 
-    table = known_models()
-    found = [(name, table.find(name) or KnownModel(name)) for name in names or ()]
-    wanted = [replace(model, id=name) if "@" in name else model for name, model in found] or table.models
+    table, speech = known_models(), _speech_rows(names)
+    heard = {name for row in speech for name in (row["name"], row["id"])}
+    others = [name for name in names or () if name not in heard]
+    found = [(name, table.find(name) or KnownModel(name)) for name in others]
+    named = [replace(model, id=name) if "@" in name else model for name, model in found]
+    wanted = named if names else table.models
     rows = [ModelRow(model, folder_here(model.id) is not None) for model in wanted]
     for row in rows:
         row.lacks_torch = not row.here and lacks_torch(row.model.id)
@@ -76,11 +79,21 @@ def models(
     if as_json:
         more = ("here", "lacks_torch", "speed", "trouble")
         listed = [asdict(row.model) | {name: getattr(row, name) for name in more} for row in rows]
-        print_json({"names": dict(table.names), "sources": dict(table.sources), "models": listed})
+        print_json({"names": dict(table.names), "sources": dict(table.sources), "models": listed, "speech": speech})
     else:
         _show(rows, table)
+        _show_speech(speech)
     if any(row.trouble for row in rows):
         raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _speech_rows(names: list[str] | None) -> list[dict[str, Any]]:
+    """The known models of speech, or those that are named."""
+    from evenreel.speech.known_models import known_speech_models
+    from evenreel.speech.sources import speech_model_here
+
+    wanted = [model for model in known_speech_models() if not names or {model.name, model.id} & set(names)]
+    return [asdict(model) | {"here": speech_model_here(model.id)} for model in wanted]
 
 
 def _export(name: str, out: Path, as_json: bool) -> None:
@@ -130,6 +143,16 @@ def _show(rows: list[ModelRow], table: ModelTable) -> None:
         _print_wrapped(table.sources[source], f"[{number}] ", "    ")
     for name in dict.fromkeys(row.model.name for row in rows if row.model.name):
         _print_wrapped(table.names[name], f"{name}: ", "    ")
+
+
+def _show_speech(rows: list[dict[str, Any]]) -> None:
+    """Models of what is said (`evenreel.speech`)."""
+    if rows:
+        console().print("\nSpeech, with the extra `speech`:")
+    for row in rows:
+        here = ", on this machine" if row["here"] else ""
+        console().print(f"[bold]{safe(row['id'])}[/] ({safe(row['name'] + here)})")
+        _print_wrapped(f"{row['family']}; {row['size_mb']:,g} MB; {row['licence']}; {row['languages']}", "  ", "  ")
 
 
 def _print_wrapped(text: str, first: str, others: str) -> None:

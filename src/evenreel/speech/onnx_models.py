@@ -7,35 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.config import allowed_threads
-from evenreel.documents import parse_json
 from evenreel.errors import EncoderError
 from evenreel.media.sound import SAMPLE_RATE
 from evenreel.speech.reader import Heard, HeardWord
+from evenreel.speech.sources import ONNX_WANTED, model_type
 from evenreel.speech.weights import folder_hash
 from evenreel.types import FloatArray
 
-WANTED = (
-    *("config.json", "config.yaml", "vocab.txt", "tokens.txt", "vocab.json", "added_tokens.json"),
-    *("model.onnx", "encoder-model.onnx", "decoder_joint-model.onnx", "decoder-model.onnx"),
-    *("*.onnx.data", "*.onnx_data", "onnx/encoder_model.onnx", "onnx/decoder_model_merged.onnx"),
-)
-"""Files that are fetched of a model in this form: its graphs in full precision, its words, its settings."""
-
-_HASHED = (*WANTED, "*.onnx", "**/*.onnx")
+_HASHED = (*ONNX_WANTED, "*.onnx", "**/*.onnx")
 _WORD_S = 0.24  # a word lasts at most this much longer than the start of its last token
 _PAUSE_S = 0.8  # words that are further apart are two segments
 _LONGEST_S = 20.0  # a segment is no longer, whatever is said
 _ENDS = (".", "?", "!", "。", "？", "！", "…")
-
-
-def model_type(folder: Path) -> str | None:
-    """Return onnx-asr's type of the model in a folder, as its `config.json` says; None where it says none."""
-    try:
-        found = parse_json((folder / "config.json").read_bytes())
-    except (OSError, ValueError):
-        return None
-    name = found.get("model_type") if isinstance(found, dict) else None
-    return name if isinstance(name, str) else None
 
 
 class OnnxSpeechModel:

@@ -10,8 +10,9 @@ from typing import Any
 
 from evenreel.config import MediaLimits
 from evenreel.media.workers import Message, Worker
-from evenreel.speech.loading import load_speech_reader, locate_speech_model
+from evenreel.speech.loading import load_speech_reader
 from evenreel.speech.reader import ClipSpeech, hear_file
+from evenreel.speech.sources import locate_speech_model
 from evenreel.speech.utterances import SpokenWord, Utterance
 
 TARGET = "evenreel.speech.speech_worker:SpeechFiles"

@@ -9,25 +9,15 @@ from evenreel.config import allowed_threads
 from evenreel.errors import EncoderError
 from evenreel.media.languages import language_tag
 from evenreel.speech.reader import Heard, HeardWord
+from evenreel.speech.sources import WHISPER_WANTED
 from evenreel.speech.weights import folder_hash
 from evenreel.types import FloatArray
 
 if TYPE_CHECKING:
     from faster_whisper.transcribe import Segment
 
-WANTED = ("config.json", "preprocessor_config.json", "model.bin", "tokenizer.json", "vocabulary.json", "vocabulary.txt")
-"""Files of a model in this form."""
-
 _REPEATED = 2.4  # text that compresses better than this repeats itself: faster-whisper's own limit
 _NO_REPEAT = 3  # words that may not come twice in the same order, when it is written down again
-
-
-def missing_whisper_parts(folder: Path) -> list[str]:
-    """Return what a folder lacks of a model in CTranslate2's form; empty for a whole one."""
-    missing = [name for name in ("config.json", "model.bin", "tokenizer.json") if not (folder / name).is_file()]
-    if not any((folder / f"vocabulary.{kind}").is_file() for kind in ("json", "txt")):
-        missing.append("vocabulary.json")
-    return missing
 
 
 class WhisperModel:
@@ -72,7 +62,7 @@ class WhisperModel:
     @property
     def weights_hash(self) -> str:
         """Return the SHA-256 of the model's files."""
-        return folder_hash(self._folder, WANTED)
+        return folder_hash(self._folder, WHISPER_WANTED)
 
     def hear(self, samples: FloatArray, language: str | None) -> Heard:
         """Write down what is said in (N,) samples at 16 kHz; without a language it is detected.
