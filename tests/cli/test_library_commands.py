@@ -353,6 +353,7 @@ PANELS = {
         "index",
         "reindex",
         "search",
+        "transcript",
         "serve",
         "info",
         "verify",

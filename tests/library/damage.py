@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 import evenreel.encoders
 from evenreel.config import IndexSettings
+from evenreel.features.shards import read_shard, shard_files, write_shard
 from evenreel.library import index_folders
 from evenreel.library.index import ingest
 from evenreel.library.store.catalog import open_for_writing, transaction
@@ -22,6 +24,14 @@ from tests.library.videos import write_folder
 
 QUICK = IndexSettings(model="org/pixels", workers=1)
 """For libraries that are made `without_models`."""
+
+
+SPEECH = ("transcripts", "utterances", "said_words", "said_vocabulary", "said_trigrams", "said_blocks")
+"""Tables that a catalog of format 4 did not have."""
+WITHOUT_SPEECH = (
+    *(f"DELETE FROM {table}" for table in SPEECH),
+    *(f"DROP TABLE {table}" for table in SPEECH),
+)
 
 
 def change(library: Path, *statements: str) -> None:
@@ -40,12 +50,21 @@ def write(library: Path, *statements: str) -> None:
         write_copy(library, connection)
 
 
+def without_transcripts(library: Path) -> None:
+    """Have the shards say nothing of speech, as those of before format 5."""
+    for path in shard_files(library / "shards"):
+        digest = write_shard(library / "shards", replace(read_shard(path), transcripts=None))
+        write(library, f"UPDATE clips SET shard_hash = '{digest}' WHERE clip_id = '{path.stem}'")
+
+
 def as_format_1(library: Path) -> None:
     """Take away what a library of the version before did not have."""
+    without_transcripts(library)
     change(
         library,
         "DROP TABLE seals",
         "DROP TABLE shots",
+        *WITHOUT_SPEECH,
         "DROP TABLE track_blocks",
         "DROP TABLE name_words",
         "DROP TABLE name_trigrams",

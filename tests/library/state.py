@@ -20,6 +20,10 @@ TABLES = {
     "name words": "SELECT word, files FROM name_words ORDER BY word",
     "words": "SELECT clip_id, number, track_words.text FROM track_words JOIN tracks ON track_id = track_words.rowid"
     " ORDER BY clip_id, number",
+    "transcripts": "SELECT * FROM transcripts ORDER BY clip_id, number",
+    "utterances": "SELECT clip_id, number, transcript, text, start_s, end_s, words FROM utterances ORDER BY 1, 2",
+    "said": "SELECT clip_id, number, said_words.text FROM said_words"
+    " JOIN utterances ON utterance_id = said_words.rowid ORDER BY 1, 2",
     "about": "SELECT path, name, caption FROM about ORDER BY path",
     "null_scores": "SELECT clip_id, round(mean, 5), round(deviation, 5) FROM null_scores ORDER BY clip_id",
     "elements": "SELECT * FROM clip_elements ORDER BY clip_id, kind, rank",

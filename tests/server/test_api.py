@@ -206,6 +206,7 @@ def test_hazard_49_a_filter_is_never_sql(client: TestClient, where: str) -> None
         f"/api/clips/{'0' * 32}/preview",
         f"/api/clips/{'0' * 32}",
         f"/api/clips/{'0' * 32}/similar",
+        f"/api/clips/{'0' * 32}/transcripts",
     ],
 )
 def test_hazard_51_nothing_but_clips_of_the_library(client: TestClient, path: str) -> None:
@@ -324,7 +325,7 @@ def test_the_openapi_document_names_every_address(client: TestClient) -> None:
         f"/api/{path}"
         for path in (
             *("search", "search/image", "stats", "files", "retry", "health", "clips/{clip_id}"),
-            *(f"clips/{{clip_id}}/{part}" for part in ("similar", "media", "still", "preview")),
+            *(f"clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview")),
         )
     }
     for path in document["paths"].values():

@@ -23,7 +23,7 @@ PLAIN = ("/api/stats", "/api/health", "/api/retry")
 ASKED = ("/api/search", "/api/search/image", "/api/files")
 OF_A_CLIP = (
     "/api/clips/{clip_id}",
-    *(f"/api/clips/{{clip_id}}/{part}" for part in ("similar", "media", "still", "preview")),
+    *(f"/api/clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview")),
 )
 WORDS = st.sampled_from(
     [

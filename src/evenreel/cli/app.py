@@ -30,6 +30,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "index": Command("evenreel.cli.library:index", SEARCH),
     "reindex": Command("evenreel.cli.library:reindex", SEARCH),
     "search": Command("evenreel.cli.search:search", SEARCH),
+    "transcript": Command("evenreel.cli.transcript:transcript", SEARCH),
     "serve": Command("evenreel.cli.serve:serve", SEARCH),
     "info": Command("evenreel.cli.library:info", SEARCH),
     "verify": Command("evenreel.cli.library:verify", SEARCH),

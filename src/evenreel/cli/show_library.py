@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from evenreel.features import SetAside
     from evenreel.library import DropReport, IndexReport, LibraryProblem, LibraryStats
-    from evenreel.library.search.hits import Hit, MomentHit, SearchResult
+    from evenreel.library.search.hits import Hit, MomentHit, SearchResult, TextHit
     from evenreel.library.snapshot.manifest import MeasuredIndex, SnapshotManifest
     from evenreel.library.store.model_folders import ModelFolder
 
@@ -104,6 +104,10 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
         ):
             if number:
                 out.print(f"  {count(number, 'file')} {what}")
+        if report.subtitles:
+            out.print(f"  {count(report.subtitles, 'subtitle file or stream')} read")
+        if report.subtitles_gone:
+            out.print(f"  {count(report.subtitles_gone, 'subtitle file')} gone")
         if report.metadata_changed:
             out.print(f"  metadata of {count(report.metadata_changed, 'file')} updated")
     _passed_over(out, report)
@@ -190,6 +194,8 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     out.print(f"[bold]{rank:2}. {safe(hit.path)}[/]  at {times or '0:00'}")
     for text in hit.on_screen:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
+    for said in hit.said:
+        out.print(f"      said {_span(said.start_s, said.end_s)}: [cyan]{_marked(said)}[/]")
     if hit.elements:
         out.print(f"      shows {safe(', '.join(element.phrase for element in hit.elements))}")
     state = {"fits": "fits  ", "may_fit": "may fit  "}.get(hit.state or "", "")
@@ -202,6 +208,17 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
         out.print(f"      [dim]matcher: {safe(_parts(hit))}; mean {_decimals(hit.scores['reranked'])}[/]")
     for path in hit.other_paths:
         out.print(f"      [dim]also {safe(path)}[/]")
+
+
+def _marked(said: TextHit) -> str:
+    """Words that are said, in bold what matches the query."""
+    from evenreel.library.search.highlights import marks
+
+    text, pieces, end = said.text, list[str](), 0
+    for start, stop in marks(text, said.matched, said.found):
+        pieces += [safe(text[end:start]), f"[bold]{safe(text[start:stop])}[/]"]
+        end = stop
+    return "".join([*pieces, safe(text[end:])])
 
 
 def _parts(hit: Hit) -> str:

@@ -17,6 +17,7 @@ from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
 from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
+from evenreel.speech.transcripts import NO_STREAM
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
 
 READER = "evenreel.onscreen.file_reader:FileReader"
@@ -346,6 +347,7 @@ class ClipReader:
             reader_id=reading.end["reader_id"] if wanted.text else None,
             cuts_s=None if cuts_s is None else np.array(cuts_s, np.float64),
             text_times_s=None if not wanted.text or np.array_equal(sampled_s, times_s) else sampled_s,
+            transcripts=None if reading.info.subtitle_streams else (NO_STREAM,),
         )
 
 
@@ -358,6 +360,7 @@ def merge(new: Shard, old: Shard) -> Shard:
         reader_id=read.reader_id,
         cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
         text_times_s=_text_times(read, seen.times_s),
+        transcripts=new.transcripts if old.transcripts is None else old.transcripts,
     )
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.sealed import Arrays, seal, unseal
 from evenreel.files import is_temporary, sync_folder, write_durably
+from evenreel.speech.transcripts import Transcript, transcript_of, transcript_record
 from evenreel.types import TextTrack, VideoInfo
 
 FORMAT = 1
@@ -80,6 +81,7 @@ class Shard:
         cuts_s: (S - 1,) float64, when the shots after the first begin, in order; None where shots were not looked for.
         text_times_s: (R,) float64, times of the frames in which text was read; None where these are `times_s`, as they
             are where `frames` are single frames and no windows of frames.
+        transcripts: what is said, by each source that says it; None where nothing was looked for.
     """
 
     clip_id: str
@@ -96,6 +98,7 @@ class Shard:
     windows: NDArray[np.float16] | None = None
     cuts_s: NDArray[np.float64] | None = None
     text_times_s: NDArray[np.float64] | None = None
+    transcripts: tuple[Transcript, ...] | None = None
 
 
 def is_clip_id(text: object) -> bool:
@@ -277,13 +280,17 @@ def _record(shard: Shard) -> dict[str, Any]:
         "tracks": None if shard.tracks is None else [asdict(track) for track in shard.tracks],
         "reader_id": shard.reader_id,
     }
-    return record if shard.window_texts is None else record | {"window_texts": list(shard.window_texts)}
+    if shard.window_texts is not None:
+        record["window_texts"] = list(shard.window_texts)
+    if shard.transcripts is not None:
+        record["transcripts"] = list(map(transcript_record, shard.transcripts))
+    return record
 
 
 def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
     if record["format"] > FORMAT:
         raise _NewerFormatError(f"has format {record['format']}, this version reads up to {FORMAT}")
-    tracks, window_texts = record["tracks"], record.get("window_texts")
+    tracks, window_texts, transcripts = record["tracks"], record.get("window_texts"), record.get("transcripts")
     return Shard(
         clip_id=record["clip_id"],
         info=VideoInfo(**{**record["info"], "notes": tuple(record["info"]["notes"])}),
@@ -299,6 +306,7 @@ def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
         windows=arrays.get("windows"),
         cuts_s=arrays.get("cuts_s"),
         text_times_s=arrays.get("text_times_s"),
+        transcripts=None if transcripts is None else tuple(map(transcript_of, transcripts)),
     )
 
 
@@ -356,6 +364,9 @@ def _text_problem(shard: Shard) -> str | None:
         numbers = (track.confidence, track.start_s, track.end_s, *track.box)
         if len(track.box) != 4 or not np.isfinite(numbers).all() or track.end_s < track.start_s:
             return f"the text {track.text[:40]!r} has an impossible time, box or confidence"
+    for said in (one for transcript in shard.transcripts or () for one in transcript.utterances):
+        if not 0 <= said.start_s <= said.end_s < np.inf:
+            return f"the utterance {said.text[:40]!r} has an impossible time"
     return None
 
 

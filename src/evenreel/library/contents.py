@@ -21,7 +21,7 @@ from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.library.search.hits import Element, TextHit
 from evenreel.library.store import seals
-from evenreel.library.store.catalog import has_elements, load_metadata, loaded_path
+from evenreel.library.store.catalog import has_elements, load_metadata, loaded_path, stored_path
 from evenreel.library.store.rows import clip_shots
 from evenreel.media.content import FileStamp
 from evenreel.types import Metadata
@@ -319,6 +319,24 @@ def folder_of(path: str, known: Sequence[str]) -> str:
 def no_clip(clip_id: str) -> NotFoundError:
     """Make the error for an id that no clip has."""
     return NotFoundError(f"The library has no clip {printable(clip_id[:80])!r}.")
+
+
+def clip_named(connection: sqlite3.Connection, name: str) -> str:
+    """Return the id of the clip with this id, or of the file with this path.
+
+    Raises:
+        NotFoundError: the catalog has no such clip.
+    """
+    paths = stored_path(name), stored_path(os.path.abspath(name))
+    row = connection.execute(
+        "SELECT clip_id FROM clips WHERE clip_id = ?1 UNION ALL"
+        " SELECT clip_id FROM files WHERE path IN (?1, ?2) AND clip_id IS NOT NULL",
+        paths,
+    ).fetchone()
+    if row is None:
+        raise no_clip(name)
+    seals.check_clip(connection, row[0])
+    return str(row[0])
 
 
 def roots(connection: sqlite3.Connection) -> list[str]:

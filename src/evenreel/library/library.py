@@ -25,6 +25,7 @@ from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import other_model
 from evenreel.library.store.model_folders import ModelFolder, model_folders
+from evenreel.library.store.speech import clip_transcripts
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from evenreel.library.result_bias import Favours
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
+    from evenreel.speech import Transcript
 
 
 class Library:
@@ -219,11 +221,7 @@ class Library:
             raise UsageError(trouble)
 
     def neutral_trouble(self) -> str | None:
-        """Return a sentence on why no search by frames can be neutral to source here; None where it can.
-
-        Raises:
-            LibraryError: the catalog is damaged or cannot be read just now.
-        """
+        """Return a sentence on why no search by frames can be neutral to source here; None where it can."""
         from evenreel.library.search.neutral import NO_VISION, neutral_trouble
 
         if not self._meta.get("dimension"):
@@ -300,10 +298,18 @@ class Library:
 
         Raises:
             NotFoundError: the library has no such clip.
-            LibraryError: the catalog is damaged or cannot be read just now.
         """
         with self._reading():
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
+
+    def transcripts(self, clip: str) -> tuple[Transcript, ...]:
+        """Read what is said in a clip, given by its id or the path of a file, by each source.
+
+        Raises:
+            NotFoundError: the library has no such clip.
+        """
+        with self._reading():
+            return tuple(clip_transcripts(self._connection, contents.clip_named(self._connection, clip)))
 
     def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> FilePage:
         """List files of the library, also those set aside or missing, by path.
@@ -316,7 +322,6 @@ class Library:
 
         Raises:
             UsageError: there is no such state, the limit is below 1 or the offset below 0.
-            LibraryError: the catalog is damaged or cannot be read just now.
         """
         query = FileQuery(state, text, limit, offset)
         with self._reading():
@@ -327,7 +332,6 @@ class Library:
 
         Raises:
             NotFoundError: the library has no such clip.
-            LibraryError: the catalog is damaged or cannot be read just now.
         """
         with self._reading():
             return contents.locate(self._connection, clip_id)
@@ -354,7 +358,6 @@ class Library:
 
         Raises:
             UsageError: the filter is wrong.
-            LibraryError: the catalog is damaged or cannot be read just now.
         """
         from evenreel.library.result_bias import favours
 

@@ -100,6 +100,9 @@ SOUND_DECODERS = (
 )
 """Sound decoders, by FFmpeg's names: what cameras, phones, editors, discs and broadcasts write."""
 
+TEXT_SUBTITLES = frozenset({"subrip", "srt", "text", "mov_text", "webvtt", "ass", "ssa"})
+"""Kinds of subtitle streams whose packets are text, by FFmpeg's names."""
+
 CONTAINER_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"}
 """Short names of the demuxers that FFmpeg names by a list."""
 

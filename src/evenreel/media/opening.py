@@ -14,10 +14,11 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.allowlist import DECODERS, DEMUXERS, codec_options, open_options
+from evenreel.media.allowlist import DECODERS, DEMUXERS, TEXT_SUBTITLES, codec_options, open_options
 
 if TYPE_CHECKING:
     from av.container import InputContainer
+    from av.subtitles.stream import SubtitleStream
     from av.video.stream import VideoStream
 
 FFMPEG_ERRORS = (av.FFmpegError, ValueError, ArithmeticError, MemoryError, LookupError)
@@ -164,6 +165,12 @@ def _choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStrea
         if other is not stream:
             other.discard = av.stream.Discard.all  # not even read from the disk where the index allows
     return stream
+
+
+def subtitles_of_text(container: InputContainer) -> list[SubtitleStream]:
+    """List the subtitle streams of a container whose packets are text."""
+    coded = [stream for stream in container.streams.subtitles if stream.codec_context is not None]
+    return [stream for stream in coded if stream.codec_context.name in TEXT_SUBTITLES]
 
 
 def refused_size(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media.allowlist import CONTAINER_NAMES
-from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container
+from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container, subtitles_of_text
 from evenreel.media.packets import JOINABLE, Demuxer, UnsafeSkipError, mean_rate, presentation_times
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
 from evenreel.media.sampling import SamplingRule, TimeRule
@@ -127,6 +127,7 @@ class Video:
             rotation=orientation_of(self._source.first_frame).degrees,
             notes=tuple(self.notes),
             starts_s=self._source.clock.starts_s,
+            subtitle_streams=len(subtitles_of_text(self._source.container)),
         )
 
     def frames(self, rule: SamplingRule, shots: ShotFinder | None = None) -> Iterator[Frame]:

@@ -25,8 +25,11 @@ from evenreel.server.records import (
     Moment,
     SearchAnswer,
     Sign,
+    Spoken,
+    SpokenWords,
     Stats,
 )
+from evenreel.speech import Transcript
 from evenreel.types import Metadata
 from evenreel.wording import is_printable, printable
 
@@ -87,6 +90,27 @@ def clip_answer(detail: contents.ClipDetail) -> Clip:
         starts_s=detail.starts_s,
         preview_part_s=PREVIEW_PART_S,
     )
+
+
+def spoken_answer(transcripts: Sequence[Transcript]) -> list[Spoken]:
+    """Convert what is said in a clip, without sources that say nothing."""
+    return [
+        Spoken(
+            source=one.source,
+            language=one.language,
+            utterances=[
+                SpokenWords(
+                    text=clean(said.text),
+                    start_s=said.start_s,
+                    end_s=said.end_s,
+                    speaker=None if said.speaker is None else clean(said.speaker),
+                )
+                for said in one.utterances
+            ],
+        )
+        for one in transcripts
+        if one.utterances
+    ]
 
 
 def stats_answer(library: Library, *, vision: bool) -> Stats:
@@ -166,6 +190,7 @@ def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
         scores=_finite_scores(hit.scores),
         moments=[Moment(**vars(at), still=still_address(hit.clip_id, at.time_s)) for at in hit.moments],
         on_screen=[_sign(sign) for sign in hit.on_screen],
+        said=[_sign(said) for said in hit.said],
         elements=_elements(hit.elements),
         parts=_finite_scores(hit.parts),
         none_read=hit.none_read,

@@ -15,6 +15,7 @@ from evenreel.library.contents import ClipFile, Examples, ListedFile
 from evenreel.library.facets import Facet
 from evenreel.library.result_bias import Favours, Share
 from evenreel.library.search.hits import Element, MomentHit, State
+from evenreel.speech import SpeechSource
 
 MetadataValue = str | int | float | bool | None
 
@@ -33,7 +34,7 @@ class Moment(MomentHit):
 
 
 class Sign(BaseModel):
-    """Words on screen and when they are shown; `marks` are the stretches of `text` that the query matched.
+    """Words on screen, or said, and from when to when; `marks` are the stretches of `text` that the query matched.
 
     A mark is [start, end) in Unicode code points, not in UTF-16 units.
     """
@@ -47,16 +48,17 @@ class Sign(BaseModel):
 class FoundClip(BaseModel):
     """One clip of a result.
 
-    `state` says whether it answers; None where that is not measured (pictures, 'more like this'). `above_nonsense` is
-    the share of nonsense queries that do worse on every clip of the library than the query does on this one by its
-    frames: a rank, no probability; None where that is not measured. `probability` is how likely its frames show what
-    was asked for; None where there is no calibration for the model. `written` is the share of the query's words, rare
-    ones weighing more, that is written on the clip, in its name or in its caption. `scores` has one of each channel
-    that found the clip (`seen`, `on_screen`, `about`), and `reranked`, the matcher's, where one ordered the clip anew;
-    `parts` are what that is the mean of, where the matcher tells: similarity to what is `seen`, to what is read
-    `on_screen`, and to `both` together; `none_read`: there was nothing to read on it, or it was not read, and the part
-    `on_screen` is of what the matcher learned to put in its place. `still` is the address of its picture: of its best
-    moment, of the middle of the clip where no moment was found.
+    `state` says whether it answers; None where that is not measured (pictures, 'more like this'). `above_nonsense`
+    is the share of nonsense queries that do worse on every clip of the library than the query does on this one by
+    its frames: a rank, no probability; None where that is not measured. `probability` is how likely its frames show
+    what was asked for; None where there is no calibration for the model. `written` is the share of the query's
+    words, rare ones weighing more, that is written on the clip, said in it, in its name or in its caption. `scores`
+    has one of each channel that found the clip (`seen`, `on_screen`, `said`, `about`), and `reranked`, the
+    matcher's, where one ordered the clip anew; `parts` are what that is the mean of, where the matcher tells:
+    similarity to what is `seen`, to what is read `on_screen`, and to `both` together; `none_read`: there was
+    nothing to read on it, or it was not read, and the part `on_screen` is of what the matcher learned to put in its
+    place. `still` is the address of its picture: of its best moment, of the middle of the clip where no moment was
+    found.
     """
 
     clip_id: str
@@ -72,6 +74,7 @@ class FoundClip(BaseModel):
     scores: dict[str, float]
     moments: list[Moment]
     on_screen: list[Sign]
+    said: list[Sign]
     elements: list[Element]
     parts: dict[str, float]
     none_read: bool
@@ -102,6 +105,27 @@ class SearchAnswer(BaseModel):
     hits: list[FoundClip]
     favours: Favours
     took_ms: float
+
+
+class SpokenWords(BaseModel):
+    """A stretch of speech with its words in one line; `speaker` where the source says who speaks."""
+
+    text: str
+    start_s: float
+    end_s: float
+    speaker: str | None
+
+
+class Spoken(BaseModel):
+    """What one source says of a clip, in the order of its times.
+
+    `source` is `sidecar` (a subtitle file beside the video), `stream` (subtitles inside it) or `recognised`; `language`
+    is a BCP 47 tag, None where it is not known.
+    """
+
+    source: SpeechSource
+    language: str | None
+    utterances: list[SpokenWords]
 
 
 class Clip(BaseModel):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel
 
 from evenreel.library import Library, UnfinishedText
 from evenreel.server import answers
@@ -18,7 +17,7 @@ from evenreel.server.desk import Desk
 from evenreel.server.peers import Peers
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.playback import Playback
-from evenreel.server.records import Clip, Files, Health, Problem, Retry, SearchAnswer, Stats
+from evenreel.server.records import Clip, Files, Health, Problem, Retry, SearchAnswer, Spoken, Stats
 from evenreel.server.retry import Retrier
 from evenreel.server.settings import MOST_RESULTS
 from evenreel.server.turns import RequestNeeds, Wanted
@@ -98,6 +97,7 @@ class Api:
             ("/search", self.search, _about("Clips that answer a sentence, best first.", SearchAnswer)),
             ("/clips/{clip_id}/similar", self.similar, _about("Clips that look like a clip.", SearchAnswer, 404)),
             ("/clips/{clip_id}", self.clip, _about("All that is known of a clip.", Clip, 404)),
+            ("/clips/{clip_id}/transcripts", self.transcripts, _about("What is said in a clip.", list[Spoken], 404)),
             ("/clips/{clip_id}/media", self.media, media),
             ("/clips/{clip_id}/still", self.still, _about("What is on screen at a time.", "image/jpeg", 404)),
             ("/clips/{clip_id}/preview", self.preview, _about("A part of it, small and silent.", "video/mp4", 404)),
@@ -156,6 +156,10 @@ class Api:
     async def clip(self, clip_id: ClipId) -> Clip:
         """Return a clip with its files, its signs and its notes."""
         return answers.clip_answer(await self._desk.query(lambda library: library.clip(clip_id)))
+
+    async def transcripts(self, clip_id: ClipId) -> list[Spoken]:
+        """Return what is said in a clip, by each source that says something."""
+        return answers.spoken_answer(await self._desk.query(lambda library: library.transcripts(clip_id)))
 
     async def media(self, clip_id: ClipId) -> Response:
         """Send the file as it is, for a player."""
@@ -231,7 +235,7 @@ class Api:
         return _json(await self._desk.query_once(key, answer, needs))
 
 
-def _about(summary: str, answer: type[BaseModel] | str, *problems: int) -> dict[str, Any]:
+def _about(summary: str, answer: Any, *problems: int) -> dict[str, Any]:
     """What the OpenAPI document says of an address: what it answers with, a record or a media type, and refusals."""
     refusals: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (*EVERYWHERE, *problems)}
     if isinstance(answer, str):

@@ -14,7 +14,7 @@ from evenreel.errors import MediaError
 from evenreel.media import open_video
 from evenreel.media.allowlist import packet_options
 from evenreel.media.languages import language_tag
-from evenreel.media.opening import FFMPEG_ERRORS, open_file
+from evenreel.media.opening import FFMPEG_ERRORS, open_file, subtitles_of_text
 from evenreel.speech.encodings import decode
 from evenreel.speech.subtitles import LARGEST_BYTES, MOST_CUES, Cue, Format, Subtitles, too_many_cues, utterances_of
 from evenreel.wording import count
@@ -58,7 +58,8 @@ def read_streams(path: str | os.PathLike[str]) -> Iterator[Subtitles | None]:
         MediaError: the file cannot be opened, or a stream is too large.
     """
     with open_file(path, packet_options()) as container:
-        wanted = {stream.index: _Stream(name, _language(stream)) for stream, name in _of_text(container)}
+        of_text = subtitles_of_text(container)
+        wanted = {stream.index: _Stream(stream.codec_context.name, _language(stream)) for stream in of_text}
         pictures = len(container.streams.subtitles) - len(wanted)
         if wanted:
             start_s = _starts_s(path)
@@ -80,13 +81,6 @@ def _starts_s(path: str | os.PathLike[str]) -> float:
     """Where a player's timeline begins on the file's own clock, in seconds."""
     with open_video(path) as video:
         return video.info.starts_s
-
-
-def _of_text(container: InputContainer) -> Iterator[tuple[SubtitleStream, str]]:
-    for stream in container.streams.subtitles:
-        name = stream.codec_context.name if stream.codec_context is not None else ""
-        if name in FORMATS:
-            yield stream, name
 
 
 def _language(stream: SubtitleStream) -> str | None:

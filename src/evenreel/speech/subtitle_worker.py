@@ -13,9 +13,8 @@ from typing import Any
 from evenreel.errors import MediaError
 from evenreel.media.content import unreadable
 from evenreel.media.workers import Message, Worker
-from evenreel.speech.streams import read_streams
 from evenreel.speech.subtitles import LARGEST_BYTES, Subtitles, parse_subtitles, too_large
-from evenreel.speech.utterances import SpokenWord, Utterance
+from evenreel.speech.transcripts import utterance
 
 TARGET = "evenreel.speech.subtitle_worker:SubtitleFiles"
 """What a `Worker` runs to read subtitles."""
@@ -34,6 +33,8 @@ class SubtitleFiles:
         if "language" in task:
             yield _message(read_sidecar(task["path"], task["language"])), None
             return
+        from evenreel.speech.streams import read_streams  # whoever has the worker run does not need FFmpeg
+
         told = time.monotonic()
         for found in read_streams(task["path"]):
             if found is not None:
@@ -82,11 +83,6 @@ def read_with(worker: Worker, path: str, sidecar: Mapping[str, Any] | None = Non
         for message, _ in messages
         if message["kind"] == "subtitles"
     ]
-
-
-def utterance(fields: dict[str, Any]) -> Utterance:
-    """Make an utterance of the fields that JSON has of it, with lists for tuples."""
-    return Utterance(**{**fields, "words": tuple(SpokenWord(**word) for word in fields["words"])})
 
 
 def _message(found: Subtitles) -> dict[str, Any]:

@@ -35,10 +35,19 @@ from evenreel.library.index.first_run import taken_back_if_empty
 from evenreel.library.index.joined import ModelStore, joined, opened_model
 from evenreel.library.index.metadata import read_tables, tables_beside
 from evenreel.library.index.model import ModelInUse, resolve
-from evenreel.library.index.plan import IndexPlan, check_nothing_vanished, known_files, make_plan, still_wanted
+from evenreel.library.index.plan import (
+    IndexPlan,
+    check_nothing_vanished,
+    known_files,
+    make_plan,
+    mark_gone,
+    still_wanted,
+    work_of,
+)
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
 from evenreel.library.index.spread import Outcomes, SpreadRun, check_machines
+from evenreel.library.index.subtitles import read_subtitles
 from evenreel.library.machines.arrivals import clear_arrivals
 from evenreel.library.store import catalog
 from evenreel.library.store.also import folder_of_model
@@ -178,9 +187,10 @@ class IndexJob:
             for file, clip_id in plan.returned:
                 one.store.link(file, clip_id)
         self._report.recognised += len(plans[0].returned)
-        self._read_all(_work(plans))
-        gone = [_mark_gone(one.store, plan) for one, plan in zip(self._models, plans, strict=True)]
+        self._read_all(work_of(plans))
+        gone = [mark_gone(one.store, plan) for one, plan in zip(self._models, plans, strict=True)]
         self._report.missing, self._report.moved = gone[0]
+        read_subtitles(self._store, found, self._settings.limits, self._report, self._progress)
         self._report.metadata_changed = self._store.update_metadata()
         for one in self._models:
             one.store.drop_replaced()
@@ -385,16 +395,3 @@ class IndexJob:
             self._store.update_elements()
         except DamagedElementsError as error:
             log.warning("%s The new clips have no scene elements; %s.", error, FIND_AGAIN)
-
-
-def _mark_gone(store: Store, plan: IndexPlan) -> tuple[int, int]:
-    """Mark the files that are gone in one store; return how many are missing, and how many have moved."""
-    store.mark_missing(plan.gone)
-    moved = store.forget_moved()
-    return len(set(plan.gone) - moved), len(moved)
-
-
-def _work(plans: Sequence[IndexPlan]) -> list[FoundFile]:
-    """The files that any model has work for, the longest first."""
-    files = {file.path: file for plan in plans for file in plan.work}
-    return sorted(files.values(), key=lambda file: -file.stamp.size)

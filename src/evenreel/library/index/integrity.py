@@ -45,7 +45,7 @@ RUN_REPAIR = "run: evenreel repair"
 AGAIN = "check the disk and the permissions, then run: evenreel verify"
 UPDATE = "update evenreel"
 
-NUMBERED_AT_WILL = ("vocabulary_trigrams", "name_trigrams")
+NUMBERED_AT_WILL = ("vocabulary_trigrams", "said_trigrams", "name_trigrams")
 """Word indexes whose row numbers say nothing; those of the others are the rows that they are made of."""
 
 
@@ -189,7 +189,7 @@ def _missing_tables(connection: sqlite3.Connection) -> list[str]:
         return []
     there, version = _names(connection), int(catalog.get_meta(connection)["schema_version"])
     gone = [name for name in schema.differences(connection) if name not in there]
-    return [f"its table {name} is gone" for name in gone if schema.SINCE_FORMAT.get(name, 0) <= version]
+    return [f"its table {name} is gone" for name in gone if schema.since_format(name) <= version]
 
 
 def _names(connection: sqlite3.Connection) -> set[str]:

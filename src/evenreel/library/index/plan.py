@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from evenreel.errors import LibraryError
@@ -12,7 +12,7 @@ from evenreel.features.clip_reader import WantedStages
 from evenreel.features.progress import TRANSIENT
 from evenreel.library.index.scan import Scan
 from evenreel.library.store.catalog import loaded_path
-from evenreel.library.store.writer import FoundFile
+from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.content import FileStamp
 
 GONE_AT_ONCE = 5
@@ -148,3 +148,16 @@ def _identity(stamp: FileStamp) -> tuple[int, int]:
 
 def _below(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def mark_gone(store: Store, plan: IndexPlan) -> tuple[int, int]:
+    """Mark the files that are gone in one store; return how many are missing, and how many have moved."""
+    store.mark_missing(plan.gone)
+    moved = store.forget_moved()
+    return len(set(plan.gone) - moved), len(moved)
+
+
+def work_of(plans: Sequence[IndexPlan]) -> list[FoundFile]:
+    """Return the files that any model has work for, the longest first."""
+    files = {file.path: file for plan in plans for file in plan.work}
+    return sorted(files.values(), key=lambda file: -file.stamp.size)

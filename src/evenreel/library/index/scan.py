@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from evenreel.errors import LibraryError, MediaError
 from evenreel.files import VIDEO_SUFFIXES
 from evenreel.library.store.writer import FoundFile
 from evenreel.media.content import FileStamp, unreadable
+from evenreel.speech.sidecars import FOLDERS, is_subtitle
 from evenreel.wording import count, printable
 
 SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found", "__macosx"})
@@ -24,12 +26,14 @@ class Scan:
     Attributes:
         files: files to consider.
         roots: folders that were scanned.
-        other_files: number of files that are no videos by their names.
+        subtitles: subtitle files, see `evenreel.speech.sidecars`.
+        other_files: number of files that are neither by their names.
         links: number of links, which are not followed.
         closed_folders: folders that cannot be opened.
     """
 
     files: list[FoundFile] = field(default_factory=list)
+    subtitles: list[FoundFile] = field(default_factory=list)
     roots: list[str] = field(default_factory=list)
     other_files: int = 0
     links: int = 0
@@ -72,6 +76,7 @@ def _files_at(place: Path, found: Scan) -> Iterator[FoundFile]:
     try:
         if not os.path.isdir(path):
             yield _look(path, os.path.dirname(path), os.stat(path))
+            _add_subtitles_near(path, found)
             return
         os.scandir(path).close()
     except OSError as error:
@@ -100,10 +105,22 @@ def _walk(root: str, found: Scan) -> Iterator[FoundFile]:
                 folders.append(entry.path)
             elif Path(entry.name).suffix.lower() in VIDEO_SUFFIXES:
                 yield _look_at_entry(entry, root)
+            elif kind == "file" and is_subtitle(entry.name):
+                found.subtitles.append(_look_at_entry(entry, root))
             elif kind == "file":
                 found.other_files += 1
             else:
                 found.closed_folders.append(entry.path)
+
+
+def _add_subtitles_near(video: str, found: Scan) -> None:
+    """Add the subtitle files that may be of a single video: beside it, and in folders for subtitles there."""
+    folder = os.path.dirname(video)
+    for place in (folder, *(os.path.join(folder, name) for name in os.listdir(folder) if name.lower() in FOLDERS)):
+        with contextlib.suppress(OSError):  # it is no folder, or closed
+            for entry in os.scandir(place):
+                if is_subtitle(entry.name) and _kind_of_entry(entry) == "file":
+                    found.subtitles.append(_look_at_entry(entry, folder))
 
 
 def _kind_of_entry(entry: os.DirEntry[str]) -> str:

@@ -13,8 +13,8 @@ State = Literal["fits", "may_fit", "nothing"]
 STATES: tuple[State, ...] = ("fits", "may_fit", "nothing")
 """All states, the best first; columns of states have places in this."""
 
-Channel = Literal["seen", "on_screen", "about"]
-"""What finds clips: their frames, their on-screen words, or their names and captions."""
+Channel = Literal["seen", "on_screen", "said", "about"]
+"""What finds clips: their frames, their on-screen words, what is said, or their names and captions."""
 
 
 ANSWERS = 0.5
@@ -28,8 +28,9 @@ class MomentHit:
     What it matches is meant to start within `starts_s`, and to end within `ends_s`, in four of five cases each
     (`evenreel.library.search.stretches`); None where frames did not find it.
 
-    `score` is the similarity of the best frame or of a sign; of a clip found by its name or caption, which is one
-    moment from start to end, the share of the query that is written there.
+    `time_s` of what is said is where that begins. `score` is the similarity of the best frame, of a sign or of what
+    is said; of a clip found by its name or caption, which is one moment from start to end, the share of the query
+    that is written there.
     """
 
     time_s: float
@@ -42,10 +43,10 @@ class MomentHit:
 
 @dataclass(frozen=True)
 class TextHit:
-    """On-screen words that match a query: the track's text, the query's words that it matches, and when it is shown.
+    """Words on screen, or said, that match a query: their text, the query's words that it matches, and their times.
 
     `similarity` is 1 for an exact match, less for another form of a word or a reading with errors. `found` are the
-    matching words on screen, folded; two that match one word of the query have a space between them.
+    matching words there, folded; two that match one word of the query have a space between them.
     """
 
     text: str
@@ -75,16 +76,17 @@ class Element:
 class Hit:
     """One clip of a search result, with the reason it is there.
 
-    `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `about`): the channel's own score; and
-    `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `state` says whether the clip
-    answers, by the rule of `evenreel.library.search.ranking`; None where that was not measured. `above_nonsense` is the
-    share of nonsense queries that do worse on every clip of the library than the query does on this one by its frames;
-    no probability; None without frames or where it was not measured. `probability` is how likely the frames show what
-    was asked for; None where there is no calibration for the model. `written` is the share of the query's words, rare
-    ones weighing more, that is on screen, in the clip's name or in its caption. `elements` are its scene elements.
-    `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to frames
-    (`seen`), to words (`on_screen`), and to `both`. `none_read` is True where no words were read; their part is then
-    that of the matcher's learned vector for no words.
+    `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `said`, `about`): the channel's own
+    score; and `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `state` says
+    whether the clip answers, by the rule of `evenreel.library.search.ranking`; None where that was not measured.
+    `above_nonsense` is the share of nonsense queries that do worse on every clip of the library than the query does
+    on this one by its frames; no probability; None without frames or where it was not measured. `probability` is
+    how likely the frames show what was asked for; None where there is no calibration for the model. `written` is
+    the share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or in its
+    caption. `said` are the utterances with words of the query, the best first. `elements` are its scene elements.
+    `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to
+    frames (`seen`), to words (`on_screen`), and to `both`. `none_read` is True where no words were read; their part
+    is then that of the matcher's learned vector for no words.
     """
 
     clip_id: str
@@ -103,10 +105,11 @@ class Hit:
     parts: dict[str, float] = field(default_factory=dict)
     none_read: bool = False
     probability: float | None = None
+    said: tuple[TextHit, ...] = ()
 
     @property
     def written_there(self) -> bool:
-        """Whether half or more of the query's words, by weight, is on screen, in the clip's name or in its caption."""
+        """Whether half or more of the query's words, by weight, is on screen, said, in the clip's name or caption."""
         return self.written >= ANSWERS
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.features.frame_windows import within_shots
-from evenreel.library.search.hits import MomentHit, TextHit
+from evenreel.library.search.hits import Channel, MomentHit, TextHit
+from evenreel.library.search.ranking import RankedClip
 from evenreel.library.search.stretches import Range, Stretch, stretches_of
 from evenreel.types import FloatArray
 
@@ -101,6 +102,31 @@ def _overlap(one: MomentHit, other: MomentHit) -> bool:
 def shown(sign: TextHit) -> MomentHit:
     """Return the stretch in which a sign's words are on screen as a moment, at its middle."""
     return MomentHit((sign.start_s + sign.end_s) / 2, sign.start_s, sign.end_s, sign.similarity)
+
+
+def spoken(utterance: TextHit) -> MomentHit:
+    """Return the stretch in which words are said as a moment, at its beginning."""
+    return MomentHit(utterance.start_s, utterance.start_s, utterance.end_s, utterance.similarity)
+
+
+def moments_of(clip: RankedClip, duration_s: float | None, seen: Sequence[MomentHit]) -> tuple[MomentHit, ...]:
+    """Return the moments of the channel that found a clip, then those of others that would have.
+
+    Args:
+        clip: the clip, with the texts that matched.
+        duration_s: its length in seconds.
+        seen: stretches of its frames, best first.
+    """
+    if clip.found_by == "about":
+        return best_moments(whole(seen, duration_s, clip.written))
+    found: dict[Channel, Sequence[MomentHit]] = {
+        "seen": seen,
+        "on_screen": list(map(shown, clip.on_screen)),
+        "said": list(map(spoken, clip.said)),
+    }
+    first = found.pop(clip.found_by)
+    others = [moment for channel, moments in found.items() if clip.answers_by(channel) for moment in moments]
+    return best_moments(first, others)
 
 
 def whole(seen: Sequence[MomentHit], duration_s: float | None, score: float) -> list[MomentHit]:

@@ -72,13 +72,15 @@ class RankedClips:
         clip_ids: (N,) ids in UTF-8.
         channels: what each channel says of them, in the order in which their shares of a clip's score are added.
         shown: (N,) share of the query's words, rare ones weighing more, that is on screen.
-        written: (N,) share that is on screen, in the clip's name or caption.
+        heard: (N,) share that is said.
+        written: (N,) share that is on screen, said, in the clip's name or caption.
         frames: whether they answer by their frames; None where that was not measured.
     """
 
     clip_ids: Encoded
     channels: Mapping[str, ChannelColumns]
     shown: Column
+    heard: Column
     written: Column
     frames: SeenStates | None = None
 
@@ -92,6 +94,7 @@ class RankedClips:
             np.concatenate([self.clip_ids, clip_ids]),
             {name: columns.with_more(more) for name, columns in self.channels.items()},
             np.pad(self.shown, (0, more)),
+            np.pad(self.heard, (0, more)),
             np.pad(self.written, (0, more)),
         )
 
@@ -117,7 +120,7 @@ class RankedClips:
         return Counter(dict(zip(STATES, np.bincount(self.states, minlength=len(STATES)).tolist(), strict=True)))
 
     def clip(self, row: int) -> RankedClip:
-        """Return one of the clips with all that is known of it, but for the tracks on screen."""
+        """Return one of the clips with all that is known of it, but for the texts that matched."""
         found_by = {name: columns for name, columns in self.channels.items() if columns.ranks[row]}
         clip = RankedClip(
             self.clip_ids[row].decode("utf-8", "surrogateescape"),
@@ -126,6 +129,7 @@ class RankedClips:
             scores={name: float(columns.scores[row]) for name, columns in found_by.items()},
             written=float(self.written[row]),
             shown=float(self.shown[row]),
+            heard=float(self.heard[row]),
         )
         if self.frames is not None and (state := int(self.frames.states[row])) != NOT_TOLD:
             clip.above_nonsense, clip.by_frames = float(self.frames.above_nonsense[row]), STATES[state]
@@ -171,27 +175,38 @@ class RankedClips:
         return rows[np.lexsort((-self.written[rows], -self.fused[rows], self.states[rows]))]
 
 
-def found_by_words(signs: SignMatches, named: Sequence[TextMatch]) -> RankedClips:
+def found_by_words(signs: SignMatches, named: Sequence[TextMatch], speech: SignMatches | None = None) -> RankedClips:
     """Put the matches of the channels of words together, each sorted best first; equal scores share a rank.
 
     Args:
         signs: matches on screen; which signs they are is read later, of the clips that are shown.
         named: matches in names and captions.
+        speech: matches in what is said, read later too; None where nothing is known of it.
     """
     ids, shares = encoded_ids(match.clip_id for match in named), np.array([match.score for match in named], np.float64)
-    rows = signs.places(ids)
-    new = rows < 0
-    rows[new] = len(signs) + np.arange(np.count_nonzero(new))
-    clip_ids = np.concatenate([signs.clip_ids, ids[new]])
-    shown = np.zeros(len(clip_ids))
+    clip_ids, heard_rows, rows = signs.clip_ids, np.empty(0, np.int64), signs.places(ids)
+    if speech is not None:
+        heard_rows, clip_ids = _rows_among(clip_ids, signs.places(speech.clip_ids), speech.clip_ids)
+        there = speech.places(ids)
+        rows[(rows < 0) & (there >= 0)] = heard_rows[there[(rows < 0) & (there >= 0)]]
+    rows, clip_ids = _rows_among(clip_ids, rows, ids)
+    clips = len(clip_ids)
+    shown, heard, about = np.zeros(clips), np.zeros(clips), np.zeros(clips)
     shown[: len(signs)] = signs.coverage
-    written = shown.copy()
-    written[rows] = np.maximum(written[rows], shares)
-    channels = {
-        "on_screen": _of_words(np.arange(len(signs)), signs.scores, signs.coverage, len(clip_ids)),
-        "about": _of_words(rows, shares, shares, len(clip_ids)),
-    }
-    return RankedClips(clip_ids, channels, shown, written)
+    np.maximum.at(about, rows, shares)
+    channels = {"on_screen": _of_words(np.arange(len(signs)), signs.scores, signs.coverage, clips)}
+    if speech is not None:
+        heard[heard_rows] = speech.coverage
+        channels["said"] = _of_words(heard_rows, speech.scores, speech.coverage, clips)
+    channels["about"] = _of_words(rows, shares, shares, clips)
+    return RankedClips(clip_ids, channels, shown, heard, np.maximum(np.maximum(shown, heard), about))
+
+
+def _rows_among(clip_ids: Encoded, rows: Indices, ids: Encoded) -> tuple[Indices, Encoded]:
+    """The rows of some clips (N,), those that have none (-1) behind the others, and the ids of all."""
+    new = rows < 0
+    rows[new] = len(clip_ids) + np.arange(np.count_nonzero(new))
+    return rows, np.concatenate([clip_ids, ids[new]])
 
 
 def _of_words(rows: Indices, scores: Column, coverage: Column, clips: int) -> ChannelColumns:
@@ -204,7 +219,7 @@ def _of_words(rows: Indices, scores: Column, coverage: Column, clips: int) -> Ch
 
 def nothing_found() -> RankedClips:
     """Return no clips."""
-    return RankedClips(encoded_ids(()), {}, np.empty(0), np.empty(0))
+    return RankedClips(encoded_ids(()), {}, np.empty(0), np.empty(0), np.empty(0))
 
 
 def add_seen(

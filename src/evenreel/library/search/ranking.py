@@ -3,7 +3,7 @@
 A clip is in one of three states:
 
 - `fits`: its frames answer, or a share of `FITS` of the query's words, rare ones weighing more, is written on the clip,
-  in its name or in its caption;
+  said in it, in its name or in its caption;
 - `may_fit`: its frames may answer, or a share of `ANSWERS` of the words is written there;
 - `nothing`: neither.
 
@@ -55,9 +55,12 @@ class RankedClip:
             measured.
         by_frames: state by its frames alone; None where `above_nonsense` is.
         probability: how likely its frames show what was asked for; None without a calibration.
-        written: share of the query's words, rare ones weighing more, that is on screen, in the clip's name or caption.
+        written: share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or
+            caption.
+        heard: share of the query's words, rare ones weighing more, that is said.
         shown: share of the query's words, rare ones weighing more, that is on screen.
         on_screen: on-screen texts that matched.
+        said: utterances that matched.
         parts: similarities that a matcher's score is the mean of.
     """
 
@@ -70,7 +73,9 @@ class RankedClip:
     probability: float | None = None
     written: float = 0.0
     shown: float = 0.0
+    heard: float = 0.0
     on_screen: tuple[TextHit, ...] = ()
+    said: tuple[TextHit, ...] = ()
     parts: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -91,12 +96,16 @@ class RankedClip:
         seen = (self.above_nonsense or 0.0) if "seen" in self.ranks else -1.0
         if self.on_screen and self.shown >= max(seen, self.written):
             return "on_screen"
+        if self.said and self.heard >= max(seen, self.written):
+            return "said"
         by_name = "about" in self.ranks and self.written > seen and not self.answers_by("seen")
         return "about" if by_name else "seen"
 
     def answers_by(self, channel: Channel) -> bool:
-        """Return whether the clip would be in the answer by one channel alone, its frames or its on-screen text."""
-        return self.by_frames in {"fits", "may_fit"} if channel == "seen" else self.shown >= ANSWERS
+        """Return whether the clip would be in the answer by its frames, its on-screen text or what is said alone."""
+        if channel == "seen":
+            return self.by_frames in {"fits", "may_fit"}
+        return (self.heard if channel == "said" else self.shown) >= ANSWERS
 
     @property
     def fused(self) -> float:

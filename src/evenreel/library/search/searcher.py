@@ -1,8 +1,8 @@
-"""Search of a library by what is seen and by what is written, with the confidence of the answer.
+"""Search of a library by what is seen, written and said, with the confidence of the answer.
 
-Three channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words) and
-`about` (file names and given captions). `evenreel.library.search.ranking` says which clips answer and in which order
-they stand.
+Four channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
+(subtitles, recognised speech) and `about` (file names and given captions). `evenreel.library.search.ranking` says which
+clips answer and in which order they stand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_pat
 from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import FrameGallery, Opened, clip_vector, load_gallery, look
-from evenreel.library.search.hits import Hit, MomentHit, SearchResult
+from evenreel.library.search.hits import Hit, SearchResult
 from evenreel.library.search.judging import (
     NEUTRAL_IS_NOT_CALIBRATED,
     Judge,
@@ -34,13 +34,13 @@ from evenreel.library.search.judging import (
     uncalibrated,
 )
 from evenreel.library.search.known_rows import ClipRows
-from evenreel.library.search.moments import best_moments, shown, whole
+from evenreel.library.search.moments import moments_of
 from evenreel.library.search.nearest import NEAREST, ExactlyScored
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
 from evenreel.library.search.ranked_clips import found_by_words, nothing_found
 from evenreel.library.search.ranking import RankedClip, best_state
 from evenreel.library.search.sign_tracks import SignReader
-from evenreel.library.search.text_match import about_hits, on_screen_hits
+from evenreel.library.search.text_match import about_hits, on_screen_hits, said_hits
 from evenreel.library.search.together import (
     RERANKED_BY_OWN,
     SEVERAL_ARE_NOT_CALIBRATED,
@@ -54,6 +54,7 @@ from evenreel.library.search.together import (
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, loaded_path, reading
 from evenreel.library.store.confidence import FITS
+from evenreel.library.store.timed_texts import SAID
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
 from evenreel.wording import count
@@ -222,6 +223,7 @@ class Searcher:
             self._vectors, self._generation = self._open_vectors(meta), generation
         self._gallery = load_gallery(self._connection, self._rows)
         self._signs = SignReader(self._connection)
+        self._speech = SignReader(self._connection, SAID) if seals.has_table(self._connection, SAID.words) else None
         self._filters.clear()
         self._neutral = None
         self._calibration, self._spoilt_calibration = None, None
@@ -238,9 +240,12 @@ class Searcher:
             gallery, vector = self._neutral_to_source(vector, notices)
         allowed = self._allowed(query.where)
         signs = None if text is None else on_screen_hits(self._signs, text, allowed, typing=query.unfinished)
-        written = nothing_found()
+        written, speech = nothing_found(), None
         if text is not None and signs is not None:
-            written = found_by_words(signs, about_hits(self._connection, text, allowed, typing=query.unfinished))
+            if self._speech is not None:
+                speech = said_hits(self._speech, text, allowed, typing=query.unfinished)
+            named = about_hits(self._connection, text, allowed, typing=query.unfinished)
+            written = found_by_words(signs, named, speech)
         answered, why_not = AnsweringClips(written), None
         if vector is not None and self._vectors is not None:
             nearest = max(NEAREST, query.enough)
@@ -269,6 +274,7 @@ class Searcher:
         clips = [met[clip_id] for clip_id in sound]
         for clip in clips:
             clip.on_screen = () if signs is None else signs.hits_of(clip.clip_id)
+            clip.said = () if speech is None else speech.hits_of(clip.clip_id)
         paths = first_paths(self._connection, allowed.where, sound)
         hits = tuple(self._hit(clip, paths[clip.clip_id], sights, notices) for clip in clips)
         states = answered.beside + found.counted() - Counter(met[clip_id].state or "nothing" for clip_id in spoilt)
@@ -357,8 +363,9 @@ class Searcher:
             above_nonsense=clip.above_nonsense,
             written=clip.written,
             scores=clip.scores,
-            moments=self._moments(clip, duration_s, stretches_of(sights, clip.clip_id, notices) if sights else []),
+            moments=moments_of(clip, duration_s, stretches_of(sights, clip.clip_id, notices) if sights else []),
             on_screen=clip.on_screen,
+            said=clip.said,
             duration_s=duration_s,
             metadata=json.loads(files[path]),
             other_paths=tuple(other for other in files if other != path),
@@ -367,15 +374,6 @@ class Searcher:
             probability=clip.probability,
             none_read="on_screen" in clip.parts and not self._has_tracks(clip.clip_id),
         )
-
-    def _moments(self, clip: RankedClip, duration_s: float | None, seen: list[MomentHit]) -> tuple[MomentHit, ...]:
-        """The moments of the channel that found a clip, then those of another one that would have."""
-        signs = [shown(sign) for sign in clip.on_screen]
-        if clip.found_by == "about":
-            return best_moments(whole(seen, duration_s, clip.written))
-        if clip.found_by == "on_screen":
-            return best_moments(signs, seen if clip.answers_by("seen") else ())
-        return best_moments(seen, signs if clip.answers_by("on_screen") else ())
 
     def _has_tracks(self, clip_id: str) -> bool:
         """Whether anything was read on a clip."""

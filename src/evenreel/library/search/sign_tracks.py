@@ -20,7 +20,8 @@ from evenreel.arrays import Column, Flags, Indices
 from evenreel.library.search.spellings import Spellings
 from evenreel.library.store import seals
 from evenreel.library.store.fulltext import phrase
-from evenreel.library.store.track_blocks import COLUMNS, TABLE, read_facts
+from evenreel.library.store.timed_texts import ON_SCREEN, TimedTexts
+from evenreel.library.store.track_blocks import COLUMNS, facts_of, read_facts
 
 FEW = 5_000
 """Most tracks that are read one by one, which needs nothing that is read once for each state of the catalog."""
@@ -65,14 +66,15 @@ class ClipTracks:
 
 
 class SignReader:
-    """Reader of the tracks of one state of a catalog.
+    """Reader of the tracks of one state of a catalog, or of its utterances as if they were tracks.
 
     Args:
         connection: connection to the catalog.
+        kind: kind of text.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: sqlite3.Connection, kind: TimedTexts = ON_SCREEN) -> None:
+        self.connection, self.kind = connection, kind
 
     def with_words(self, looked_for: Spellings) -> dict[str, Indices]:
         """Find the ids of the tracks with each word or pair of words, rising; without those that no track has."""
@@ -85,20 +87,20 @@ class SignReader:
         Args:
             tracks: (N,) ids of tracks, rising.
         """
-        if len(tracks) > FEW and seals.has_table(self.connection, TABLE):
+        if len(tracks) > FEW and seals.has_table(self.connection, self.kind.blocks):
             return self._many(tracks)
         return self._few(tracks)
 
     def _with_word(self, spelt: str) -> Indices:
         (found,) = self.connection.execute(
-            "SELECT group_concat(rowid) FROM track_words WHERE track_words MATCH ?", (phrase(spelt),)
+            f"SELECT group_concat(rowid) FROM {self.kind.words} WHERE {self.kind.words} MATCH ?", (phrase(spelt),)
         ).fetchone()
         return numbers_of(found)
 
     def _few(self, tracks: Indices) -> ClipTracks:
         rows = self.connection.execute(
-            f"SELECT clip_id, track_id, {', '.join(COLUMNS)} FROM tracks"
-            " WHERE track_id IN (SELECT value FROM json_each(?)) ORDER BY track_id",
+            f"SELECT clip_id, {facts_of(self.kind)} FROM {self.kind.table}"
+            f" WHERE {self.kind.key} IN (SELECT value FROM json_each(?)) ORDER BY {self.kind.key}",
             (json.dumps(tracks.tolist()),),
         ).fetchall()
         ids, found, *facts = zip(*rows, strict=True) if rows else ((),) * (2 + len(COLUMNS))
@@ -117,18 +119,18 @@ class SignReader:
             tracks,
             (np.cumsum(has) - 1)[clips],
             clip_ids[has],
-            lambda rows, column: read_facts(self.connection, tracks[rows], column),
+            lambda rows, column: read_facts(self.connection, self.kind, tracks[rows], column),
         )
 
     @cached_property
     def count(self) -> int:
         """Number of tracks of the catalog."""
-        found: int = self.connection.execute("SELECT count(*) FROM tracks").fetchone()[0]
+        found: int = self.connection.execute(f"SELECT count(*) FROM {self.kind.table}").fetchone()[0]
         return found
 
     @cached_property
     def _owners(self) -> Owners:
-        return _load_owners(self.connection)
+        return _load_owners(self.connection, self.kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,18 +152,18 @@ class Owners:
         return self.clips[np.searchsorted(self.first, tracks, "right") - 1]
 
 
-def _load_owners(connection: sqlite3.Connection) -> Owners:
+def _load_owners(connection: sqlite3.Connection, kind: TimedTexts) -> Owners:
     """Read where each clip's tracks begin: one stretch a clip, or each track by itself where others lie between."""
     ids, first, lacking = connection.execute(
         f"SELECT CAST(group_concat(clip_id, '{BETWEEN}') AS BLOB), group_concat(first), group_concat(lacking) FROM"
-        " (SELECT clip_id, min(track_id) AS first, max(track_id) - min(track_id) + 1 - count(*) AS lacking FROM tracks"
-        " GROUP BY clip_id)"
+        f" (SELECT clip_id, min({kind.key}) AS first, max({kind.key}) - min({kind.key}) + 1 - count(*) AS lacking"
+        f" FROM {kind.table} GROUP BY clip_id)"
     ).fetchone()
     clip_ids = ids_of(ids)
     starts, clips = [numbers_of(first)], [np.arange(len(clip_ids))]
     for clip in np.flatnonzero(numbers_of(lacking)).tolist():
         clip_id = clip_ids[clip].decode()
-        rows = connection.execute("SELECT track_id FROM tracks WHERE clip_id = ?", (clip_id,)).fetchall()
+        rows = connection.execute(f"SELECT {kind.key} FROM {kind.table} WHERE clip_id = ?", (clip_id,)).fetchall()
         starts.append(np.array(rows, np.int64)[:, 0])
         clips.append(np.full(len(rows), clip))
     stretches, place = np.unique(np.concatenate(starts), return_index=True)

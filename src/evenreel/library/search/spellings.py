@@ -22,7 +22,10 @@ three letters less. Numbers are never guessed: one in the query is found only as
 as a part of one; 'gate 7' is not on GATE 1, nor on GATE 72.
 
 A recogniser misreads signs, so letters there are wrong beside signs that are right. People type names, captions and
-queries: a word found exactly in a name or a caption is not guessed at a second time.
+queries: a word found exactly in a name or a caption is not guessed at a second time. What is said is written by people,
+or by a speech model out of words that it knows: where one is wrong it is another word and not a misspelt one, and there
+are so many words that a guess finds a wrong one more often than a right one. So words that are said are not guessed at,
+nor looked for inside longer ones but in scripts without spaces between words.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ from typing import NamedTuple
 
 from evenreel.language.folding import words
 from evenreel.language.lemmatiser import are_forms, irregular_forms, is_noun_of_doing, regular_base
-from evenreel.library.store.fulltext import NAMES, SIGNS, Vocabulary, content_words, padded, phrase
+from evenreel.library.store.fulltext import NAMES, SIGNS, content_words, padded, phrase
+from evenreel.library.store.timed_texts import SAID, Vocabulary
 
 MAX_JOINED = 8
 MAX_SIMILAR_WORDS = 64
@@ -53,6 +57,9 @@ NUMBER = re.compile(r"\d+")
 TRIGRAM = 3
 MOST_CUT = 3
 """Most errors for which a word is cut into parts; for more of them, words of 17 letters or more, there are too many."""
+
+WITHOUT_SPACES = "\u2e80"
+"""First letter of the scripts without spaces between words, such as Chinese."""
 
 MAX_BEGINNING = 1_000
 """Most words with one beginning that are looked at, the most frequent ones."""
@@ -73,15 +80,18 @@ class WordSource(NamedTuple):
         least_inside: fewest letters of a word that is looked for inside longer ones.
         typed: True for text that people typed: words found exactly are not guessed at, and a part of a word is one of
             its ends.
+        guessed: whether words are looked for with wrong letters, and inside longer ones of any script.
     """
 
     vocabulary: Vocabulary
     least_inside: int
     typed: bool
+    guessed: bool = True
 
 
 ON_SIGNS = WordSource(SIGNS, 4, typed=False)
 IN_NAMES = WordSource(NAMES, 5, typed=True)
+IN_SPEECH = WordSource(SAID.vocabulary, 2, typed=False, guessed=False)
 
 
 @dataclass(frozen=True)
@@ -167,7 +177,10 @@ def spellings(
     term = "".join(run)
     found: dict[str, float] = {}
     forms = dict(_forms(connection, term, source)) if len(run) == 1 else {}
-    if not source.typed or not (forms or _in_vocabulary(connection, [term], source)):
+    if not source.guessed:
+        if term >= WITHOUT_SPACES:
+            _add_better(found, _containing(connection, term, source))
+    elif not source.typed or not (forms or _in_vocabulary(connection, [term], source)):
         _add_better(found, _misread(connection, run, source))
         _add_better(found, _containing(connection, term, source))
     if begun:
@@ -194,7 +207,7 @@ def may_be_inside(word: str, least: int) -> bool:
         word: the word.
         least: fewest letters that it must have; of a script without spaces between words, such as Chinese, two do.
     """
-    return len(word) >= least or (len(word) > 1 and word >= "\u2e80")
+    return len(word) >= least or (len(word) > 1 and word >= WITHOUT_SPACES)
 
 
 def _add_better(found: dict[str, float], others: Iterable[tuple[str, float]]) -> None:
@@ -224,7 +237,7 @@ def text_counts(connection: sqlite3.Connection, terms: Sequence[str], source: Wo
 
 def _matches(connection: sqlite3.Connection, word: str, source: WordSource) -> int:
     """Number of texts with a word that is not in the vocabulary."""
-    if source is ON_SIGNS:
+    if source is not IN_NAMES:
         return 0
     found: int = connection.execute("SELECT count(*) FROM about WHERE about MATCH ?", (phrase(word),)).fetchone()[0]
     return found

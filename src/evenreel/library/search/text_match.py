@@ -1,4 +1,4 @@
-"""Text search: clips by their on-screen text, file names and given captions.
+"""Text search: clips by their on-screen text, what is said in them, file names and given captions.
 
 `evenreel.library.search.spellings` says under which spellings a word of a query is found, with which similarity;
 `sign_tracks` reads the tracks with these, `sign_scores` scores the clips. What leaves SQLite for each track, file or
@@ -32,7 +32,17 @@ from evenreel.library.search.sign_tracks import (
     numbers_of,
     unique_tracks,
 )
-from evenreel.library.search.spellings import IN_NAMES, ON_SIGNS, Spellings, lookups, text_counts, words_of
+from evenreel.library.search.spellings import (
+    IN_NAMES,
+    IN_SPEECH,
+    ON_SIGNS,
+    Spellings,
+    Words,
+    WordSource,
+    lookups,
+    text_counts,
+    words_of,
+)
 from evenreel.library.store.fulltext import about_row, phrase
 
 MAX_SHOWN = 5
@@ -51,7 +61,7 @@ class TextMatch:
     """One clip whose text matches words of the query.
 
     `coverage` is the share of the query's weight that was found, 1 when every content word is there exactly;
-    `score` orders the clips of a channel; `hits` are the on-screen tracks, the best first.
+    `score` orders the clips of a channel; `hits` are the tracks on screen or the utterances, the best first.
     """
 
     clip_id: str
@@ -64,7 +74,7 @@ class TextMatch:
 class _Found:
     """Tracks that have words of a query, and with which spellings."""
 
-    connection: sqlite3.Connection
+    reader: SignReader
     terms: Sequence[str]
     looked_for: Spellings
     spelt: Mapping[str, Indices]
@@ -72,8 +82,9 @@ class _Found:
 
     def hit(self, row: int) -> TextHit:
         track = int(self.tracks.tracks[row])
-        text, start_s, end_s = self.connection.execute(
-            "SELECT text, start_s, end_s FROM tracks WHERE track_id = ?", (track,)
+        kind = self.reader.kind
+        text, start_s, end_s = self.reader.connection.execute(
+            f"SELECT text, start_s, end_s FROM {kind.table} WHERE {kind.key} = ?", (track,)
         ).fetchone()
         there = [spelt for spelt, tracks in self.spelt.items() if _is_among(track, tracks)]
         alike = _best_similarities([self.looked_for[spelt] for spelt in there], len(self.terms))
@@ -82,7 +93,7 @@ class _Found:
 
 
 class SignMatches(Sequence[TextMatch]):
-    """Clips with words of a query on screen, best first: columns of their scores, and what to show of one when asked.
+    """Clips with words of a query on screen, or said, best first: columns of scores, and what to show of a clip.
 
     Attributes:
         clip_ids: (C,) ids of the clips in UTF-8; of equal scores in rising order.
@@ -159,16 +170,34 @@ def on_screen_hits(
         typing: whether the last word may be the beginning of one.
     """
     signs = SignReader(signs) if isinstance(signs, sqlite3.Connection) else signs
+    return _timed_hits(signs, ON_SIGNS, words_of(query, typing=typing), allowed)
+
+
+def said_hits(speech: SignReader, query: str, allowed: Container[str], *, typing: bool = False) -> SignMatches:
+    """Find clips in which words of the query are said, best first.
+
+    A clip's score is as `on_screen_hits` has it, with utterances for tracks: the words of a sentence that goes on over
+    several subtitles count nearly as much as those of one.
+
+    Args:
+        speech: reader of the utterances of the catalog's present state.
+        query: free text; nothing in it is syntax.
+        allowed: ids of the clips that may be returned.
+        typing: whether the last word may be the beginning of one.
+    """
+    return _timed_hits(speech, IN_SPEECH, words_of(query, typing=typing), allowed)
+
+
+def _timed_hits(signs: SignReader, source: WordSource, wanted: Words, allowed: Container[str]) -> SignMatches:
     connection = signs.connection
-    wanted = words_of(query, typing=typing)
-    weights = _weights(text_counts(connection, wanted.terms, ON_SIGNS), signs.count)
-    looked_for = lookups(connection, wanted, ON_SIGNS)
+    weights = _weights(text_counts(connection, wanted.terms, source), signs.count)
+    looked_for = lookups(connection, wanted, source)
     spelt = signs.with_words(looked_for)
     words = by_word(spelt, looked_for, len(wanted.terms))
     tracks = signs.of_clips(unique_tracks(words))
     tracks = tracks.only(_which(allowed, tracks.clip_ids))
     scored = score_clips(tracks, rows_of(words, tracks.tracks), weights)
-    return SignMatches(_Found(connection, wanted.terms, looked_for, spelt, tracks), scored)
+    return SignMatches(_Found(signs, wanted.terms, looked_for, spelt, tracks), scored)
 
 
 def about_hits(

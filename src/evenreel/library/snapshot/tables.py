@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MOMENTS, TRACKS, VECTOR_ROWS, SEALS = "moments", "tracks", "vector_rows", "seals"
 VECTOR = "vector"
-BYTES = {("files", "path"), ("roots", "path")}
+BYTES = {("files", "path"), ("roots", "path"), ("transcripts", "origin")}
 """Columns of text that are bytes in a snapshot: paths need not be UTF-8."""
 AT_ONCE = 8_192
 """Rows that are read or written together."""

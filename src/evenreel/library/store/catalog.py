@@ -23,13 +23,13 @@ from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the catalog's tables.
 
 1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
 
 2: rows are sealed, as a changed bit in a row was believed; words of names are found as people type them.
-3: `shots`. 4: `track_blocks`.
+3: `shots`. 4: `track_blocks`. 5: `transcripts`, `utterances`, and the word index over what is said.
 """
 
 CATALOG = "catalog.sqlite"
@@ -168,6 +168,7 @@ def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
 def _bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
     """Add what an earlier version had no table for; rows of the first, which has no seals, are taken for sound."""
     from evenreel.library.store.fulltext import count_names
+    from evenreel.library.store.timed_texts import ON_SCREEN
     from evenreel.library.store.track_blocks import fill_blocks
 
     now = {"schema_version": str(SCHEMA_VERSION)}
@@ -176,8 +177,9 @@ def _bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
         connection.execute("UPDATE meta SET value = :schema_version WHERE key = 'schema_version'", now)
         if version == 1:
             count_names(connection)
-        fill_blocks(connection)
-        seals.renew(connection, None if version == 1 else ("track_blocks",))
+        if version < 4:
+            fill_blocks(connection, ON_SCREEN)
+            seals.renew(connection, None if version == 1 else (ON_SCREEN.blocks,))
         seals.seal_entries(connection, now)
 
 

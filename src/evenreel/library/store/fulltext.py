@@ -1,15 +1,15 @@
-"""The word indexes of a library, kept in step with its tables `tracks` and `files`.
+"""The word indexes of a library, kept in step with its tables `tracks`, `utterances` and `files`.
 
 Every function works inside the caller's transaction. The indexes are derived: `rebuild_full_text` makes from
 nothing what the incremental calls made step by step.
 
 Words are folded before they are stored and before they are looked up (case, width, accents), and stored
-joined by spaces, so that SQLite's tokenizer sees the words this module sees. Two vocabularies say which words there
-are: `SIGNS` counts on how many tracks each is, `NAMES` in how many names with their captions; words of names and
-captions with digits in them, of which a camera makes a new one for each file, are left out. Words stand in the
-trigrams of a vocabulary between two spaces: then a word of n letters with k errors still shares one of its n trigrams
-with the right spelling whenever n > 4k, as one error destroys three trigrams at most, and two letters that have
-changed places four.
+joined by spaces, so that SQLite's tokenizer sees the words this module sees. Three vocabularies say which words there
+are: `SIGNS` counts on how many tracks each is, that of `SAID` in how many utterances, `NAMES` in how many names with
+their captions; words of names and captions with digits in them, of which a camera makes a new one for each file, are
+left out. Words stand in the trigrams of a vocabulary between two spaces: then a word of n letters with k errors still
+shares one of its n trigrams with the right spelling whenever n > 4k, as one error destroys three trigrams at most, and
+two letters that have changed places four.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from evenreel.language import folding
 from evenreel.language.folding import words
 from evenreel.library.store.schema import FULL_TEXT, lay_down
-from evenreel.library.store.track_blocks import fill_blocks, put_tracks, take_tracks
+from evenreel.library.store.timed_texts import ON_SCREEN, SAID, TimedTexts, Vocabulary
+from evenreel.library.store.track_blocks import facts_of, fill_blocks, put_tracks, take_tracks
 from evenreel.types import Metadata
 
 MAX_CONTENT_WORDS = 50
+TEXT_OF = {ON_SCREEN: "text, readings", SAID: "text, '[]'"}
+"""Kinds of text with times, each with SQL for a text and the list of its other readings, in JSON."""
+
 AT_ONCE = 10_000
-"""Tracks, or files, that are read together where all are indexed anew."""
+"""Texts, or files, that are read together where all are indexed anew."""
 
 MAX_COUNTED = 500_000
 """Most words that are counted in memory there before they are written."""
@@ -38,21 +41,7 @@ SHADOWS = ("data", "idx", "content", "docsize", "config")
 """Endings of the tables in which FTS5 keeps a table of its own."""
 
 
-class Vocabulary(NamedTuple):
-    """Names of the tables that hold the words of one word index.
-
-    Attributes:
-        words: table with the words.
-        texts: column with the number of texts each word is in.
-        trigrams: index of the words' trigrams.
-    """
-
-    words: str
-    texts: str
-    trigrams: str
-
-
-SIGNS = Vocabulary("vocabulary", "tracks", "vocabulary_trigrams")
+SIGNS = ON_SCREEN.vocabulary
 NAMES = Vocabulary("name_words", "files", "name_trigrams")
 
 
@@ -77,39 +66,54 @@ def padded(word: str) -> str:
 
 
 def index_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
-    """Add the tracks of a clip, all of which must be new to the indexes."""
-    rows = connection.execute("SELECT track_id, text, readings FROM tracks WHERE clip_id = ?", (clip_id,)).fetchall()
+    """Add the tracks and utterances of a clip, all of which must be new to the indexes."""
+    for kind in TEXT_OF:
+        index_texts(connection, kind, clip_id)
+
+
+def index_texts(connection: sqlite3.Connection, kind: TimedTexts, clip_id: str) -> None:
+    """Add the texts of a clip of one kind, all of which must be new to the indexes."""
     counts: Counter[str] = Counter()
-    _index_tracks(connection, rows, counts)
-    _add_words(connection, SIGNS, counts)
-    put_tracks(
-        connection,
-        connection.execute(
-            "SELECT track_id, confidence, start_s, end_s FROM tracks WHERE clip_id = ? ORDER BY track_id", (clip_id,)
-        ).fetchall(),
-    )
+    rows = connection.execute(f"{_texts_of(kind)} WHERE clip_id = ?", (clip_id,)).fetchall()
+    _index_rows(connection, kind, rows, counts)
+    _add_words(connection, kind.vocabulary, counts)
+    facts = f"SELECT {facts_of(kind)} FROM {kind.table} WHERE clip_id = ? ORDER BY {kind.key}"
+    put_tracks(connection, kind, connection.execute(facts, (clip_id,)).fetchall())
 
 
-def _index_tracks(connection: sqlite3.Connection, tracks: Iterable[tuple[int, str, str]], counts: Counter[str]) -> None:
-    """Add tracks, given by id, text and readings, to the word index, and count the words of each."""
+def _texts_of(kind: TimedTexts) -> str:
+    return f"SELECT {kind.key}, {TEXT_OF[kind]} FROM {kind.table}"
+
+
+def _index_rows(
+    connection: sqlite3.Connection, kind: TimedTexts, texts: Iterable[tuple[int, str, str]], counts: Counter[str]
+) -> None:
+    """Add texts, given by id, text and readings, to the word index of their kind, and count the words of each."""
     rows = []
-    for track_id, text, readings in tracks:
-        found = dict.fromkeys(words(" ".join([text, *json.loads(readings)])))
-        counts.update(found.keys())
-        rows.append((track_id, " ".join(found)))
-    connection.executemany("INSERT INTO track_words (rowid, text) VALUES (?, ?)", rows)
+    for key, text, readings in texts:
+        found = words(" ".join([text, *json.loads(readings)]))
+        once = dict.fromkeys(found)
+        counts.update(once.keys())
+        rows.append((key, " ".join(once if kind is ON_SCREEN else found)))
+    connection.executemany(f"INSERT INTO {kind.words} (rowid, text) VALUES (?, ?)", rows)
 
 
 def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
-    """Remove the tracks of a clip while `tracks` still has them; tracks that are not indexed are no error."""
+    """Remove the tracks and utterances of a clip while their tables have them; what is not indexed is no error."""
+    for kind in TEXT_OF:
+        remove_texts(connection, kind, clip_id)
+
+
+def remove_texts(connection: sqlite3.Connection, kind: TimedTexts, clip_id: str) -> None:
+    """Remove the texts of a clip of one kind from the indexes while their table has them."""
     rows = connection.execute(
-        "SELECT track_id, track_words.text FROM tracks JOIN track_words ON track_words.rowid = track_id"
+        f"SELECT {kind.key}, {kind.words}.text FROM {kind.table} JOIN {kind.words} ON {kind.words}.rowid = {kind.key}"
         " WHERE clip_id = ?",
         (clip_id,),
     ).fetchall()
-    connection.executemany("DELETE FROM track_words WHERE rowid = ?", [(track_id,) for track_id, _ in rows])
-    take_tracks(connection, [track_id for track_id, _ in rows])
-    _take_words(connection, SIGNS, Counter(word for _, text in rows for word in set(text.split())))
+    connection.executemany(f"DELETE FROM {kind.words} WHERE rowid = ?", [(key,) for key, _ in rows])
+    take_tracks(connection, kind, [key for key, _ in rows])
+    _take_words(connection, kind.vocabulary, Counter(word for _, text in rows for word in set(text.split())))
 
 
 def index_about(connection: sqlite3.Connection, path: str | bytes, name: str, caption: str) -> None:
@@ -150,7 +154,7 @@ def caption_of(metadata: Metadata) -> str:
 
 
 def rebuild_full_text(connection: sqlite3.Connection) -> None:
-    """Rebuild all word indexes from `tracks` and `files`, whatever state they are in.
+    """Rebuild all word indexes from `tracks`, `utterances` and `files`, whatever state they are in.
 
     Raises:
         ValueError: the readings of a track or the metadata of a file are not JSON.
@@ -167,24 +171,30 @@ def clear_full_text(connection: sqlite3.Connection) -> None:
 
 
 def fill_full_text(connection: sqlite3.Connection) -> None:
-    """Index all of `tracks` and `files` into empty word indexes.
+    """Index all of `tracks`, `utterances` and `files` into empty word indexes.
 
     Raises:
         ValueError: the readings of a track or the metadata of a file are not JSON.
     """
-    tracks = connection.execute("SELECT track_id, text, readings FROM tracks ORDER BY track_id")
-    counts: Counter[str] = Counter()
-    while some := tracks.fetchmany(AT_ONCE):
-        _index_tracks(connection, some, counts)
-        if len(counts) > MAX_COUNTED:
-            _add_words(connection, SIGNS, counts)
-            counts.clear()
-    _add_words(connection, SIGNS, counts)
-    fill_blocks(connection)
+    for kind in TEXT_OF:
+        _fill_texts(connection, kind)
     files = connection.execute("SELECT path, name, metadata FROM files WHERE state = 'indexed'")
     while named := files.fetchmany(AT_ONCE):
         for path, name, metadata in named:
             index_about(connection, path, name, caption_of(json.loads(metadata)))
+
+
+def _fill_texts(connection: sqlite3.Connection, kind: TimedTexts) -> None:
+    """Index all texts of a kind into an empty word index."""
+    texts = connection.execute(f"{_texts_of(kind)} ORDER BY {kind.key}")
+    counts: Counter[str] = Counter()
+    while some := texts.fetchmany(AT_ONCE):
+        _index_rows(connection, kind, some, counts)
+        if len(counts) > MAX_COUNTED:
+            _add_words(connection, kind.vocabulary, counts)
+            counts.clear()
+    _add_words(connection, kind.vocabulary, counts)
+    fill_blocks(connection, kind)
 
 
 def _drop(connection: sqlite3.Connection, table: str) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
+from dataclasses import astuple
 from itertools import pairwise
 from typing import Any
 
 from evenreel.features.shards import Shard
 from evenreel.library.store import seals
+from evenreel.library.store.catalog import stored_path
 from evenreel.library.store.schema import SINCE_FORMAT
+from evenreel.speech.transcripts import Transcript
 from evenreel.types import TextTrack
 
 COLUMNS = {
@@ -18,6 +22,9 @@ COLUMNS = {
     "moments": ("clip_id", "number", "time_s", "start_s", "end_s"),
     "shots": ("clip_id", "number", "start_s", "end_s"),
     "tracks": ("clip_id", "number", "text", "readings", "confidence", "start_s", "end_s", "box"),
+    "transcripts": ("clip_id", "number", "source", "origin", "language", "size", "mtime_ns", "ctime_ns", "problem"),
+    "utterances": ("clip_id", "number", "transcript", "text", "start_s", "end_s")
+    + ("language", "confidence", "speaker", "words"),
 }
 """Table -> its columns, in the order of the rows below; every table begins with its key."""
 
@@ -40,6 +47,24 @@ def rows_of(shard: Shard, digest: str) -> Rows:
             (shard.clip_id, number, track.text, _readings(track))
             + (track.confidence, track.start_s, track.end_s, json.dumps(track.box))
             for number, track in enumerate(shard.tracks or ())
+        ],
+        **speech_rows(shard.clip_id, shard.transcripts or ()),
+    }
+
+
+def speech_rows(clip_id: str, transcripts: Sequence[Transcript]) -> Rows:
+    """Return the catalog's rows for the transcripts of a clip, by table, in order."""
+    said = [(number, one) for number, transcript in enumerate(transcripts) for one in transcript.utterances]
+    return {
+        "transcripts": [
+            (clip_id, number, one.source, stored_path(one.origin), one.language)
+            + (*(one.stamp or (None, None, None)), one.problem)
+            for number, one in enumerate(transcripts)
+        ],
+        "utterances": [
+            (clip_id, number, transcript, one.text, one.start_s, one.end_s)
+            + (one.language, one.confidence, one.speaker, json.dumps([astuple(word) for word in one.words]))
+            for number, (transcript, one) in enumerate(said)
         ],
     }
 
@@ -68,10 +93,15 @@ def clip_shots(connection: sqlite3.Connection, clip_id: str) -> list[tuple[float
 def replace_rows(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
     """Replace a clip's rows in the catalog by those of a shard; the caller updates the full text."""
     rows = rows_of(shard, digest)
-    connection.execute(_update_clip(), rows["clips"][0])
-    for table in ("moments", "shots", "tracks"):
-        connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (shard.clip_id,))
-        connection.executemany(_insert(table), rows[table])
+    connection.execute(_update_clip(), rows.pop("clips")[0])
+    put_rows(connection, shard.clip_id, rows)
+
+
+def put_rows(connection: sqlite3.Connection, clip_id: str, rows: Rows) -> None:
+    """Replace a clip's rows in some tables; the caller updates the full text."""
+    for table, of_clip in rows.items():
+        connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (clip_id,))
+        connection.executemany(_insert(table), of_clip)
 
 
 def _insert(table: str) -> str:

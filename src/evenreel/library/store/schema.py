@@ -17,12 +17,13 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-FROM_SHARDS = ("clips", "moments", "tracks", "shots")
+FROM_SHARDS = ("clips", "moments", "tracks", "shots", "transcripts", "utterances")
 _ON_SIGNS = ("track_words", "track_blocks", "vocabulary", "vocabulary_trigrams")
-FULL_TEXT = (*_ON_SIGNS, "about", "name_words", "name_trigrams")
+_SAID = ("said_words", "said_vocabulary", "said_trigrams", "said_blocks")
+FULL_TEXT = (*_ON_SIGNS, *_SAID, "about", "name_words", "name_trigrams")
 DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
 
-SINCE_FORMAT = {"shots": 3, "track_blocks": 4}
+SINCE_FORMAT = {"shots": 3, "track_blocks": 4, **dict.fromkeys(("transcripts", "utterances", *_SAID), 5)}
 """Tables that catalogs of earlier formats lack, each with the first format that has it."""
 
 MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))
@@ -64,6 +65,16 @@ def tables() -> dict[str, tuple[Column, ...]]:
             name: tuple(Column(*row) for row in empty.execute("SELECT name, type FROM pragma_table_info(?)", (name,)))
             for name in names
         }
+
+
+def since_format(name: str) -> int:
+    """Return the first format that has a table or index, among them those that FTS5 and SQLite keep for a table."""
+    own = (
+        number
+        for table, number in SINCE_FORMAT.items()
+        if name == table or name.startswith((f"{table}_", f"sqlite_autoindex_{table}_"))
+    )
+    return max(own, default=0)
 
 
 def kept_tables() -> tuple[str, ...]:

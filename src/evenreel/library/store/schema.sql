@@ -78,6 +78,36 @@ CREATE TABLE tracks (
     UNIQUE (clip_id, number)
 );
 
+-- What says something of a clip: subtitle files beside its files, subtitle streams, speech models. A clip whose streams
+-- were looked at has a row of source 'stream'.
+CREATE TABLE transcripts (
+    clip_id  TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,
+    number   INTEGER NOT NULL,
+    source   TEXT NOT NULL,         -- 'sidecar', 'stream' or 'recognised'
+    origin   TEXT NOT NULL,         -- path of the subtitle file (as files.path), number of the stream, name of the model
+    language TEXT,                  -- BCP 47
+    size     INTEGER,               -- stamp of the subtitle file
+    mtime_ns INTEGER,
+    ctime_ns INTEGER,
+    problem  TEXT,                  -- what a person reads about a source that could not be read
+    PRIMARY KEY (clip_id, number)
+) WITHOUT ROWID;
+
+CREATE TABLE utterances (
+    utterance_id INTEGER PRIMARY KEY,
+    clip_id      TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,
+    number       INTEGER NOT NULL,  -- 0, 1, ... within the clip
+    transcript   INTEGER NOT NULL,  -- transcripts.number
+    text         TEXT NOT NULL,
+    start_s      REAL NOT NULL,
+    end_s        REAL NOT NULL,
+    language     TEXT,
+    confidence   REAL,              -- NULL for subtitles
+    speaker      TEXT,
+    words        TEXT NOT NULL,     -- JSON list of [text, start_s, end_s, confidence]; [] where the source has no times
+    UNIQUE (clip_id, number)
+);
+
 -- derived: full text over what is written on screen. rowid = tracks.track_id. all readings of a track, joined.
 CREATE VIRTUAL TABLE track_words USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
 -- derived: the distinct folded words of track_words, for queries that tolerate recognition errors.
@@ -86,6 +116,18 @@ CREATE VIRTUAL TABLE vocabulary_trigrams USING fts5 (word, tokenize = "trigram")
 -- derived: facts of 1,024 neighbouring track ids a row, as float64; see evenreel.library.store.track_blocks
 CREATE TABLE track_blocks (
     block      INTEGER PRIMARY KEY,     -- track_id / 1024
+    confidence BLOB NOT NULL,
+    start_s    BLOB NOT NULL,
+    end_s      BLOB NOT NULL
+);
+-- derived: full text over what is said. rowid = utterances.utterance_id
+CREATE VIRTUAL TABLE said_words USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
+-- derived: the distinct folded words of said_words
+CREATE TABLE said_vocabulary (word TEXT PRIMARY KEY, utterances INTEGER NOT NULL);
+CREATE VIRTUAL TABLE said_trigrams USING fts5 (word, tokenize = "trigram");
+-- derived: facts of utterances as track_blocks has those of tracks; without a confidence that of an utterance is 1
+CREATE TABLE said_blocks (
+    block      INTEGER PRIMARY KEY,     -- utterance_id / 1024
     confidence BLOB NOT NULL,
     start_s    BLOB NOT NULL,
     end_s      BLOB NOT NULL

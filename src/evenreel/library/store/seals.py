@@ -28,7 +28,7 @@ from evenreel.library.store.schema import SINCE_FORMAT, tables
 
 SEALS = "seals"
 
-SEALED_WITH = {"moments": "clips", "shots": "clips", "tracks": "clips"}
+SEALED_WITH = dict.fromkeys(("moments", "shots", "tracks", "transcripts", "utterances"), "clips")
 """Tables whose rows are under the seal of another table's part."""
 
 PART = {
@@ -37,6 +37,8 @@ PART = {
     "moments": "clip_id",
     "shots": "clip_id",
     "tracks": "clip_id",
+    "transcripts": "clip_id",
+    "utterances": "clip_id",
     "files": "clip_id",
     "clip_elements": "clip_id",
 }

@@ -7,11 +7,12 @@ import { clock, length, shown } from "./format.js";
  * @param {import("./api.js").Clip} clip
  * @param {import("./api.js").Moment[]} moments in the order of time
  * @param {import("./api.js").Sign[]} signs in the order of time
+ * @param {HTMLElement | null} said the list of what is said
  * @param {(time: number) => void} seek
  * @returns {HTMLElement[]}
  */
-export function about(clip, moments, signs, seek) {
-  return [momentList(moments, seek), signList(signs, seek), facts(clip), notes(clip.notes)].filter(Boolean);
+export function about(clip, moments, signs, said, seek) {
+  return [momentList(moments, seek), said, signList(signs, seek), facts(clip), notes(clip.notes)].filter(Boolean);
 }
 
 function momentList(moments, seek) {

@@ -10,7 +10,8 @@
  * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,
  *   score: number, state: "fits" | "may_fit" | "nothing" | null, above_nonsense: number | null,
  *   probability: number | null, written: number,
- *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], elements: SceneElement[], parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
+ *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], said: Sign[], elements: SceneElement[],
+ *   parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
  *   other_files: string[], still: string}} FoundClip
  * @typedef {{query: string, state: "fits" | "may_fit" | "nothing" | null, fit: number, may_fit: number,
  *   answering: number, probability: number | null, calibration: string | null, uncalibrated: string | null,
@@ -19,6 +20,8 @@
  *   duration_s: number | null, container: string, codec: string, width: number, height: number, fps: number | null,
  *   moments: number, signs: Sign[], shots: [number, number][], elements: SceneElement[], notes: string[],
  *   metadata: Record<string, any>, media: string, media_type: string, starts_s: number, preview_part_s: number}} Clip
+ * @typedef {{text: string, start_s: number, end_s: number, speaker: string | null}} Utterance
+ * @typedef {{source: "sidecar" | "stream" | "recognised", language: string | null, utterances: Utterance[]}} Spoken
  * @typedef {{column: string, label: string, values: {value: any, clips: number}[], low: number | null,
  *   high: number | null}} Facet
  */
@@ -69,6 +72,9 @@ export const similar = (clipId, time, options) =>
 
 /** All that is known of a clip. */
 export const clip = (clipId, signal) => json(clipAddress(clipId), { signal });
+
+/** What is said in a clip, by each source. */
+export const transcripts = (clipId, signal) => json(`${clipAddress(clipId)}/transcripts`, { signal });
 
 /** A part of the small silent copy of a clip; waits while it is made. */
 export const preview = async (clipId, part, signal) => {

@@ -16,6 +16,7 @@ const CHANNELS = {
   probability: "How likely",
   written: "Your words found",
   on_screen: "Words on screen",
+  said: "What is said",
   about: "Name and caption",
   reranked: "Reranked",
 };
@@ -48,7 +49,8 @@ export function card(hit, actions) {
     still(hit.still, times(hit), wordsFound(hit)),
     element("h3", {}, link(hit, time, actions)),
     facts(hit),
-    hit.on_screen.length ? signs(hit.on_screen) : null,
+    hit.on_screen.length ? signs(hit.on_screen, "signs", "Words on screen") : null,
+    hit.said.length ? signs(hit.said, "signs said", "What is said") : null,
     Object.keys(hit.parts).length ? parts(hit) : null,
     hit.elements.length ? elements(hit.elements, actions) : null,
     element("footer", {}, scores(hit), actions.like && likeButton(hit, time, actions)),
@@ -106,8 +108,9 @@ function neighbour(links, from, key) {
   return steps[key] ? links[at + steps[key]] : undefined;
 }
 
-/** The words on screen that were found, which tell of a clip what its picture would. */
-function wordsFound({ on_screen: [sign] }) {
+/** The words on screen or said that were found, which tell of a clip what its picture would. */
+function wordsFound({ on_screen, said }) {
+  const [sign] = [...on_screen, ...said];
   return sign ? element("span", {}, marked(sign.text, sign.marks)) : undefined;
 }
 
@@ -152,11 +155,11 @@ function stated({ state, probability, written }) {
   return element("span", { class: `state ${kind}`, title: LIKELY }, `${name}, ${percent(probability)}`);
 }
 
-function signs(found) {
+function signs(found, kind, name) {
   const more = found.length - SIGNS_SHOWN;
   return element(
     "ul",
-    { class: "signs", "aria-label": "Words on screen" },
+    { class: kind, "aria-label": name },
     found.slice(0, SIGNS_SHOWN).map((sign) => element("li", { dir: "auto" }, marked(sign.text, sign.marks))),
     more > 0 ? element("li", { class: "more" }, `and ${more} more`) : null,
   );

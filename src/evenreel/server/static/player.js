@@ -1,10 +1,11 @@
 // The dialog that plays a clip: the video, its timeline, and beside it what is known of the clip.
 
-import { ApiError, clip as fetchClip } from "./api.js";
+import { ApiError, clip as fetchClip, transcripts } from "./api.js";
 import { about } from "./about.js";
 import { breakable, byId, fill, icon } from "./dom.js";
 import { Playback } from "./playback.js";
 import { Timeline } from "./timeline.js";
+import { Transcript } from "./transcript.js";
 
 const STEP_S = 5;
 const SHORT_CLIP_S = 60;
@@ -29,8 +30,10 @@ export class Player {
     this.clip = null;
     this.hit = null;
     this.timeline = new Timeline((time) => this.seek(time));
+    this.transcript = new Transcript((time) => this.seek(time));
+    this.spoken = [];
     this.playback = new Playback(byId("video"), {
-      moved: (time) => this.timeline.move(time),
+      moved: (time) => this.#shown(time),
       changed: () => this.#changed(),
       noted: (sentence) => (byId("player-note").textContent = sentence),
       waiting: (sentence) => this.#waiting(sentence),
@@ -53,7 +56,10 @@ export class Player {
     byId("play").focus();
     const request = (this.request = new AbortController());
     try {
-      this.clip = await fetchClip(clipId, request.signal);
+      [this.clip, this.spoken] = await Promise.all([
+        fetchClip(clipId, request.signal),
+        transcripts(clipId, request.signal),
+      ]);
     } catch (error) {
       if (!request.signal.aborted) this.#refused(error);
       return;
@@ -62,7 +68,7 @@ export class Player {
     byId("player-title").textContent = this.clip.name;
     this.playback.open(this.clip, time, run);
     this.#describe();
-    this.timeline.move(time);
+    this.#shown(time);
   }
 
   /** Add why the clip was found, where that became known after it was opened. */
@@ -95,7 +101,9 @@ export class Player {
     this.hit = hit;
     fill(byId("player-title"), breakable(hit?.name ?? "Clip"));
     fill(byId("about"));
-    this.timeline.show(hit?.duration_s ?? 0, [], [], []);
+    this.spoken = [];
+    this.transcript.show([], []);
+    this.timeline.show(hit?.duration_s ?? 0, [], [], [], []);
     this.timeline.move(0);
   }
 
@@ -108,14 +116,21 @@ export class Player {
   }
 
   #describe() {
-    this.timeline.show(this.playback.duration, this.#moments(), this.#signs(), this.clip.shots);
-    this.timeline.move(this.playback.time);
+    const said = this.hit?.said ?? [];
+    this.timeline.show(this.playback.duration, this.#moments(), this.#signs(), this.clip.shots, said);
+    this.transcript.show(this.spoken, said);
     fill(
       byId("about"),
-      about(this.clip, this.#moments(), this.#signs(), (time) => this.seek(time)),
+      about(this.clip, this.#moments(), this.#signs(), this.transcript.list(), (time) => this.seek(time)),
     );
+    this.#shown(this.playback.time);
     const none = this.#moments().length === 0;
     byId("previous-moment").hidden = byId("next-moment").hidden = none;
+  }
+
+  #shown(time) {
+    this.timeline.move(time);
+    this.transcript.move(time);
   }
 
   #moments() {
@@ -152,6 +167,7 @@ export class Player {
 
   #key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.target.closest("input[type=search], select")) return;
     if (event.key === " " && event.target.closest("button, a, summary")) return;
     const step = this.playback.duration > SHORT_CLIP_S ? STEP_S : SHORT_STEP_S;
     const acts = {

@@ -24,8 +24,9 @@ export class Timeline {
    * @param {import("./api.js").Moment[]} moments
    * @param {import("./api.js").Sign[]} signs
    * @param {[number, number][]} shots start and end of each in seconds
+   * @param {import("./api.js").Sign[]} said what is said that the search matched
    */
-  show(duration, moments, signs, shots) {
+  show(duration, moments, signs, shots, said) {
     this.duration = duration;
     this.position.max = String(duration || 1);
     fill(
@@ -37,6 +38,11 @@ export class Timeline {
       byId("sign-marks"),
       signs.map((one) => this.#sign(one)),
     );
+    fill(
+      byId("said-marks"),
+      said.map((one) => this.#said(one)),
+    );
+    byId("said-marks").hidden = !said.length;
     byId("moment-marks").hidden = !moments.length;
     byId("sign-marks").hidden = !signs.length;
     this.#shots(shots);
@@ -91,6 +97,11 @@ export class Timeline {
     const said = `${clock(sign.start_s)} ${sign.text}`;
     const mark = { "aria-label": `Words on screen at ${said}`, title: said, tabindex: -1 };
     return this.#mark(sign, sign.start_s, { ...mark, class: sign.marks.length ? "matched" : null });
+  }
+
+  #said(one) {
+    const title = `${clock(one.start_s)} ${one.text}`;
+    return this.#mark(one, one.start_s, { "aria-label": `Said at ${title}`, title, tabindex: -1 });
   }
 
   #mark({ start_s: start, end_s: end }, time, attributes) {

@@ -1,0 +1,72 @@
+"""What one source says of a clip, as records and as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from evenreel.speech.utterances import SpeechSource, SpokenWord, Utterance
+
+Stamp = tuple[int, int, int]
+"""Size of a file in bytes, and the times in nanoseconds at which its content and its entry were changed."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What one source says of a clip.
+
+    A clip whose streams were looked at has a transcript of source `stream` for each that says something, else one
+    without utterances.
+
+    Attributes:
+        source: a subtitle file beside the video, a subtitle stream inside it, or a speech model.
+        origin: path of the subtitle file, number of the stream among those that say something, or name of the model.
+        utterances: what is said, in the order of its times.
+        language: language as a BCP 47 tag; None where it is not known.
+        stamp: stamp of the subtitle file; None for another source.
+        problem: sentence on why there are no utterances; None where nothing is wrong.
+    """
+
+    source: SpeechSource
+    origin: str
+    utterances: tuple[Utterance, ...] = ()
+    language: str | None = None
+    stamp: Stamp | None = None
+    problem: str | None = None
+
+
+NO_STREAM = Transcript("stream", "")
+"""Says that a clip's streams were looked at, and none says anything."""
+
+
+def transcript_record(transcript: Transcript) -> dict[str, Any]:
+    """Return a transcript as plain data for JSON."""
+    record = {name: getattr(transcript, name) for name in ("source", "origin", "language", "stamp", "problem")}
+    return record | {"utterances": [_said(utterance) for utterance in transcript.utterances]}
+
+
+def transcript_of(record: dict[str, Any]) -> Transcript:
+    """Make a transcript of what `transcript_record` returned.
+
+    Raises:
+        KeyError, TypeError, ValueError: the record is not what was written.
+    """
+    source, stamp = record["source"], record["stamp"]
+    return Transcript(
+        source,
+        record["origin"],
+        tuple(utterance({"source": source, **said}) for said in record["utterances"]),
+        record["language"],
+        None if stamp is None else (stamp[0], stamp[1], stamp[2]),
+        record["problem"],
+    )
+
+
+def utterance(fields: dict[str, Any]) -> Utterance:
+    """Make an utterance of the fields that JSON has of it, with lists for tuples; those without a value may lack."""
+    return Utterance(**{**fields, "words": tuple(SpokenWord(**word) for word in fields.get("words", ()))})
+
+
+def _said(utterance: Utterance) -> dict[str, Any]:
+    """The fields of an utterance that have a value, but for its source."""
+    return {name: value for name, value in asdict(utterance).items() if name != "source" and value not in (None, ())}

@@ -1,0 +1,63 @@
+"""`evenreel transcript` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import srt
+
+from evenreel.config import IndexSettings
+from evenreel.library import index_folders
+from tests.library.videos import write_video
+
+ENGLISH = "WEBVTT\n\n00:00.200 --> 00:01.000\n<v Ann>Good morning.\n\n00:01.000 --> 00:01.800\nThe tram is late.\n"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("transcript")
+    for number in range(3):
+        write_video(folder / "videos" / f"clip_{number}.mp4", number)
+    (folder / "videos" / "clip_0.en.vtt").write_text(ENGLISH)
+    (folder / "videos" / "clip_0.pt-BR.srt").write_text("1\n00:00:00,200 --> 00:00:01,000\nBom dia.\n")
+    (folder / "videos" / "clip_1.srt").write_text("nothing")
+    index_folders([folder / "videos"], folder / "library", IndexSettings(model=None, workers=1, read_text=False))
+    return folder
+
+
+def run(place: Path, clip: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evenreel", "transcript", clip, "-l", "library", *options]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+
+
+def test_each_format_says_what_is_said(place: Path) -> None:
+    clip = "videos/clip_0.mp4"
+    text = run(place, clip)
+    assert (text.returncode, text.stdout) == (0, "Ann: Good morning.\nThe tram is late.\n")
+    assert "1 more transcript (pt-BR); choose one with --language" in text.stderr
+    found = run(place, clip, "--format", "srt", "--language", "pt")
+    assert [cue.content for cue in srt.parse(found.stdout)] == ["Bom dia."]
+    assert found.stderr == ""
+    assert run(place, clip, "--format", "vtt").stdout.startswith("WEBVTT\n\n00:00:00.200 --> 00:00:01.000\n<v Ann>Good")
+    records = json.loads(run(place, clip, "--format", "json").stdout)
+    assert [(one["source"], one["language"], len(one["utterances"])) for one in records] == [
+        ("sidecar", "en", 2),
+        ("sidecar", "pt-BR", 1),
+    ]
+
+
+def test_what_is_not_there_is_said_in_a_sentence(place: Path) -> None:
+    for clip, options, sentence in (
+        ("videos/clip_9.mp4", (), "The library has no clip"),
+        ("videos/clip_0.mp4", ("--language", "fr"), "there are transcripts in: en, pt-BR"),
+        ("videos/clip_1.mp4", (), "clip_1.srt: no cue with a time and words is in the subtitles"),
+        ("videos/clip_2.mp4", (), "put subtitles beside the video"),
+    ):
+        found = run(place, clip, *options)
+        assert (found.returncode, found.stdout) == (1, ""), clip
+        assert sentence in found.stderr.replace("\n", " ")
+        assert "Traceback" not in found.stderr

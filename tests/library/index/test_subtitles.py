@@ -1,0 +1,236 @@
+"""Subtitles in a library: read, kept, changed, gone and repaired, without decoding pictures again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evenreel import open_library
+from evenreel.errors import NotFoundError
+from evenreel.library import IndexReport, index_folders, repair, verify
+from evenreel.library.store.catalog import SCHEMA_VERSION
+from evenreel.media.workers import Worker
+from evenreel.speech import Transcript
+from tests.library.damage import QUICK, WITHOUT_SPEECH, table_of, without_models, without_transcripts, write
+from tests.library.videos import write_video
+from tests.speech.subtitle_files import Line, film_with_subtitles, written
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _stubs() -> Iterator[None]:
+    with without_models():
+        yield
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> Path:
+    for number in range(2):
+        write_video(tmp_path / "videos" / f"clip_{number}.mp4", number)
+    return tmp_path / "videos"
+
+
+def say(path: Path, *lines: str, start_ms: int = 200, speaker: str = "") -> Path:
+    path.parent.mkdir(exist_ok=True)
+    cues = [Line(start_ms + 500 * n, start_ms + 500 * n + 400, words, speaker) for n, words in enumerate(lines)]
+    path.write_text(written(path.suffix, cues), encoding="utf-8")
+    return path
+
+
+def index(videos: Path) -> IndexReport:
+    return index_folders([videos], videos.parent / "library", QUICK)
+
+
+def said(videos: Path, clip: str = "clip_0.mp4") -> dict[str, list[str]]:
+    """What each source says: the name of its file, or `stream` and its number."""
+    return {
+        (Path(one.origin).name if one.source == "sidecar" else f"stream {one.origin}"): [
+            utterance.text for utterance in one.utterances
+        ]
+        for one in transcripts(videos, clip)
+        if one.utterances
+    }
+
+
+def transcripts(videos: Path, clip: str = "clip_0.mp4") -> tuple[Transcript, ...]:
+    with open_library(videos.parent / "library", vision=False) as opened:
+        return opened.transcripts(str(videos / clip))
+
+
+def frames_read(report: IndexReport) -> tuple[int, int]:
+    return report.indexed, report.frames
+
+
+def test_files_beside_a_video_are_read_with_it_and_followed_after(videos: Path) -> None:
+    english = say(videos / "clip_0.en.vtt", "Good morning.", "The tram is late.", speaker="Ann")
+    say(videos / "Subs" / "clip_0.de.srt", "Guten Morgen.")
+    say(videos / "clip_7.srt", "of no video")
+    report = index(videos)
+    assert (report.indexed, report.subtitles, report.set_aside, report.other_files) == (2, 2, [], 0)
+    assert said(videos) == {"clip_0.de.srt": ["Guten Morgen."], "clip_0.en.vtt": ["Good morning.", "The tram is late."]}
+    (german, spoken) = [one for one in transcripts(videos) if one.utterances]
+    assert (german.language, spoken.language) == ("de", "en")
+    assert [(one.start_s, one.end_s, one.speaker) for one in spoken.utterances] == [
+        (0.2, 0.6, "Ann"),
+        (0.7, 1.1, "Ann"),
+    ]
+    assert said(videos, "clip_1.mp4") == {}
+    assert verify(videos.parent / "library") == []
+
+    assert index(videos).did_nothing
+    say(english, "Good evening.")
+    report = index(videos)
+    assert (frames_read(report), report.subtitles, report.did_nothing) == ((0, 0), 1, False)
+    assert said(videos) == {"clip_0.de.srt": ["Guten Morgen."], "clip_0.en.vtt": ["Good evening."]}
+
+    english.unlink()
+    say(videos / "clip_1.ass", "One more.")
+    report = index(videos)
+    assert (frames_read(report), report.subtitles, report.subtitles_gone) == ((0, 0), 1, 1)
+    assert said(videos) == {"clip_0.de.srt": ["Guten Morgen."]}
+    assert said(videos, "clip_1.mp4") == {"clip_1.ass": ["One more."]}
+    assert verify(videos.parent / "library") == []
+
+
+def test_nothing_is_started_where_there_is_nothing_to_read(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    start = Worker._start
+    monkeypatch.setattr(Worker, "_start", lambda self: started.append(self._target) or start(self))
+    index(videos)
+    index(videos)
+    say(videos / "clip_0.srt", "Now there is.")
+    index(videos)
+    assert [target for target in started if "subtitle" in target] == ["evenreel.speech.subtitle_worker:SubtitleFiles"]
+
+
+def test_a_clip_in_two_places_has_the_subtitles_of_both(videos: Path) -> None:
+    (videos / "copy").mkdir()
+    shutil.copy(videos / "clip_0.mp4", videos / "copy" / "other.mp4")
+    say(videos / "clip_0.srt", "Here.")
+    say(videos / "copy" / "other.fr.srt", "Là-bas.")
+    index(videos)
+    assert said(videos) == said(videos, "copy/other.mp4") == {"clip_0.srt": ["Here."], "other.fr.srt": ["Là-bas."]}
+    report = index_folders([videos / "copy"], videos.parent / "library", QUICK)
+    assert report.did_nothing  # a file elsewhere stays, as it is there
+    (videos / "clip_0.srt").unlink()
+    index_folders([videos / "copy"], videos.parent / "library", QUICK)
+    assert said(videos) == {"other.fr.srt": ["Là-bas."]}
+
+
+def test_a_single_file_takes_the_subtitles_beside_it(videos: Path) -> None:
+    say(videos / "clip_0.srt", "Here.")
+    say(videos / "SUBS" / "clip_0.en.srt", "Here too.")
+    index_folders([videos / "clip_0.mp4"], videos.parent / "library", QUICK)
+    assert said(videos) == {"clip_0.srt": ["Here."], "clip_0.en.srt": ["Here too."]}
+
+
+def test_a_video_that_moves_with_its_subtitles_is_followed(videos: Path) -> None:
+    say(videos / "clip_0.srt", "Here.")
+    index(videos)
+    for suffix in (".mp4", ".srt"):
+        (videos / f"clip_0{suffix}").rename(videos / f"renamed{suffix}")
+    report = index(videos)
+    assert (frames_read(report), report.moved, report.subtitles) == ((0, 0), 1, 1)
+    assert said(videos, "renamed.mp4") == {"renamed.srt": ["Here."]}
+
+
+def test_a_file_that_cannot_be_read_is_set_aside_and_its_video_stays(videos: Path) -> None:
+    bad = videos / "clip_0.srt"
+    bad.write_text("no cue at all")
+    say(videos / "clip_1.srt", "much later", start_ms=60_000)
+    say(videos / "clip_1.en.srt", "in time", "still in time", start_ms=1500)
+    (videos / "clip_1.en.srt").write_text((videos / "clip_1.en.srt").read_text() + "9\n00:09:00,000 --> soon\nlost\n")
+    report = index(videos)
+    assert (report.indexed, report.newly_aside) == (2, 2)
+    sentences = {Path(one.path).name: one.sentence for one in report.set_aside}
+    assert sentences == {
+        "clip_0.srt": "no cue with a time and words is in the subtitles",
+        "clip_1.srt": "all of its cues come after the end of the video; are they of another cut?",
+    }
+    assert (str(videos / "clip_1.en.srt"), "1 of 3 cues could not be read and were left out") in report.notes
+    assert said(videos, "clip_1.mp4") == {"clip_1.en.srt": ["in time", "still in time"]}
+
+    again = index(videos)
+    assert (again.newly_aside, len(again.set_aside), again.did_nothing) == (0, 2, True)
+    say(bad, "Now it can.")
+    fixed = index(videos)
+    assert [Path(one.path).name for one in fixed.set_aside] == ["clip_1.srt"]
+    assert said(videos) == {"clip_0.srt": ["Now it can."]}
+
+
+def test_streams_are_read_once_and_also_in_a_library_of_before(videos: Path, tmp_path: Path) -> None:
+    cues = [(say(tmp_path / "en.srt", "From inside."), "eng"), (say(tmp_path / "fr.ass", "De dedans."), "fre")]
+    film_with_subtitles(videos / "film.mkv", cues)
+    assert index(videos).subtitles == 2
+    expected = {"stream 0": ["From inside."], "stream 1": ["De dedans."]}
+    assert said(videos, "film.mkv") == expected
+    assert [one.language for one in transcripts(videos, "film.mkv")] == ["en", "fr"]
+    assert index(videos).did_nothing
+
+    library = videos.parent / "library"
+    without_transcripts(library)
+    write(library, *WITHOUT_SPEECH, "UPDATE meta SET value = '4' WHERE key = 'schema_version'")
+    assert verify(library) == []
+    assert said(videos, "film.mkv") == {}
+    with open_library(library, vision=False) as opened:
+        assert len(opened.search("clip").hits) == 2
+    report = index(videos)
+    assert (frames_read(report), report.subtitles, report.unchanged) == ((0, 0), 2, 3)
+    assert ("schema_version", str(SCHEMA_VERSION)) in table_of(library, "meta")
+    assert (said(videos, "film.mkv"), verify(library)) == (expected, [])
+
+
+def test_repair_makes_the_tables_of_the_shards(videos: Path) -> None:
+    say(videos / "clip_0.srt", "Good morning.", "The tram is late.")
+    index(videos)
+    library = videos.parent / "library"
+    tables = ("transcripts", "utterances", "said_vocabulary", "said_blocks")
+    before = [table_of(library, name) for name in tables]
+    assert all(before)
+    (library / "catalog.sqlite").unlink()
+    repair(library)
+    assert verify(library) == []
+    assert [table_of(library, name) for name in tables] == before
+    index(videos)
+    assert said(videos) == {"clip_0.srt": ["Good morning.", "The tram is late."]}
+    write(library, "UPDATE utterances SET text = 'something else' WHERE number = 0")
+    assert [problem.what for problem in verify(library)][:1] == ["its rows in the catalog are not those of its shard"]
+    repair(library)
+    assert (verify(library), table_of(library, "utterances")) == ([], before[1])
+
+
+def test_a_run_that_is_killed_between_shard_and_catalog_is_finished_by_the_next(
+    videos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index(videos)
+    say(videos / "clip_0.srt", "Good morning.")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("evenreel.library.store.speech.speech_rows", killed)
+        with pytest.raises(KeyboardInterrupt):
+            index(videos)
+    index(videos)
+    assert said(videos) == {"clip_0.srt": ["Good morning."]}
+    assert verify(videos.parent / "library") == []
+
+
+def test_a_path_that_is_not_utf8_is_kept_and_followed(videos: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    (videos / "clip_0.mp4").rename(videos / f"{name}.mp4")
+    say(videos / f"{name}.srt", "Bonjour.")
+    index(videos)
+    assert said(videos, f"{name}.mp4") == {f"{name}.srt": ["Bonjour."]}
+    assert index(videos).did_nothing
+    assert verify(videos.parent / "library") == []
+
+
+def test_a_clip_that_is_not_there_is_said_to_be_none(videos: Path) -> None:
+    index(videos)
+    with pytest.raises(NotFoundError, match=r"no clip '.*clip_9.mp4'"):
+        transcripts(videos, "clip_9.mp4")
