@@ -58,6 +58,9 @@ class IndexSettings:
         keep_stills: keep a small picture of each moment, so that a page need not decode it.
         accept_licence: accept the licence of a new library's model that forbids commercial use.
         also: further models that the library is searched with; those that it has are kept without being named.
+        speech: model that hears what is said where no subtitles say it: a name, a hub id or a folder; `auto` is the
+            library's own, and none for a new one. It needs the extra `speech`.
+        language: language that is spoken, as a tag such as `en`; None to have it detected.
     """
 
     model: str | None = AUTO
@@ -72,6 +75,8 @@ class IndexSettings:
     keep_stills: bool = True
     accept_licence: bool = False
     also: tuple[str, ...] = ()
+    speech: str | None = AUTO
+    language: str | None = None
 
     @property
     def worker_count(self) -> int:

@@ -33,6 +33,7 @@ def index(
     folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
     library: LibraryOption = None,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
+    no_speech: Annotated[bool, typer.Option("--no-speech", help="Hear nothing; subtitles are read.")] = False,
     metadata: MetadataOption = None,
     settings: IndexSettings = from_settings(
         IndexSettings,
@@ -49,6 +50,8 @@ def index(
 
     if no_vision:
         settings = replace(settings, model=None)
+    if no_speech:
+        settings = replace(settings, speech=None)
     place = library or default_library()
     with bars() as progress:
         report = index_folders(folders, place, settings, progress=progress, metadata=metadata or (), machines=machines)
@@ -89,7 +92,7 @@ def reindex(
     change: ModelChange = from_settings(ModelChange),
     library: LibraryOption = None,
     settings: IndexSettings = from_settings(
-        IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also")
+        IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also", "speech", "language")
     ),
     as_json: JsonOption = False,
 ) -> None:

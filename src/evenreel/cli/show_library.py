@@ -106,6 +106,8 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
                 out.print(f"  {count(number, 'file')} {what}")
         if report.subtitles:
             out.print(f"  {count(report.subtitles, 'subtitle file or stream')} read")
+        if report.heard:
+            out.print(f"  {count(report.heard, 'clip')} heard")
         if report.subtitles_gone:
             out.print(f"  {count(report.subtitles_gone, 'subtitle file')} gone")
         if report.metadata_changed:

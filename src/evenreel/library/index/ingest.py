@@ -32,6 +32,7 @@ from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.first_run import taken_back_if_empty
+from evenreel.library.index.hearing import check_speech, recognise_speech
 from evenreel.library.index.joined import ModelStore, joined, opened_model
 from evenreel.library.index.metadata import read_tables, tables_beside
 from evenreel.library.index.model import ModelInUse, resolve
@@ -95,6 +96,7 @@ def index_folders(
     check_machines(machines)
     refuse_published(library)
     settings = settings or IndexSettings()
+    check_speech(settings)
     found = scan(_paths(places, "places"))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
     if not found.files and not (library / catalog.CATALOG).exists():
@@ -197,6 +199,7 @@ class IndexJob:
             one.store.complete_codes()  # those of a library of before there were codes
         self._update_null_scores()
         self._update_elements()
+        recognise_speech(self._store, found, self._settings, self._report, self._progress)
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()
         self._report.seconds = time.monotonic() - started

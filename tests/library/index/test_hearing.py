@@ -1,0 +1,182 @@
+"""What is said is heard in an index run: once, where no subtitles say it, without decoding pictures again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evenreel import open_library
+from evenreel.errors import EncoderError, EvenreelError, UsageError
+from evenreel.library import IndexReport, index_folders, verify
+from evenreel.library.index import hearing
+from evenreel.speech import Transcript
+from tests.library.damage import QUICK, without_models
+from tests.library.index.test_subtitles import say
+from tests.sound_files import Track, bursts, write_sound
+from tests.speech.speech_models import write_onnx, write_whisper
+from tests.speech.stub_worker import TARGET
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _stubs() -> Iterator[None]:
+    with without_models():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _detector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is loud is speech."""
+    monkeypatch.setattr("evenreel.speech.speech_worker.TARGET", TARGET)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("models")
+    words = (("hello", "you"), ("good", "evening"))
+    return [
+        str(write_onnx(folder / first, {3: f"▁{first}", 9: f"▁{then}"}, vocabulary=(f"▁{first}", f"▁{then}")))
+        for first, then in words
+    ]
+
+
+def film(path: Path, start_s: float = 0.5) -> Path:
+    """Two seconds of pictures, and a sound that is taken for speech at a time."""
+    path.parent.mkdir(exist_ok=True)
+    return write_sound(path, [Track(bursts([start_s, start_s + 0.2], 2.0), codec="flac")])
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> Path:
+    film(tmp_path / "videos" / "a.mkv", 0.5)
+    film(tmp_path / "videos" / "b.mkv", 0.7)
+    return tmp_path / "videos"
+
+
+def index(videos: Path, **changes: object) -> IndexReport:
+    return index_folders([videos], videos.parent / "library", replace(QUICK, **changes))
+
+
+def heard(videos: Path, clip: str) -> list[Transcript]:
+    with open_library(videos.parent / "library", vision=False) as opened:
+        return [one for one in opened.transcripts(str(videos / clip)) if one.source == "recognised"]
+
+
+def words(videos: Path, clip: str) -> list[str]:
+    return [utterance.text for one in heard(videos, clip) for utterance in one.utterances]
+
+
+def test_clips_are_heard_once_and_new_ones_by_the_librarys_own_model(videos: Path, models: list[str]) -> None:
+    report = index(videos, speech=models[0])
+    assert (report.indexed, report.heard, report.set_aside, report.notes) == (2, 2, [], [])
+    (found,) = heard(videos, "a.mkv")
+    assert (found.origin, found.problem, words(videos, "b.mkv")) == (models[0], None, ["hello you"])
+    (said,) = found.utterances
+    assert said.source == "recognised"
+    assert [word.text for word in said.words] == ["hello", "you"]
+    assert said.start_s == pytest.approx(0.1 + 3 * 0.08, abs=0.05)  # 0.4 s before the sound, and three steps
+    assert verify(videos.parent / "library") == []
+
+    assert index(videos).did_nothing
+    film(videos / "c.mkv", 0.9)
+    report = index(videos)
+    assert (report.indexed, report.heard) == (1, 1)
+    assert words(videos, "c.mkv") == ["hello you"]
+    with open_library(videos.parent / "library", vision=False) as opened:
+        assert len(opened.search("hello you").hits) == 3
+
+
+def test_a_later_run_adds_speech_without_decoding_pictures(videos: Path, models: list[str]) -> None:
+    assert index(videos).heard == 0
+    assert heard(videos, "a.mkv") == []
+    assert index(videos, speech=None).did_nothing
+    report = index(videos, speech=models[0])
+    assert (report.indexed, report.frames, report.heard, report.did_nothing) == (0, 0, 2, False)
+    film(videos / "c.mkv", 0.9)
+    assert index(videos, speech=None).heard == 0
+
+
+def test_another_model_takes_the_place_of_the_first(videos: Path, models: list[str]) -> None:
+    index(videos, speech=models[0])
+    assert index(videos, speech=models[1]).heard == 2
+    assert words(videos, "a.mkv") == ["good evening"]
+    with open_library(videos.parent / "library", vision=False) as opened:
+        assert not opened.search("hello").hits
+        assert len(opened.search("evening").hits) == 2
+    assert verify(videos.parent / "library") == []
+
+
+def test_what_subtitles_say_is_not_heard(videos: Path, models: list[str]) -> None:
+    say(videos / "a.srt", "It is written down.")
+    assert index(videos, speech=models[0]).heard == 1
+    assert (heard(videos, "a.mkv"), words(videos, "b.mkv")) == ([], ["hello you"])
+
+
+def test_a_run_that_is_stopped_goes_on_with_the_next_clip(
+    videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    recognise = hearing.recognise_with
+
+    def stopped(worker: object, path: str) -> object:
+        asked.append(Path(path).name)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return recognise(worker, path)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(hearing, "recognise_with", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        index(videos, speech=models[0])
+    assert index(videos, speech=models[0]).heard == 1
+    assert asked == ["a.mkv", "b.mkv", "b.mkv"]
+    assert words(videos, "a.mkv") == words(videos, "b.mkv") == ["hello you"]
+
+
+def test_films_without_sound_stay_found_and_are_not_tried_again(videos: Path, models: list[str]) -> None:
+    write_sound(videos / "silent.mp4", [], pictures_s=1)
+    report = index(videos, speech=models[0])
+    assert (report.indexed, report.heard, report.set_aside, report.notes) == (3, 3, [], [])
+    (found,) = heard(videos, "silent.mp4")
+    assert (found.utterances, found.problem) == ((), "it has no sound stream")
+    assert index(videos).did_nothing
+    assert index(videos, retry=True).heard == 1
+
+
+def test_sound_that_cannot_be_read_is_a_note(videos: Path, models: list[str]) -> None:
+    write_sound(videos / "rare.avi", [Track(bursts([0.5], 2.0), codec="adpcm_yamaha")])
+    report = index(videos, speech=models[0])
+    ((path, note),) = report.notes
+    assert path == str(videos / "rare.avi")
+    assert note.startswith("what is said cannot be heard: its sound codec (adpcm_yamaha)")
+    assert report.set_aside == []
+
+
+def test_a_wrong_model_or_language_is_told_before_anything_is_read(videos: Path, models: list[str]) -> None:
+    for changes, error in (
+        ({"speech": str(videos)}, EncoderError),
+        ({"speech": "no such model"}, EncoderError),
+        ({"speech": models[0], "language": "Klingonese"}, UsageError),
+    ):
+        with pytest.raises(error):
+            index(videos, **changes)
+        assert not (videos.parent / "library").exists()
+
+
+def test_a_language_that_the_model_does_not_hear_leaves_the_pictures_found(videos: Path, tmp_path: Path) -> None:
+    model = str(write_whisper(tmp_path / "whisper"))
+    with pytest.raises(EvenreelError, match="does not hear the language 'de'; it hears en"):
+        index(videos, speech=model, language="de")
+    assert (index(videos).unchanged, heard(videos, "a.mkv")) == (2, [])
+
+
+def test_a_librarys_model_that_is_gone_hears_no_new_clips(
+    videos: Path, models: list[str], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    folder = Path(models[0]).rename(tmp_path / "lent")
+    index(videos, speech=str(folder))
+    folder.rename(models[0])
+    film(videos / "c.mkv", 0.9)
+    assert index(videos).heard == 0
+    assert "is not on this machine, so new clips are not heard" in caplog.text
