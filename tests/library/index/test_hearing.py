@@ -11,8 +11,7 @@ import pytest
 from evenreel import open_library
 from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.library import IndexReport, index_folders, verify
-from evenreel.library.index import hearing
-from evenreel.speech import Transcript
+from evenreel.speech import Transcript, speech_worker
 from tests.library.damage import QUICK, without_models
 from tests.library.index.test_subtitles import say
 from tests.sound_files import Track, bursts, write_sound
@@ -118,7 +117,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_next_clip(
     videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    recognise = hearing.recognise_with
+    recognise = speech_worker.recognise_with
 
     def stopped(worker: object, path: str) -> object:
         asked.append(Path(path).name)
@@ -126,7 +125,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_next_clip(
             raise KeyboardInterrupt
         return recognise(worker, path)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(hearing, "recognise_with", stopped)
+    monkeypatch.setattr(speech_worker, "recognise_with", stopped)
     with pytest.raises(KeyboardInterrupt):
         index(videos, speech=models[0])
     assert index(videos, speech=models[0]).heard == 1

@@ -24,7 +24,6 @@ from evenreel.library.store.writer import Store
 from evenreel.media.languages import language_tag
 from evenreel.media.workers import Worker
 from evenreel.speech.sources import locate_speech_model, speech_model_here
-from evenreel.speech.speech_worker import recognise_with, speech_worker
 from evenreel.speech.transcripts import Transcript
 from evenreel.wording import printable
 
@@ -68,6 +67,8 @@ def recognise_speech(
     wanted = list(_unheard(store.connection, found, speech_id, retry=settings.retry))
     if not wanted:
         return
+    from evenreel.speech.speech_worker import speech_worker
+
     progress.stage("hearing what is said", len(wanted))
     with closing(speech_worker(model, language=settings.language, limits=settings.limits)) as worker:
         for clip_id, path in wanted:
@@ -117,6 +118,8 @@ def _unheard(connection: sqlite3.Connection, found: Scan, speech_id: str, *, ret
 
 def _heard(worker: Worker, path: str, speech_id: str, report: IndexReport) -> Transcript | None:
     """What the model hears in a file, or why it hears nothing; None where it is to be tried again next time."""
+    from evenreel.speech.speech_worker import recognise_with
+
     try:
         found = recognise_with(worker, path)
     except MediaError as error:
