@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import constants
 
 from evenreel.errors import EncoderError, UsageError
-from evenreel.speech import load_speech_reader, loading
+from evenreel.speech import load_speech_reader, sources
 from evenreel.speech.known_models import known_speech_models
 from evenreel.speech.sources import locate_speech_model, speech_model_here
 from tests.encoders.hub import COMMIT, Hub
@@ -102,7 +102,7 @@ def test_a_device_that_is_none_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", ["faster_whisper", "ctranslate2", "onnx_asr"])
 def test_a_missing_package_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    monkeypatch.setattr(loading, "installed", lambda name: name != package)
+    monkeypatch.setattr(sources, "installed", lambda name: name != package)
     with pytest.raises(EncoderError, match=rf"needs {package}.*pip install 'evenreel\[speech\]'"):
         load_speech_reader(str(tmp_path))
 

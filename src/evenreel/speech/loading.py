@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evenreel.errors import EncoderError, UsageError
-from evenreel.extras import installed
+from evenreel.errors import UsageError
 from evenreel.speech.onnx_models import OnnxSpeechModel
 from evenreel.speech.reader import SpeechModel, SpeechReader
-from evenreel.speech.sources import is_onnx, locate_speech_model
+from evenreel.speech.sources import check_extra, is_onnx, locate_speech_model
 from evenreel.speech.voice import VoiceRule
 from evenreel.speech.whisper import WhisperModel
 
@@ -34,11 +33,7 @@ def load_speech_reader(
     """
     if device not in ("auto", "cpu", "cuda"):
         raise UsageError(f"The device {device!r} of a speech model is not auto, cpu or cuda.")
-    for package in ("faster_whisper", "ctranslate2", "onnx_asr"):
-        if not installed(package):
-            raise EncoderError(
-                f"Hearing speech needs {package}, which is not installed: pip install 'evenreel[speech]'."
-            )
+    check_extra()
     return SpeechReader(_load(*locate_speech_model(name, revision), device), rule)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from evenreel.documents import parse_json
 from evenreel.errors import EncoderError, UsageError
+from evenreel.extras import installed
 from evenreel.hub import HUB_ID, UnavailableError, cached_folder, fetch, named_folder
 from evenreel.speech.known_models import known_speech_models
 
@@ -26,6 +27,19 @@ ONNX_WANTED = (
     *("*.onnx.data", "*.onnx_data", "onnx/encoder_model.onnx", "onnx/decoder_model_merged.onnx"),
 )
 """Files that are fetched of a model in ONNX form: its graphs in full precision, its words, its settings."""
+
+
+def check_extra() -> None:
+    """Check that the packages of the extra `speech` are there; none is imported.
+
+    Raises:
+        EncoderError: one is not installed.
+    """
+    for package in ("faster_whisper", "ctranslate2", "onnx_asr"):
+        if not installed(package):
+            raise EncoderError(
+                f"Hearing speech needs {package}, which is not installed: pip install 'evenreel[speech]'."
+            )
 
 
 def locate_speech_model(name: str, revision: str | None = None) -> tuple[str, Path]:

@@ -163,6 +163,16 @@ def test_a_wrong_model_or_language_is_told_before_anything_is_read(videos: Path,
         assert not (videos.parent / "library").exists()
 
 
+def test_without_the_extra_a_run_says_so_before_anything_is_read(
+    videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenreel.speech.sources.installed", lambda package: False)
+    with pytest.raises(EncoderError, match=r"pip install 'evenreel\[speech\]'"):
+        index(videos, speech=models[0])
+    assert not (videos.parent / "library").exists()
+    assert index(videos).indexed == 2
+
+
 def test_a_language_that_the_model_does_not_hear_leaves_the_pictures_found(videos: Path, tmp_path: Path) -> None:
     model = str(write_whisper(tmp_path / "whisper"))
     with pytest.raises(EvenreelError, match="does not hear the language 'de'; it hears en"):

@@ -23,7 +23,7 @@ from evenreel.library.store.speech import put_transcripts
 from evenreel.library.store.writer import Store
 from evenreel.media.languages import language_tag
 from evenreel.media.workers import Worker
-from evenreel.speech.sources import locate_speech_model, speech_model_here
+from evenreel.speech.sources import check_extra, locate_speech_model, speech_model_here
 from evenreel.speech.transcripts import Transcript
 from evenreel.wording import printable
 
@@ -35,11 +35,12 @@ def check_speech(settings: IndexSettings) -> None:
 
     Raises:
         UsageError: the language is none.
-        EncoderError: the model cannot be had, or is of another kind.
+        EncoderError: the extra `speech` is not installed, or the model cannot be had, or is of another kind.
     """
     if settings.language is not None and language_tag(settings.language) is None:
         raise UsageError(f"{settings.language!r} is no language; name it by its tag, such as en, de or pt-BR.")
     if settings.speech not in (None, AUTO):
+        check_extra()
         locate_speech_model(str(settings.speech))
 
 
