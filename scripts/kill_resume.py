@@ -130,6 +130,18 @@ def _back(videos: Path) -> None:
         write_video(videos / f"clip_{number:02}.mp4", seed=number)
 
 
+def _subtitle(videos: Path) -> None:
+    """Say something in two of the clips."""
+    for name in ("clip_00.srt", "clip_01.en.srt"):
+        (videos / name).write_text(f"1\n00:00:00,100 --> 00:00:00,900\nheard in {name}\n")
+
+
+def _subtitle_otherwise(videos: Path) -> None:
+    """Change what is said in one clip, and say nothing any more in another."""
+    (videos / "clip_00.srt").write_text("1\n00:00:00,100 --> 00:00:00,900\nsomething else\n")
+    (videos / "clip_01.en.srt").unlink()
+
+
 _WITHOUT_TEXT = IndexSettings(model="builtin", workers=2, read_text=False)
 _WITH_TEXT = replace(_WITHOUT_TEXT, read_text=True)
 
@@ -138,6 +150,7 @@ STORIES = {
     "edited and back": Story(_edit, _back, _WITHOUT_TEXT),
     "added and gone": Story(_add, lambda videos: (videos / "added.mp4").unlink(), _WITHOUT_TEXT),
     "text added": Story(_nothing, _nothing, _WITH_TEXT),
+    "subtitles": Story(_subtitle, _subtitle_otherwise, _WITHOUT_TEXT),
 }
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evenreel.errors import LibraryError
+from evenreel.features.shards import parse_shard, shard_bytes
+
 TABLES = {
-    "clips": "SELECT * FROM clips ORDER BY clip_id",
+    "clips": "SELECT clip_id, container, codec, width, height, duration_s, fps, has_vision, has_text, notes FROM clips"
+    " ORDER BY clip_id",
     "moments": "SELECT * FROM moments ORDER BY clip_id, number",
     "tracks": "SELECT clip_id, number, text, readings, confidence, start_s, end_s, box FROM tracks ORDER BY 1, 2",
     "files": "SELECT path, name, root, size, state, clip_id, reason, sentence, metadata FROM files ORDER BY path",
@@ -20,7 +26,7 @@ TABLES = {
     "name words": "SELECT word, files FROM name_words ORDER BY word",
     "words": "SELECT clip_id, number, track_words.text FROM track_words JOIN tracks ON track_id = track_words.rowid"
     " ORDER BY clip_id, number",
-    "transcripts": "SELECT * FROM transcripts ORDER BY clip_id, number",
+    "transcripts": "SELECT clip_id, number, source, origin, language, problem FROM transcripts ORDER BY 1, 2",
     "utterances": "SELECT clip_id, number, transcript, text, start_s, end_s, words FROM utterances ORDER BY 1, 2",
     "said": "SELECT clip_id, number, said_words.text FROM said_words"
     " JOIN utterances ON utterance_id = said_words.rowid ORDER BY 1, 2",
@@ -41,9 +47,7 @@ def state(library: Path) -> dict[str, Any]:
         meta = dict(connection.execute("SELECT key, value FROM meta"))
         found["meta"] = {key: meta.get(key) for key in META}
         found["null_best"] = [round(value, 4) for value in json.loads(meta.get("null_best", "[]"))]
-        found["shards"] = {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in library.glob("shards/*/*.safetensors")
-        }
+        found["shards"] = {path.name: _without_stamps(path) for path in library.glob("shards/*/*.safetensors")}
         found["stills"] = {
             path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in library.glob("stills/*/*.safetensors")
         }
@@ -54,6 +58,17 @@ def state(library: Path) -> dict[str, Any]:
     found["models"] = {place.name: state(place) for place in library.glob("models/*")}
     found["left over"] = [str(path) for path in library.rglob("*.tmp")]
     return found
+
+
+def _without_stamps(path: Path) -> str:
+    """The digest of a shard, but for the times at which subtitle files were changed, which no two runs share."""
+    payload = path.read_bytes()
+    with contextlib.suppress(LibraryError):
+        shard = parse_shard(payload, path)
+        if any(one.stamp for one in shard.transcripts or ()):
+            undated = tuple(replace(one, stamp=None) for one in shard.transcripts or ())
+            payload = shard_bytes(replace(shard, transcripts=undated))
+    return hashlib.sha256(payload).hexdigest()
 
 
 def _vectors(library: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> dict[str, bytes]:

@@ -202,11 +202,13 @@ def test_repair_makes_the_tables_of_the_shards(videos: Path) -> None:
     assert (verify(library), table_of(library, "utterances")) == ([], before[1])
 
 
+@pytest.mark.parametrize("then", ["", "Good night.", None], ids=["unchanged", "changed", "deleted"])
 def test_a_run_that_is_killed_between_shard_and_catalog_is_finished_by_the_next(
-    videos: Path, monkeypatch: pytest.MonkeyPatch
+    videos: Path, monkeypatch: pytest.MonkeyPatch, then: str | None
 ) -> None:
+    """At every step of it: `python -m tests.library.killed_rounds --clips 2 --steps --story subtitles`."""
     index(videos)
-    say(videos / "clip_0.srt", "Good morning.")
+    file = say(videos / "clip_0.srt", "Good morning.")
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -215,9 +217,14 @@ def test_a_run_that_is_killed_between_shard_and_catalog_is_finished_by_the_next(
         patch.setattr("evenreel.library.store.speech.speech_rows", killed)
         with pytest.raises(KeyboardInterrupt):
             index(videos)
+    if then is None:
+        file.unlink()
+    elif then:
+        say(file, then)
     index(videos)
-    assert said(videos) == {"clip_0.srt": ["Good morning."]}
+    assert said(videos) == ({} if then is None else {"clip_0.srt": [then or "Good morning."]})
     assert verify(videos.parent / "library") == []
+    assert index(videos).did_nothing
 
 
 def test_a_path_that_is_not_utf8_is_kept_and_followed(videos: Path) -> None:

@@ -21,7 +21,7 @@ from evenreel.features.shards import DamagedShardError, read_shard, shard_path
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan
 from evenreel.library.store.catalog import SHARDS, loaded_path
-from evenreel.library.store.speech import put_transcripts
+from evenreel.library.store.speech import put_transcripts, settle_transcripts
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.workers import Worker
 from evenreel.speech.sidecars import Sidecar, sidecars_of
@@ -63,6 +63,7 @@ def read_subtitles(
     Raises:
         LibraryError: the disk is full or cannot be written.
     """
+    settle_transcripts(store.library, store.connection)
     stamps = {file.path: file for file in found.subtitles if file.error is None}
     clips = list(_clips(store.connection, found, stamps))
     _note_known(store.connection, clips, stamps, report)

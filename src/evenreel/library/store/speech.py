@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -9,22 +10,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evenreel.features.shards import Shard, write_shard
+from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, write_shard
 from evenreel.library.store import seals
-from evenreel.library.store.catalog import SHARDS, loaded_path, transaction
+from evenreel.library.store.catalog import SHARDS, get_meta, loaded_path, set_meta, transaction
 from evenreel.library.store.fulltext import index_texts, remove_texts
 from evenreel.library.store.rows import put_rows, speech_rows
 from evenreel.library.store.timed_texts import SAID
 from evenreel.speech.transcripts import Transcript
 from evenreel.speech.utterances import SpeechSource, SpokenWord, Utterance
 
+UNSETTLED = "transcripts_unsettled"
+"""Entry of `meta` with the clip whose shard is just getting other transcripts, which the catalog may not have yet."""
+
 
 def put_transcripts(
     library: Path, connection: sqlite3.Connection, shard: Shard, transcripts: Sequence[Transcript]
 ) -> None:
-    """Replace what is said in a clip, in its shard and then in the catalog, which is one transaction.
+    """Replace what is said in a clip, in its shard and then in the catalog.
 
-    A run that is killed in between leaves a newer shard, whose transcripts the next run compares with the files.
+    The clip is noted first, so that the next run enters what the shard of a killed run says (`settle_transcripts`).
 
     Args:
         library: folder of the library, which the caller holds.
@@ -35,13 +39,41 @@ def put_transcripts(
     Raises:
         LibraryError: the disk is full or cannot be written.
     """
-    clip_id = shard.clip_id
+    with transaction(connection):
+        set_meta(connection, {UNSETTLED: shard.clip_id})
     digest = write_shard(library / SHARDS, replace(shard, transcripts=tuple(transcripts)))
     with transaction(connection):
-        remove_texts(connection, SAID, clip_id)
-        put_rows(connection, clip_id, speech_rows(clip_id, transcripts))
-        connection.execute("UPDATE clips SET shard_hash = ? WHERE clip_id = ?", (digest, clip_id))
-        index_texts(connection, SAID, clip_id)
+        _enter(connection, shard.clip_id, transcripts, digest)
+
+
+def settle_transcripts(library: Path, connection: sqlite3.Connection) -> None:
+    """Enter what a killed run may have written to a shard alone; nothing where it has not.
+
+    Raises:
+        UnreadableShardError: the disk or the permissions refuse the shard.
+    """
+    clip_id = get_meta(connection).get(UNSETTLED)
+    if clip_id is None:
+        return
+    path = shard_path(library / SHARDS, clip_id)
+    try:
+        shard = read_shard(path)
+    except DamagedShardError:  # the clip is gone, or will be read anew
+        shard = None
+    with transaction(connection):
+        known = connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone()
+        if shard is not None and known:
+            _enter(connection, clip_id, shard.transcripts or (), hashlib.sha256(path.read_bytes()).hexdigest())
+        connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
+
+
+def _enter(connection: sqlite3.Connection, clip_id: str, transcripts: Sequence[Transcript], digest: str) -> None:
+    """Put transcripts of a shard with this digest into the catalog, inside the caller's transaction."""
+    remove_texts(connection, SAID, clip_id)
+    put_rows(connection, clip_id, speech_rows(clip_id, transcripts))
+    connection.execute("UPDATE clips SET shard_hash = ? WHERE clip_id = ?", (digest, clip_id))
+    index_texts(connection, SAID, clip_id)
+    connection.execute("DELETE FROM meta WHERE key = ?", (UNSETTLED,))
 
 
 def clip_transcripts(connection: sqlite3.Connection, clip_id: str) -> list[Transcript]:
