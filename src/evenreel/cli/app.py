@@ -59,7 +59,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
 
 app = typer.Typer(
     name="evenreel",
-    help="Search videos by what is seen and by what is written on screen.",
+    help="Search videos by what is seen, what is written on screen and what is said.",
     cls=group_of(COMMANDS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -38,7 +38,7 @@ class Question:
     """What `evenreel search` looks for, and how it ranks clips.
 
     Attributes:
-        query: what is to be seen, or read on screen.
+        query: what is to be seen, read on screen, or said.
         k: how many clips at most.
         where: filter, for example "source = 'camera' and duration_s < 60".
         image: search by a picture instead of a sentence.

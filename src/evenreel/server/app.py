@@ -92,7 +92,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
 
     app = FastAPI(
         title="evenreel",
-        description="Search a library of videos by what is seen and by what is written on screen.",
+        description="Search a library of videos by what is seen, what is written on screen and what is said.",
         version=evenreel.__version__,
         lifespan=lifespan,
         openapi_url="/api/openapi.json",

@@ -109,14 +109,14 @@ class Api:
 
     async def search(
         self,
-        q: Annotated[str, Query(max_length=LONGEST_QUERY, description="What is to be seen, or read on screen.")],
+        q: Annotated[str, Query(max_length=LONGEST_QUERY, description="What is to be seen, read on screen, or said.")],
         where: Where = None,
         k: Count = 20,
         neutral: Neutral = False,
         rerank: Rerank = True,
         typing: Typing = False,
     ) -> Response:
-        """Search clips by what is seen and by what is written, see `Library.search`."""
+        """Search clips by what is seen, written and said, see `Library.search`."""
         self._desk.need_model()
         matcher = self._desk.matcher if rerank and not neutral else None
         depth = self._desk.rerank_depth
