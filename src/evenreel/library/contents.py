@@ -22,7 +22,7 @@ from evenreel.features.shards import read_shard, shard_path
 from evenreel.library.search.hits import Element, TextHit
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import has_elements, load_metadata, loaded_path, stored_path
-from evenreel.library.store.rows import clip_shots
+from evenreel.library.store.rows import clip_times, rows_by_clip
 from evenreel.media.content import FileStamp
 from evenreel.types import Metadata
 from evenreel.wording import printable
@@ -209,9 +209,9 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
         signs=_signs(connection, clip_id),
         notes=tuple(json.loads(notes)),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
-        elements=clip_elements(connection, clip_id),
+        elements=clip_elements(connection, [clip_id])[0],
         starts_s=_starts_s(shards, clip_id) if shards else 0.0,
-        shots=tuple(clip_shots(connection, clip_id)),
+        shots=tuple(clip_times(connection, [clip_id])[0].shots),
     )
 
 
@@ -222,17 +222,19 @@ def _starts_s(shards: Path, clip_id: str) -> float:
         return 0.0
 
 
-def clip_elements(connection: sqlite3.Connection, clip_id: str) -> tuple[Element, ...]:
-    """Read the scene elements of a clip: entities first, of each kind the surest first.
+def clip_elements(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[tuple[Element, ...]]:
+    """Read the scene elements of each of some clips: entities first, of each kind the surest first.
 
-    Empty where the library has no scene dictionary, or where the elements of the clip are not what was written.
+    Empty where the library has no scene dictionary, or where the elements of a clip are not what was written.
     """
-    if not has_elements(connection) or seals.broken_part(connection, "clip_elements", clip_id):
-        return ()
-    rows = connection.execute(
-        "SELECT phrase, kind, score FROM clip_elements WHERE clip_id = ? ORDER BY kind DESC, rank", (clip_id,)
-    )
-    return tuple(Element(*row) for row in rows)
+    if not has_elements(connection):
+        return [()] * len(clip_ids)
+    broken = seals.broken_parts(connection, "clip_elements", clip_ids)
+    rows = rows_by_clip(connection, clip_ids, "clip_elements", "phrase, kind, score", "kind DESC, rank")
+    return [
+        () if clip_id in broken else tuple(Element(*row) for row in its)
+        for clip_id, its in zip(clip_ids, rows, strict=True)
+    ]
 
 
 def list_files(connection: sqlite3.Connection, query: FileQuery) -> FilePage:

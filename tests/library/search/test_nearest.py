@@ -151,7 +151,7 @@ def test_what_is_shown_is_exact_in_a_real_library_under_any_filter(
 
     def ranking(query: FloatArray, allowed: AllowedClips, exact_rows: int) -> FrameRanking:
         monkeypatch.setattr(module, "EXACT_ROWS", exact_rows)
-        return look(gallery, vectors, query, allowed, ExactlyScored(20, ["clip 3", "clip 699", "none"]))
+        return look(gallery, vectors, query, allowed, ExactlyScored(20, encoded_ids(["clip 3", "clip 699", "none"])))
 
     differs = False
     for _ in range(20):

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Flags, Indices
-from evenreel.errors import LibraryError
 from evenreel.library.search.allowed import AllowedClips
 from evenreel.library.search.compact_ids import ClipIds, PlaceOf
 from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.nearest import ComparedClips, ExactlyScored, clip_scores
 from evenreel.library.store.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
+from evenreel.library.store.rows import clip_times
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
 
@@ -159,8 +159,9 @@ def look(
     chosen = np.flatnonzero(allowed.mask_of(gallery.clip_ids))
     rows = gallery.first_rows[chosen], gallery.counts[chosen]
     clips = ComparedClips(*rows, gallery.means[chosen], gallery.deviations[chosen], gallery.null_best)
-    named = np.array([gallery.place[clip_id] for clip_id in wanted.also if clip_id in gallery.place], np.int64)
-    found = clip_scores(clips, vectors, query, wanted, np.flatnonzero(np.isin(chosen, named)))
+    named, places = np.zeros(len(gallery.clip_ids), np.bool_), gallery.clip_ids.places(wanted.also)
+    named[places[places >= 0]] = True
+    found = clip_scores(clips, vectors, query, wanted, np.flatnonzero(named[chosen]))
     scores = np.full(len(gallery.clip_ids), -np.inf, np.float32)
     scores[chosen] = _rounded(found.scores)
     by_codes = np.zeros(len(scores), np.bool_)
@@ -206,22 +207,6 @@ def _rounded(scores: FloatArray) -> FloatArray:
     return rounded
 
 
-def spans_of(connection: sqlite3.Connection, clip_id: str, count: int) -> NDArray[np.float64]:
-    """Read the time of each of a clip's frames, and start and end of the stretch it stands for: (count, 3).
-
-    Raises:
-        LibraryError: the catalog has another number of them.
-    """
-    spans = connection.execute(
-        "SELECT time_s, start_s, end_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)
-    ).fetchall()
-    if len(spans) != count:
-        raise LibraryError(
-            f"The catalog has {len(spans)} moments of clip {clip_id} but {count} vectors; run `evenreel repair`."
-        )
-    return np.array(spans, np.float64)
-
-
 def clip_vector(opened: Opened, clip_id: str, time_s: float | None) -> FloatArray | None:
     """Return the vector (D,) of a clip's frame or window that is nearest to a time, or the mean of all.
 
@@ -235,9 +220,10 @@ def clip_vector(opened: Opened, clip_id: str, time_s: float | None) -> FloatArra
     if place is None or opened.vectors is None:
         return None
     first, count = int(opened.gallery.first_rows[place]), int(opened.gallery.counts[place])
-    times_s = spans_of(opened.connection, clip_id, count)[:, 0]
+    (times,) = clip_times(opened.connection, [clip_id])
+    times.check(clip_id, count)
     frames = opened.vectors.read(first, count).astype(np.float32)
-    found: FloatArray = frames.mean(axis=0) if time_s is None else frames[np.abs(times_s - time_s).argmin()]
+    found: FloatArray = frames.mean(axis=0) if time_s is None else frames[np.abs(times.spans_s[:, 0] - time_s).argmin()]
     return found
 
 

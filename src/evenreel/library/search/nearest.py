@@ -7,13 +7,13 @@ of an answer. So the nearest clips, their ranks and z, and the numbers of clips 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 
 import numpy as np
 
 from evenreel.arrays import Flags, Indices
+from evenreel.library.search.compact_ids import Encoded, encoded_ids
 from evenreel.library.store.confidence import FITS, MAY_FIT
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
@@ -47,18 +47,18 @@ class ComparedClips:
     null_best: FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ExactlyScored:
     """Clips whose scores have to be exact.
 
     Attributes:
         nearest: number of nearest clips whose scores and ranks are exact.
-        also: ids of further clips whose scores are exact, such as those that words have found.
+        also: ids in UTF-8 of further clips whose scores are exact, such as those that words have found, (N,).
         models: most models that say whether a clip fits; each has to say it so many times as surely.
     """
 
     nearest: int = NEAREST
-    also: Sequence[str] = ()
+    also: Encoded = field(default_factory=lambda: encoded_ids(()))
     models: int = 1
 
     @property

@@ -137,12 +137,12 @@ class RankedClips:
             clip.probability = None if np.isnan(probability) else probability
         return clip
 
-    def first_ids(self, k: int) -> list[str]:
-        """List the ids of clips among the first `k` of a channel, at most `2 * k` of them."""
+    def first_ids(self, k: int) -> Encoded:
+        """Return the ids of the N clips among the first `k` of a channel, at most `2 * k` of them, (N,) in UTF-8."""
         near = np.zeros(len(self), np.bool_)
         for columns in self.channels.values():
             near |= (columns.ranks > 0) & (columns.ranks <= k)
-        return [clip_id.decode() for clip_id in self.clip_ids[np.flatnonzero(near)[: 2 * k]].tolist()]
+        return self.clip_ids[np.flatnonzero(near)[: 2 * k]]
 
     def best(self, wanted: int) -> Indices:
         """Find the rows of the first clips, at least `wanted` and all that equal the last of them, in any order."""

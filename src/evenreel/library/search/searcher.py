@@ -7,7 +7,6 @@ clips answer and in which order they stand.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageError
 from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.rule import AnswerCalibration
-from evenreel.library.contents import clip_elements, no_clip
+from evenreel.library.contents import no_clip
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
 from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
@@ -39,6 +38,7 @@ from evenreel.library.search.nearest import NEAREST, ExactlyScored
 from evenreel.library.search.query import ParsedQuery, Query, understand, unit
 from evenreel.library.search.ranked_clips import found_by_words, nothing_found
 from evenreel.library.search.ranking import RankedClip, best_state
+from evenreel.library.search.shown_clips import ShownClip, ShownClips
 from evenreel.library.search.sign_tracks import SignReader
 from evenreel.library.search.text_match import about_hits, on_screen_hits, said_hits
 from evenreel.library.search.together import (
@@ -52,7 +52,7 @@ from evenreel.library.search.together import (
     stretches_of,
 )
 from evenreel.library.store import seals
-from evenreel.library.store.catalog import get_meta, loaded_path, reading
+from evenreel.library.store.catalog import get_meta, reading
 from evenreel.library.store.confidence import FITS
 from evenreel.library.store.timed_texts import SAID
 from evenreel.library.store.vectors import VectorIndex
@@ -224,6 +224,7 @@ class Searcher:
         self._gallery = load_gallery(self._connection, self._rows)
         self._signs = SignReader(self._connection)
         self._speech = SignReader(self._connection, SAID) if seals.has_table(self._connection, SAID.words) else None
+        self._shown = ShownClips(self._connection)
         self._filters.clear()
         self._neutral = None
         self._calibration, self._spoilt_calibration = None, None
@@ -266,7 +267,7 @@ class Searcher:
             best = self._reranked(best, parsed, query.reranker, allowed, notices)
         met: dict[str, RankedClip] = {}
         ids = (met.setdefault(clip.clip_id, clip).clip_id for clip in best)
-        sound, spoilt = seals.first_sound(self._connection, ids, query.k)
+        sound, spoilt = self._shown.first_sound(ids, query.k)
         if spoilt:
             notices.append(
                 f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
@@ -276,7 +277,10 @@ class Searcher:
             clip.on_screen = () if signs is None else signs.hits_of(clip.clip_id)
             clip.said = () if speech is None else speech.hits_of(clip.clip_id)
         paths = first_paths(self._connection, allowed.where, sound)
-        hits = tuple(self._hit(clip, paths[clip.clip_id], sights, notices) for clip in clips)
+        hits = tuple(
+            self._hit(clip, about, paths[clip.clip_id], sights, notices)
+            for clip, about in zip(clips, self._shown.of(sound), strict=True)
+        )
         states = answered.beside + found.counted() - Counter(met[clip_id].state or "nothing" for clip_id in spoilt)
         return SearchResult(
             query=text or "",
@@ -344,17 +348,8 @@ class Searcher:
         first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
         return chain(first, best)
 
-    def _hit(self, clip: RankedClip, path: str, sights: Sequence[Sight], notices: list[str]) -> Hit:
-        duration_s = self._connection.execute(
-            "SELECT duration_s FROM clips WHERE clip_id = ?", (clip.clip_id,)
-        ).fetchone()[0]
-        files = {
-            loaded_path(stored): metadata
-            for stored, metadata in self._connection.execute(
-                "SELECT path, metadata FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
-                (clip.clip_id,),
-            )
-        }
+    def _hit(self, clip: RankedClip, shown: ShownClip, path: str, sights: Sequence[Sight], notices: list[str]) -> Hit:
+        seen = stretches_of(sights, clip.clip_id, shown.times, notices) if sights else []
         return Hit(
             clip_id=clip.clip_id,
             path=path,
@@ -363,21 +358,18 @@ class Searcher:
             above_nonsense=clip.above_nonsense,
             written=clip.written,
             scores=clip.scores,
-            moments=moments_of(clip, duration_s, stretches_of(sights, clip.clip_id, notices) if sights else []),
+            moments=moments_of(clip, shown.duration_s, seen),
             on_screen=clip.on_screen,
             said=clip.said,
-            duration_s=duration_s,
-            metadata=json.loads(files[path]),
-            other_paths=tuple(other for other in files if other != path),
-            elements=clip_elements(self._connection, clip.clip_id),
+            duration_s=shown.duration_s,
+            metadata=shown.metadata_of(path),
+            other_paths=tuple(other for other, _ in shown.files if other != path),
+            elements=shown.elements,
             parts=clip.parts,
             probability=clip.probability,
-            none_read="on_screen" in clip.parts and not self._has_tracks(clip.clip_id),
+            none_read="on_screen" in clip.parts and not shown.has_tracks,
         )
 
-    def _has_tracks(self, clip_id: str) -> bool:
-        """Whether anything was read on a clip."""
-        return self._connection.execute("SELECT 1 FROM tracks WHERE clip_id = ?", (clip_id,)).fetchone() is not None
 
 
 def _not_measured(text: str | None) -> str:

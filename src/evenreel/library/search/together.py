@@ -26,7 +26,6 @@ from evenreel.library.search.gallery import (
     clip_vector,
     load_gallery,
     look,
-    spans_of,
 )
 from evenreel.library.search.hits import MomentHit
 from evenreel.library.search.known_rows import ClipRows
@@ -37,7 +36,7 @@ from evenreel.library.search.ranking import RANK_CONSTANT
 from evenreel.library.snapshot.vectors import vectors_of
 from evenreel.library.store import catalog, seals
 from evenreel.library.store.also import further, other_model, place_of
-from evenreel.library.store.rows import clip_shots
+from evenreel.library.store.rows import ClipTimes, clip_times
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
 
@@ -201,17 +200,25 @@ class Sight:
     vector: FloatArray
     ranking: FrameRanking
 
-    def stretches(self, clip_id: str) -> list[MomentHit]:
-        """Find the stretches of a clip that answer best; none of a clip without vectors."""
+    def stretches(self, clip_id: str, times: ClipTimes | None = None) -> list[MomentHit]:
+        """Find the stretches of a clip that answer best; none of a clip without vectors.
+
+        Args:
+            clip_id: the clip.
+            times: times of its frames and shots; None to read them.
+
+        Raises:
+            LibraryError: it has another number of frames than of vectors, or the vectors cannot be read.
+        """
         gallery, vectors = self.opened.gallery, self.opened.vectors
         place = gallery.place.get(clip_id)
         if place is None or vectors is None:
             return []
-        rows = int(gallery.first_rows[place]), int(gallery.counts[place])
-        spans_s = spans_of(self.opened.connection, clip_id, rows[1])
-        return high_stretches(
-            vectors.frame_scores(self.vector, *rows), spans_s, clip_shots(self.opened.connection, clip_id)
-        )
+        first, count = int(gallery.first_rows[place]), int(gallery.counts[place])
+        if times is None:
+            (times,) = clip_times(self.opened.connection, [clip_id])
+        times.check(clip_id, count)
+        return high_stretches(vectors.frame_scores(self.vector, first, count), times.spans_s, times.shots)
 
 
 EncodedByFurther = list[tuple[FurtherModel, FloatArray]]
@@ -297,17 +304,18 @@ def best_sight(sights: Sequence[Sight], clip_id: str) -> Sight:
     return min(sights, key=rank)
 
 
-def stretches_of(sights: Sequence[Sight], clip_id: str, notices: list[str]) -> list[MomentHit]:
+def stretches_of(sights: Sequence[Sight], clip_id: str, times: ClipTimes, notices: list[str]) -> list[MomentHit]:
     """Find the stretches of a clip by the model that ranks it best; by the library's own where that one's are damaged.
 
     Args:
         sights: what each model sees, the library's own first.
         clip_id: a clip whose rows in the library's own catalog are sound.
+        times: times of its frames and shots in the library's own catalog.
         notices: receives a notice, once for all clips, where the library's own model had to do.
     """
     sight = best_sight(sights, clip_id)
     if sight is sights[0]:
-        return sight.stretches(clip_id)
+        return sight.stretches(clip_id, times)
     connection, folder = sight.opened.connection, sight.opened.folder
     try:
         with catalog.reading(connection, folder), seals.snapshot(connection):
@@ -316,4 +324,4 @@ def stretches_of(sights: Sequence[Sight], clip_id: str, notices: list[str]) -> l
     except LibraryError as error:
         if not any(notice.startswith(MOMENTS_BY_OWN) for notice in notices):
             notices.append(f"{MOMENTS_BY_OWN} {error}")
-        return sights[0].stretches(clip_id)
+        return sights[0].stretches(clip_id, times)

@@ -7,8 +7,12 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import astuple
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import LibraryError
 from evenreel.features.shards import Shard
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import stored_path
@@ -81,13 +85,52 @@ def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
     }
 
 
-def clip_shots(connection: sqlite3.Connection, clip_id: str) -> list[tuple[float, float]]:
-    """Read start and end of a clip's shots in seconds; none where they were not looked for."""
-    if not seals.has_table(connection, "shots"):
-        return []
-    return connection.execute(
-        "SELECT start_s, end_s FROM shots WHERE clip_id = ? ORDER BY number", (clip_id,)
-    ).fetchall()
+class ClipTimes(NamedTuple):
+    """Times of a clip's frames and shots in seconds.
+
+    Attributes:
+        spans_s: (T, 3) time of each frame, and start and end of the stretch that it stands for.
+        shots: start and end of each shot; none where they were not looked for.
+    """
+
+    spans_s: NDArray[np.float64]
+    shots: Sequence[tuple[float, float]]
+
+    def check(self, clip_id: str, vectors: int) -> None:
+        """Refuse a clip with another number of frames than of vectors.
+
+        Raises:
+            LibraryError: it has another number.
+        """
+        if len(self.spans_s) != vectors:
+            raise LibraryError(
+                f"The catalog has {len(self.spans_s)} moments of clip {clip_id} but {vectors} vectors; "
+                "run `evenreel repair`."
+            )
+
+
+def clip_times(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[ClipTimes]:
+    """Read the times of frames and shots of some clips."""
+    moments = rows_by_clip(connection, clip_ids, "moments", "time_s, start_s, end_s", "number")
+    with_shots = clip_ids if seals.has_table(connection, "shots") else ()
+    shots = rows_by_clip(connection, with_shots, "shots", "start_s, end_s", "number") or [[]] * len(clip_ids)
+    return [
+        ClipTimes(np.array(spans, np.float64).reshape(-1, 3), cuts) for spans, cuts in zip(moments, shots, strict=True)
+    ]
+
+
+def rows_by_clip(
+    connection: sqlite3.Connection, clip_ids: Sequence[str], table: str, columns: str, order: str
+) -> list[list[tuple[Any, ...]]]:
+    """Read the rows of each of some clips in one step, in SQL's words for their table, columns and order."""
+    found: list[list[tuple[Any, ...]]] = [[] for _ in clip_ids]
+    for place, *row in connection.execute(
+        f"SELECT wanted.key, {columns} FROM json_each(?) AS wanted CROSS JOIN {table}"
+        f" ON {table}.clip_id = wanted.value ORDER BY wanted.key, {order}",
+        (json.dumps(list(clip_ids)),),
+    ):
+        found[place].append(tuple(row))
+    return found
 
 
 def replace_rows(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:

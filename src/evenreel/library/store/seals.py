@@ -13,9 +13,10 @@ seal is summed as a whole. Word indexes of FTS5 have no seals: they are compared
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -187,18 +188,28 @@ def broken(connection: sqlite3.Connection, scopes: Collection[str] | None = None
     return sorted(key for key in written.keys() | found.keys() if written.get(key, 0) != found.get(key, 0))
 
 
-def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
-    """Return whether rows of a part are damaged; never for a catalog without seals."""
+def broken_parts(connection: sqlite3.Connection, scope: str, parts: Sequence[str]) -> set[str]:
+    """Return those of some parts of which rows are damaged; none for a catalog without seals."""
     if not is_sealed(connection):
-        return False
-    total = 0
+        return set()
+    totals, wanted = [0] * len(parts), json.dumps(list(parts))
     with snapshot(connection):
-        row = connection.execute("SELECT total FROM seals WHERE scope = ? AND part = ?", (scope, part)).fetchone()
+        sealed = dict(
+            connection.execute(
+                "SELECT wanted.key, seals.total FROM json_each(?) AS wanted"
+                " CROSS JOIN seals ON seals.scope = ? AND seals.part = wanted.value",
+                (wanted, scope),
+            )
+        )
         for table in _present(connection):
             if SEALED_WITH.get(table, table) == scope:
-                rows = connection.execute(f"SELECT {selected(table)} FROM {table} WHERE {PART[table]} = ?", (part,))
-                total += sum(row_checksum(table, *values) for values in rows)
-    return (row[0] if row else 0) != total & MASK
+                for place, *values in connection.execute(
+                    f"SELECT wanted.key, {selected(table, f'{table}.')} FROM json_each(?) AS wanted"
+                    f" CROSS JOIN {table} ON {table}.{PART[table]} = wanted.value",
+                    (wanted,),
+                ):
+                    totals[place] += row_checksum(table, *values)
+    return {part for place, part in enumerate(parts) if sealed.get(place, 0) != totals[place] & MASK}
 
 
 def check_clip(connection: sqlite3.Connection, clip_id: str) -> None:
@@ -207,26 +218,13 @@ def check_clip(connection: sqlite3.Connection, clip_id: str) -> None:
     Raises:
         sqlite3.DatabaseError: its own rows, or those of its files, are damaged.
     """
-    if _is_spoilt(connection, clip_id):
+    if spoilt_clips(connection, [clip_id]):
         raise sqlite3.DatabaseError(f"the rows of clip {clip_id} are not what was written")
 
 
-def first_sound(connection: sqlite3.Connection, clip_ids: Iterable[str], wanted: int) -> tuple[list[str], list[str]]:
-    """Return the first clips whose rows are undamaged, and the damaged ones before and between them."""
-    sound: list[str] = []
-    passed_over: list[str] = []
-    for clip_id in clip_ids:
-        if len(sound) == wanted:
-            break
-        if _is_spoilt(connection, clip_id):
-            passed_over.append(clip_id)
-        else:
-            sound.append(clip_id)
-    return sound, passed_over
-
-
-def _is_spoilt(connection: sqlite3.Connection, clip_id: str) -> bool:
-    return any(broken_part(connection, scope, clip_id) for scope in ("clips", "files"))
+def spoilt_clips(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> set[str]:
+    """Return those of some clips whose own rows, or those of whose files, are damaged."""
+    return broken_parts(connection, "clips", clip_ids) | broken_parts(connection, "files", clip_ids)
 
 
 def renew(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> None:
