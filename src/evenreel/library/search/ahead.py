@@ -30,7 +30,7 @@ PAYS_FROM = 2
 MANY = 64
 """Number of queries from which they are not searches but the phrases of a calibration, the same for every search."""
 KEPT_CLIPS = 2_048
-"""Most clips whose scores under these phrases are kept: some five kilobytes each."""
+"""Most clips whose scores under these phrases are kept: a kilobyte each for 256 phrases."""
 MOST = 16
 """Most queries whose scores are kept at a time."""
 
@@ -45,16 +45,16 @@ class _PhraseScores:
 
     def on(self, vectors: VectorIndex, first_rows: Indices, counts: Indices) -> FloatArray:
         """Score some clips, (N, C); those that are new are read."""
-        if len(self._place) + len(first_rows) > KEPT_CLIPS:
-            self._place = {}
-        new = np.array([row not in self._place for row in first_rows.tolist()], np.bool_)
-        if new.any():
+        rows = first_rows.tolist()
+        new = [place for place, row in enumerate(rows) if row not in self._place]
+        if len(self._place) + len(new) > KEPT_CLIPS:
+            self._place, new = {}, list(range(len(rows)))
+        if new:
             begin = len(self._place)
-            self._scores[begin : begin + int(new.sum())] = vectors.best_per_clip(
-                self.phrases, first_rows[new], counts[new]
-            ).T
-            self._place |= {row: place for place, row in enumerate(first_rows[new].tolist(), begin)}
-        return self._scores[[self._place[row] for row in first_rows.tolist()]].T
+            found = vectors.best_per_clip(self.phrases, first_rows[new], counts[new])
+            self._scores[begin : begin + len(new)] = found.T
+            self._place |= {rows[place]: kept for kept, place in enumerate(new, begin)}
+        return self._scores[[self._place[row] for row in rows]].T
 
 
 class ScannedAhead:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,10 +164,13 @@ class RankedClips:
         first = self._sorted(rows)
         columns = np.stack([column[first] for column in (self.states, self.fused, self.written)])
         starts = np.flatnonzero((columns[:, 1:] != columns[:, :-1]).any(axis=0)) + 1
-        for equal in np.split(first, starts):
-            ids = [clip_id.decode() for clip_id in self.clip_ids[equal].tolist()]
-            paths = paths_of(ids) if len(ids) > 1 else {}
-            yield from equal[sorted(range(len(ids)), key=lambda place: paths.get(ids[place], ""))].tolist()
+        for start, stop in pairwise([0, *starts.tolist(), len(first)]):
+            equal = first[start:stop]
+            if len(equal) > 1:
+                ids = [clip_id.decode() for clip_id in self.clip_ids[equal].tolist()]
+                paths = paths_of(ids)
+                equal = equal[sorted(range(len(ids)), key=lambda place: paths.get(ids[place], ""))]
+            yield from equal.tolist()
         rest = np.ones(len(self), np.bool_)
         rest[rows] = False
         yield from self._sorted(np.flatnonzero(rest)).tolist()

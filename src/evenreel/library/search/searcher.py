@@ -245,7 +245,7 @@ class Searcher:
         if text is not None and signs is not None:
             if self._speech is not None:
                 speech = said_hits(self._speech, text, allowed, typing=query.unfinished)
-            named = about_hits(self._connection, text, allowed, typing=query.unfinished)
+            named = about_hits(self._signs.words, text, allowed, typing=query.unfinished)
             written = found_by_words(signs, named, speech)
         answered, why_not = AnsweringClips(written), None
         if vector is not None and self._vectors is not None:
@@ -273,9 +273,10 @@ class Searcher:
                 f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
             )
         clips = [met[clip_id] for clip_id in sound]
-        for clip in clips:
-            clip.on_screen = () if signs is None else signs.hits_of(clip.clip_id)
-            clip.said = () if speech is None else speech.hits_of(clip.clip_id)
+        for clip, tracks in zip(clips, () if signs is None else signs.hits_of(sound), strict=signs is not None):
+            clip.on_screen = tracks
+        for clip, utterances in zip(clips, () if speech is None else speech.hits_of(sound), strict=speech is not None):
+            clip.said = utterances
         paths = first_paths(self._connection, allowed.where, sound)
         hits = tuple(
             self._hit(clip, about, paths[clip.clip_id], sights, notices)

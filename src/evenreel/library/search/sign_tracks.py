@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Flags, Indices
-from evenreel.library.search.spellings import Spellings
+from evenreel.library.search.spellings import Spellings, SpeltWords
 from evenreel.library.store import seals
 from evenreel.library.store.fulltext import phrase
 from evenreel.library.store.timed_texts import ON_SCREEN, TimedTexts
@@ -71,10 +71,14 @@ class SignReader:
     Args:
         connection: connection to the catalog.
         kind: kind of text.
+
+    Attributes:
+        words: reader of how words are spelt there.
     """
 
     def __init__(self, connection: sqlite3.Connection, kind: TimedTexts = ON_SCREEN) -> None:
         self.connection, self.kind = connection, kind
+        self.words = SpeltWords(connection)
 
     def with_words(self, looked_for: Spellings) -> dict[str, Indices]:
         """Find the ids of the tracks with each word or pair of words, rising; without those that no track has."""

@@ -36,6 +36,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
@@ -60,6 +61,9 @@ MOST_CUT = 3
 
 WITHOUT_SPACES = "\u2e80"
 """First letter of the scripts without spaces between words, such as Chinese."""
+
+KEPT_WORDS = 1_024
+"""Most words, or runs of words, of which is kept how they are spelt: some kilobytes each at most."""
 
 MAX_BEGINNING = 1_000
 """Most words with one beginning that are looked at, the most frequent ones."""
@@ -116,14 +120,33 @@ def words_of(query: str, *, typing: bool = False) -> Words:
     return Words(terms, in_order, last if len(last) >= LEAST_TYPED and last in terms else None)
 
 
-def lookups(connection: sqlite3.Connection, query: Words, source: WordSource) -> Spellings:
+class SpeltWords:
+    """Reader of how words are spelt in one state of a catalog; keeps it of the words that were last looked up.
+
+    Args:
+        connection: connection to the catalog.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.spellings = lru_cache(KEPT_WORDS)(partial(spellings, connection))
+        self.split = lru_cache(KEPT_WORDS)(lambda word, source: tuple(_split(connection, word, source)))
+
+
+def lookups(known: sqlite3.Connection | SpeltWords, query: Words, source: WordSource) -> Spellings:
     """Find the index words to look up for each word of a query.
+
+    Args:
+        known: the catalog, or a reader of its present state, which keeps what it has read.
+        query: words of the query.
+        source: kind of text to look in.
 
     Returns:
         Words and pairs of words of the index, with the places in `query.terms` that each matches, and the similarity.
         In a catalog without vocabulary tables, the words of the query alone.
     """
-    if not _has_vocabulary(connection, source):
+    known = SpeltWords(known) if isinstance(known, sqlite3.Connection) else known
+    if not _has_vocabulary(known.connection, source):
         return {word: {place: 1.0} for place, word in enumerate(query.terms)}
     found: dict[str, dict[int, float]] = defaultdict(dict)
 
@@ -131,10 +154,10 @@ def lookups(connection: sqlite3.Connection, query: Words, source: WordSource) ->
         found[spelt].update({place: max(similarity, found[spelt].get(place, 0.0)) for place in places})
 
     for run, places in runs_of(query.terms, query.in_order).items():
-        for spelt, similarity in spellings(connection, run, source, begun=run[-1] == query.typed).items():
+        for spelt, similarity in known.spellings(run, source, begun=run[-1] == query.typed).items():
             add(spelt, places, similarity)
     for place, word in enumerate(query.terms):
-        for pair, similarity in _split(connection, word, source):
+        for pair, similarity in known.split(word, source):
             add(pair, (place,), similarity)
     return found
 

@@ -6,6 +6,7 @@ the other half (`benchmarks/moments.py`, docs/library.md).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -25,11 +26,15 @@ BEYOND = 0.3
 
 FEW = 8
 """Number of frames below which scores are not smoothed."""
+SMOOTHING = np.array([1.0, 2, 3, 2, 1]) / 9
+"""Weights of five frames: those of a mean of three, taken twice."""
 
 SURE = 0.8
 """Share of starts, and of ends, that are meant to lie in their ranges."""
 DOUBT = 4.0
 """Sum of scores above the threshold, in their deviations, that makes one start e times as likely as another."""
+
+MIDDLE = np.array([(1 - SURE) / 2, (1 + SURE) / 2])
 
 Range = tuple[int, int]
 
@@ -60,11 +65,12 @@ def stretches_of(scores: Curve) -> list[Stretch]:
     Args:
         scores: (T,) of frames in order of time, about equally far apart; T is at least 1.
     """
-    smoothed, spread = _smoothed(scores), float(scores.std())
-    if scores.max() - scores.min() < 2 * EVEN:
+    smoothed, most = _smoothed(scores), float(scores.max())
+    if most - scores.min() < 2 * EVEN:
         best, stop = int(smoothed.argmax()), len(scores)
-        return [Stretch(0, stop, best, float(scores.max()), (0, best), (best + 1, stop))]
-    noise = float(np.median(np.abs(np.diff(scores)))) / 0.6745 / spread
+        return [Stretch(0, stop, best, most, (0, best), (best + 1, stop))]
+    spread = _deviation(scores)
+    noise = _median(np.abs(scores[1:] - scores[:-1])) / 0.6745 / spread
     if noise < CALM:
         middle = float(smoothed.mean())
         gains = smoothed - middle - SHARE * (float(smoothed.max()) - middle)
@@ -72,8 +78,9 @@ def stretches_of(scores: Curve) -> list[Stretch]:
     else:
         gains = scores - _otsu(scores) - BEYOND * spread
         found = list(_largest_sums(gains))
+    doubted = gains / (DOUBT * spread)
     chosen = [
-        Stretch(start, stop, best, value, *_ranges(gains / (DOUBT * spread), start, stop, best))
+        Stretch(start, stop, best, value, *_ranges(doubted, start, stop, best))
         for start, stop, value in found
         for best in (start + int(smoothed[start:stop].argmax()),)
     ]
@@ -90,26 +97,40 @@ def _ranges(gains: Curve, start: int, stop: int, best: int) -> tuple[Range, Rang
 
 def _middle(gains: Curve) -> Range:
     """First and last of the places in the middle `SURE` of e to the sum up to them."""
-    sums = np.cumsum(gains)
-    shares = np.cumsum(np.exp(sums - sums.max()))
-    low, high = np.searchsorted(shares / shares[-1], [(1 - SURE) / 2, (1 + SURE) / 2])
-    return int(low), min(int(high), len(gains) - 1)
+    sums = gains.cumsum()
+    shares = np.exp(sums - sums.max()).cumsum()
+    low, high = (shares / shares[-1]).searchsorted(MIDDLE).tolist()
+    return low, min(high, len(gains) - 1)
+
+
+def _deviation(values: Curve) -> float:
+    """As `values.std()`, which takes three times as long for a few values."""
+    apart = values - np.add.reduce(values) / len(values)
+    return math.sqrt(np.add.reduce(apart * apart) / len(values))
+
+
+def _median(values: Curve) -> float:
+    """As `np.median`, which takes ten times as long for a few values."""
+    ordered, half = np.sort(values), len(values) // 2
+    return float(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 def _smoothed(scores: Curve) -> Curve:
     """A running mean of three frames, taken twice, with the first and last repeated; few frames stay as they are."""
     if len(scores) < FEW:
         return scores
-    return np.convolve(np.pad(scores, 2, mode="edge"), np.array([1.0, 2, 3, 2, 1]) / 9, mode="valid")
+    first, last = scores[:1], scores[-1:]
+    return np.convolve(np.concatenate([first, first, scores, last, last]), SMOOTHING, mode="valid")
 
 
 def _otsu(scores: Curve) -> float:
     """Find the threshold that parts scores into two groups of the least variance."""
     ordered = np.sort(scores)
-    below = np.arange(1, len(ordered))
-    sums = np.cumsum(ordered)[:-1]
-    low, high = sums / below, (ordered.sum() - sums) / (len(ordered) - below)
-    place = int((below * (len(ordered) - below) * (high - low) ** 2).argmax())
+    below = np.arange(1.0, len(ordered))
+    above = below[::-1]
+    sums = ordered.cumsum()[:-1]
+    apart = (np.add.reduce(ordered) - sums) / above - sums / below
+    place = int((below * above * (apart * apart)).argmax())
     return float(ordered[place] + ordered[place + 1]) / 2
 
 
@@ -125,7 +146,8 @@ def _largest_sums(gains: Curve) -> Iterator[tuple[int, int, float]]:
     open_parts = [(0, len(gains))]
     while open_parts:
         first, last = open_parts.pop()
-        part = np.concatenate(([0.0], np.cumsum(gains[first:last])))
+        part = np.zeros(last - first + 1)
+        gains[first:last].cumsum(out=part[1:])
         rises = part - np.minimum.accumulate(part)
         stop = int(rises.argmax())
         if rises[stop] <= 0:

@@ -37,6 +37,7 @@ from evenreel.library.search.spellings import (
     IN_SPEECH,
     ON_SIGNS,
     Spellings,
+    SpeltWords,
     Words,
     WordSource,
     lookups,
@@ -80,12 +81,17 @@ class _Found:
     spelt: Mapping[str, Indices]
     tracks: ClipTracks
 
-    def hit(self, row: int) -> TextHit:
-        track = int(self.tracks.tracks[row])
-        kind = self.reader.kind
-        text, start_s, end_s = self.reader.connection.execute(
-            f"SELECT text, start_s, end_s FROM {kind.table} WHERE {kind.key} = ?", (track,)
-        ).fetchone()
+    def hits(self, rows: Indices) -> tuple[TextHit, ...]:
+        """Read some of the tracks."""
+        wanted, kind = self.tracks.tracks[rows].tolist(), self.reader.kind
+        read = self.reader.connection.execute(
+            f"SELECT text, start_s, end_s, {kind.key} FROM json_each(?) AS wanted"
+            f" CROSS JOIN {kind.table} ON {kind.table}.{kind.key} = wanted.value ORDER BY wanted.key",
+            (json.dumps(wanted),),
+        )
+        return tuple(self._hit(*track) for track in read)
+
+    def _hit(self, text: str, start_s: float, end_s: float, track: int) -> TextHit:
         there = [spelt for spelt, tracks in self.spelt.items() if _is_among(track, tracks)]
         alike = _best_similarities([self.looked_for[spelt] for spelt in there], len(self.terms))
         matched = tuple(term for term, similarity in zip(self.terms, alike, strict=True) if similarity)
@@ -135,10 +141,9 @@ class SignMatches(Sequence[TextMatch]):
         place[self._order] = np.arange(len(self))
         return place
 
-    def hits_of(self, clip_id: str) -> tuple[TextHit, ...]:
-        """Read the tracks of a clip that matched, the best first; none of a clip that is not among these."""
-        (place,) = self.places(encoded_ids([clip_id])).tolist()
-        return self.hits(place) if place >= 0 else ()
+    def hits_of(self, clip_ids: Sequence[str]) -> list[tuple[TextHit, ...]]:
+        """Read the tracks of some clips that matched, the best first; none of a clip that is not among these."""
+        return [self.hits(place) if place >= 0 else () for place in self.places(encoded_ids(clip_ids)).tolist()]
 
     def hits(self, place: int) -> tuple[TextHit, ...]:
         """Read the tracks of the clip at a place that matched, the best first."""
@@ -151,7 +156,7 @@ class SignMatches(Sequence[TextMatch]):
         at = first[0] if centre < 0 else np.searchsorted(rows, centre)
         gap_s = gap_between(times[:, [at]], times)
         shown = first[np.argsort(-(own * closeness(gap_s))[first], kind="stable")][:MAX_SHOWN]
-        return tuple(self._found.hit(row) for row in rows[shown].tolist())
+        return self._found.hits(rows[shown])
 
 
 def on_screen_hits(
@@ -191,7 +196,7 @@ def said_hits(speech: SignReader, query: str, allowed: Container[str], *, typing
 def _timed_hits(signs: SignReader, source: WordSource, wanted: Words, allowed: Container[str]) -> SignMatches:
     connection = signs.connection
     weights = _weights(text_counts(connection, wanted.terms, source), signs.count)
-    looked_for = lookups(connection, wanted, source)
+    looked_for = lookups(signs.words, wanted, source)
     spelt = signs.with_words(looked_for)
     words = by_word(spelt, looked_for, len(wanted.terms))
     tracks = signs.of_clips(unique_tracks(words))
@@ -201,7 +206,7 @@ def _timed_hits(signs: SignReader, source: WordSource, wanted: Words, allowed: C
 
 
 def about_hits(
-    connection: sqlite3.Connection, query: str, allowed: Container[str], *, typing: bool = False
+    known: sqlite3.Connection | SpeltWords, query: str, allowed: Container[str], *, typing: bool = False
 ) -> list[TextMatch]:
     """Find clips whose file name or given caption has words of the query, best first.
 
@@ -209,16 +214,17 @@ def about_hits(
     best of theirs. At most 1,000 clips: those whose names and captions have most of the words, by BM25.
 
     Args:
-        connection: the catalog.
+        known: the catalog, or a reader of how words are spelt in its present state.
         query: free text; nothing in it is syntax.
         allowed: ids of the clips that may be returned.
         typing: whether the last word may be the beginning of one.
     """
-    wanted = words_of(query, typing=typing)
+    known = SpeltWords(known) if isinstance(known, sqlite3.Connection) else known
+    connection, wanted = known.connection, words_of(query, typing=typing)
     if not wanted.terms:
         return []
     weights = _weights(text_counts(connection, wanted.terms, IN_NAMES), _count(connection, "about_docsize"))
-    looked_for = lookups(connection, wanted, IN_NAMES)
+    looked_for = lookups(known, wanted, IN_NAMES)
     shares: dict[str, float] = {}
     for clip_id, name, caption in _named(connection, looked_for, allowed):
         there = f" {name} \n {caption} "
