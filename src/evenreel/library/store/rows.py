@@ -112,8 +112,9 @@ class ClipTimes(NamedTuple):
 def clip_times(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[ClipTimes]:
     """Read the times of frames and shots of some clips."""
     moments = rows_by_clip(connection, clip_ids, "moments", "time_s, start_s, end_s", "number")
-    with_shots = clip_ids if seals.has_table(connection, "shots") else ()
-    shots = rows_by_clip(connection, with_shots, "shots", "start_s, end_s", "number") or [[]] * len(clip_ids)
+    shots: list[list[tuple[float, float]]] = [[] for _ in clip_ids]
+    if seals.has_table(connection, "shots"):
+        shots = rows_by_clip(connection, clip_ids, "shots", "start_s, end_s", "number")
     return [
         ClipTimes(np.array(spans, np.float64).reshape(-1, 3), cuts) for spans, cuts in zip(moments, shots, strict=True)
     ]
