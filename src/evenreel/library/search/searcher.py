@@ -372,7 +372,6 @@ class Searcher:
         )
 
 
-
 def _not_measured(text: str | None) -> str:
     if text is None:
         return "Whether a clip fits is measured for texts; results for a picture are ranked only."
