@@ -42,10 +42,11 @@ from evenreel.library.search import searcher as module
 from evenreel.library.search.allowed import read_allowed
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.known_rows import ClipRows
+from evenreel.library.search.lookups import lookups
 from evenreel.library.search.query import Query
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.sign_tracks import SignReader
-from evenreel.library.search.spellings import ON_SIGNS, lookups, words_of
+from evenreel.library.search.spellings import ON_SIGNS, words_of
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.store.catalog import create_schema, transaction
 from evenreel.library.store.fulltext import fill_full_text, index_clip_text, phrase

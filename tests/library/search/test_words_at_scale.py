@@ -16,7 +16,8 @@ from rapidfuzz.distance import OSA
 
 from evenreel.language.folding import words
 from evenreel.library.search import sign_tracks, spellings
-from evenreel.library.search.spellings import IN_NAMES, ON_SIGNS, Spellings, lookups, words_of
+from evenreel.library.search.lookups import lookups
+from evenreel.library.search.spellings import IN_NAMES, ON_SIGNS, Spellings, words_of
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.store.fulltext import index_about, index_clip_text, rebuild_full_text, remove_clip_text
 from evenreel.library.store.track_blocks import TRACKS

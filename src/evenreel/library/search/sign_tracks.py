@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Flags, Indices
-from evenreel.library.search.spellings import Spellings, SpeltWords
+from evenreel.library.search.lookups import SpeltWords
+from evenreel.library.search.spellings import Spellings
 from evenreel.library.store import seals
 from evenreel.library.store.fulltext import phrase
 from evenreel.library.store.timed_texts import ON_SCREEN, TimedTexts

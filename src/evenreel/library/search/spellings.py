@@ -33,10 +33,9 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
@@ -61,9 +60,6 @@ MOST_CUT = 3
 
 WITHOUT_SPACES = "\u2e80"
 """First letter of the scripts without spaces between words, such as Chinese."""
-
-KEPT_WORDS = 1_024
-"""Most words, or runs of words, of which is kept how they are spelt: some kilobytes each at most."""
 
 MAX_BEGINNING = 1_000
 """Most words with one beginning that are looked at, the most frequent ones."""
@@ -118,48 +114,6 @@ def words_of(query: str, *, typing: bool = False) -> Words:
     terms, in_order = content_words(query), words(query)
     last = in_order[-1] if typing and in_order else ""
     return Words(terms, in_order, last if len(last) >= LEAST_TYPED and last in terms else None)
-
-
-class SpeltWords:
-    """Reader of how words are spelt in one state of a catalog; keeps it of the words that were last looked up.
-
-    Args:
-        connection: connection to the catalog.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-        self.spellings = lru_cache(KEPT_WORDS)(partial(spellings, connection))
-        self.split = lru_cache(KEPT_WORDS)(lambda word, source: tuple(_split(connection, word, source)))
-
-
-def lookups(known: sqlite3.Connection | SpeltWords, query: Words, source: WordSource) -> Spellings:
-    """Find the index words to look up for each word of a query.
-
-    Args:
-        known: the catalog, or a reader of its present state, which keeps what it has read.
-        query: words of the query.
-        source: kind of text to look in.
-
-    Returns:
-        Words and pairs of words of the index, with the places in `query.terms` that each matches, and the similarity.
-        In a catalog without vocabulary tables, the words of the query alone.
-    """
-    known = SpeltWords(known) if isinstance(known, sqlite3.Connection) else known
-    if not _has_vocabulary(known.connection, source):
-        return {word: {place: 1.0} for place, word in enumerate(query.terms)}
-    found: dict[str, dict[int, float]] = defaultdict(dict)
-
-    def add(spelt: str, places: Sequence[int], similarity: float) -> None:
-        found[spelt].update({place: max(similarity, found[spelt].get(place, 0.0)) for place in places})
-
-    for run, places in runs_of(query.terms, query.in_order).items():
-        for spelt, similarity in known.spellings(run, source, begun=run[-1] == query.typed).items():
-            add(spelt, places, similarity)
-    for place, word in enumerate(query.terms):
-        for pair, similarity in known.split(word, source):
-            add(pair, (place,), similarity)
-    return found
 
 
 def runs_of(terms: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
@@ -238,7 +192,8 @@ def _add_better(found: dict[str, float], others: Iterable[tuple[str, float]]) ->
         found[word] = max(similarity, found.get(word, 0.0))
 
 
-def _has_vocabulary(connection: sqlite3.Connection, source: WordSource) -> bool:
+def has_vocabulary(connection: sqlite3.Connection, source: WordSource) -> bool:
+    """Return whether a catalog has a vocabulary of a kind of text; those of format 1 have none."""
     table = source.vocabulary.words
     return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table,)).fetchone() is not None
 
@@ -250,7 +205,7 @@ def text_counts(connection: sqlite3.Connection, terms: Sequence[str], source: Wo
     """
     words, texts, _ = source.vocabulary
     known = dict[str, int]()
-    if _has_vocabulary(connection, source):
+    if has_vocabulary(connection, source):
         rows = connection.execute(
             f"SELECT word, {texts} FROM {words} WHERE word IN (SELECT value FROM json_each(?))", (json.dumps(terms),)
         )
@@ -400,8 +355,8 @@ def _has_numbers(written: str, query: str) -> bool:
     return Counter(NUMBER.findall(query)) <= Counter(NUMBER.findall(written))
 
 
-def _split(connection: sqlite3.Connection, word: str, source: WordSource) -> Iterator[tuple[str, float]]:
-    """Pairs of written words that this one is without its space; whether they stand side by side is to be seen."""
+def split_words(connection: sqlite3.Connection, word: str, source: WordSource) -> Iterator[tuple[str, float]]:
+    """Yield pairs of written words that this one is without its space; whether they stand side by side is to be seen."""
     if len(word) < LEAST_SPLIT:
         return
     halves = [(word[:cut], word[cut:]) for cut in range(1, len(word))]

@@ -22,6 +22,7 @@ from evenreel.arrays import Flags, Indices
 from evenreel.library.search.allowed import AllowedClips
 from evenreel.library.search.compact_ids import Encoded, encoded_ids
 from evenreel.library.search.hits import TextHit
+from evenreel.library.search.lookups import SpeltWords, lookups
 from evenreel.library.search.sign_scores import ClipScores, closeness, gap_between, rows_of, score_clips
 from evenreel.library.search.sign_tracks import (
     BETWEEN,
@@ -37,10 +38,8 @@ from evenreel.library.search.spellings import (
     IN_SPEECH,
     ON_SIGNS,
     Spellings,
-    SpeltWords,
     Words,
     WordSource,
-    lookups,
     text_counts,
     words_of,
 )

@@ -1,0 +1,63 @@
+"""Words of an index that stand for the words of a query: looked up, and kept while the catalog is the same."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import lru_cache, partial
+
+from evenreel.library.search.spellings import (
+    Spellings,
+    Words,
+    WordSource,
+    has_vocabulary,
+    runs_of,
+    spellings,
+    split_words,
+)
+
+KEPT_WORDS = 1_024
+"""Most words, or runs of words, of which is kept how they are spelt: some kilobytes each at most."""
+
+
+class SpeltWords:
+    """Reader of how words are spelt in one state of a catalog; keeps it of the words that were last looked up.
+
+    Args:
+        connection: connection to the catalog.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.spellings = lru_cache(KEPT_WORDS)(partial(spellings, connection))
+        self.split = lru_cache(KEPT_WORDS)(lambda word, source: tuple(split_words(connection, word, source)))
+
+
+def lookups(known: sqlite3.Connection | SpeltWords, query: Words, source: WordSource) -> Spellings:
+    """Find the index words to look up for each word of a query.
+
+    Args:
+        known: the catalog, or a reader of its present state, which keeps what it has read.
+        query: words of the query.
+        source: kind of text to look in.
+
+    Returns:
+        Words and pairs of words of the index, with the places in `query.terms` that each matches, and the similarity.
+        In a catalog without vocabulary tables, the words of the query alone.
+    """
+    known = SpeltWords(known) if isinstance(known, sqlite3.Connection) else known
+    if not has_vocabulary(known.connection, source):
+        return {word: {place: 1.0} for place, word in enumerate(query.terms)}
+    found: dict[str, dict[int, float]] = defaultdict(dict)
+
+    def add(spelt: str, places: Sequence[int], similarity: float) -> None:
+        found[spelt].update({place: max(similarity, found[spelt].get(place, 0.0)) for place in places})
+
+    for run, places in runs_of(query.terms, query.in_order).items():
+        for spelt, similarity in known.spellings(run, source, begun=run[-1] == query.typed).items():
+            add(spelt, places, similarity)
+    for place, word in enumerate(query.terms):
+        for pair, similarity in known.split(word, source):
+            add(pair, (place,), similarity)
+    return found
