@@ -356,7 +356,7 @@ def _has_numbers(written: str, query: str) -> bool:
 
 
 def split_words(connection: sqlite3.Connection, word: str, source: WordSource) -> Iterator[tuple[str, float]]:
-    """Yield pairs of written words that this one is without its space; whether they stand side by side is to be seen."""
+    """Yield pairs of written words that this one is without its space; they need not stand side by side."""
     if len(word) < LEAST_SPLIT:
         return
     halves = [(word[:cut], word[cut:]) for cut in range(1, len(word))]
