@@ -23,6 +23,7 @@ from evenreel.library.contents import (
     examples,
     list_files,
     locate,
+    no_clip,
     root_of,
 )
 from evenreel.library.search.hits import TextHit
@@ -215,3 +216,13 @@ def test_examples_are_of_the_library(library: Library, tmp_path: Path) -> None:
         made.add_track(clip_id, "UNSURE", confidence=0.5)
     assert examples(made.connection) == Examples("a red bus", "HARBOUR")
     assert examples(empty_catalog()) == Examples(None, None)
+
+
+def test_of_a_long_path_that_is_no_clip_the_end_is_shown_where_its_name_is() -> None:
+    error = no_clip(f"/{'deep/' * 60}film.mp4")
+    assert str(error).endswith("deep/film.mp4'.")
+    assert len(str(error)) < 130
+
+
+def test_an_id_that_is_no_clip_is_shown_whole() -> None:
+    assert str(no_clip("ab" * 32)) == f"The library has no clip '{'ab' * 32}'."

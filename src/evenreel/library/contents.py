@@ -32,9 +32,11 @@ STATES = ("indexed", "set_aside", "missing")
 MAX_SIGNS = 500
 """Most on-screen texts that are listed of one clip; a ticker has thousands."""
 
-
 LONGEST_EXAMPLE = 60
 """Most characters of a search that is offered as an example."""
+
+LONGEST_SHOWN = 80
+"""Most characters of a clip's id or path in an error."""
 
 
 @dataclass(frozen=True)
@@ -319,8 +321,9 @@ def folder_of(path: str, known: Sequence[str]) -> str:
 
 
 def no_clip(clip_id: str) -> NotFoundError:
-    """Make the error for an id that no clip has."""
-    return NotFoundError(f"The library has no clip {printable(clip_id[:80])!r}.")
+    """Make the error for an id, or a path, that no clip has; of a long one the end is shown, with the file's name."""
+    shown = clip_id if len(clip_id) <= LONGEST_SHOWN else f"…{clip_id[-LONGEST_SHOWN:]}"
+    return NotFoundError(f"The library has no clip {printable(shown)!r}.")
 
 
 def clip_named(connection: sqlite3.Connection, name: str) -> str:
