@@ -159,6 +159,17 @@ def test_search_as_json_with_filter_and_limit(place: Path) -> None:
     assert len(seen(place, "a tram", "-k", "2")["hits"]) == 2
 
 
+def test_quotes_and_a_prefix_are_read_on_the_command_line(place: Path) -> None:
+    def names(query: str) -> list[str]:
+        found = printed_json(forked("search", query, "--library", place / "library", "--json"))
+        assert found["query"] == query
+        return [Path(hit["path"]).name for hit in found["hits"] if "seen" not in hit["scores"]]
+
+    assert names('"red tram"') == ["clip_00.mp4"]
+    assert names('"tram"') == ["clip_00.mp4", "clip_01.mp4"]
+    assert names('"tram red"') == names('on-screen: "red tram"') == []
+
+
 def test_zero_hits_is_no_failure(place: Path) -> None:
     done = search(place, "xylophone", "--no-vision")
     assert (done.returncode, done.stdout) == (0, "No clip matches.\n")
@@ -179,6 +190,11 @@ USAGE_ERRORS = [
     ((), "Give either a sentence or a picture"),
     (("",), "query is empty"),
     (("  \t ",), "query is empty"),
+    (("said:",), "Nothing follows said:"),
+    (('"red tram',), "not closed"),
+    (('""',), "hold no word"),
+    (('seen:"tram"',), "no words to be found in quotes"),
+    (("seen: tram", "--no-vision"), "searched without vision"),
     (("tram", "--image", "x.png"), "Give either a sentence or a picture"),
     (("tram", "-k", "0"), "ask for 1 to 1,000,000"),
     (("tram", "-k", "-1"), "ask for 1 to 1,000,000"),

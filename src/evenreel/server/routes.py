@@ -40,6 +40,14 @@ PICTURE = {
 """What `POST /api/search/image` takes, in the words of OpenAPI."""
 
 ClipId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Digest of the clip's content.")]
+Sentence = Annotated[
+    str,
+    Query(
+        max_length=LONGEST_QUERY,
+        description="What is to be seen, read on screen, or said; in quotes, words as they are written and no "
+        "pictures; said:, on-screen: or seen: before it chooses one of the three.",
+    ),
+]
 Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `evenreel search --where` takes it.")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="How many clips at most.")]
 Neutral = Annotated[bool, Query(description="Take what sets generated clips apart from real ones out of the query.")]
@@ -109,7 +117,7 @@ class Api:
 
     async def search(
         self,
-        q: Annotated[str, Query(max_length=LONGEST_QUERY, description="What is to be seen, read on screen, or said.")],
+        q: Sentence,
         where: Where = None,
         k: Count = 20,
         neutral: Neutral = False,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from evenreel.arrays import Indices
 from evenreel.errors import EvenreelError, LibraryError
 from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.signals import asked_words
+from evenreel.library.search.asked import read_query
 from evenreel.library.search.gallery import Opened
 from evenreel.library.search.query import captions_of, readable, unit
 from evenreel.library.snapshot.vectors import vectors_of
@@ -142,7 +143,7 @@ def encoded_ahead(encoder: Encoder, texts: Iterable[str], *, by_words: bool) -> 
         texts: queries as they were typed.
         by_words: whether searches ask for the words of each by themselves too.
     """
-    clean = [text for text in map(readable, texts) if text]
+    clean = list(_seen(texts))
     with contextlib.suppress(EvenreelError):  # what can be encoded has been, and is kept
         encoder.encode_text([caption for text in clean for caption in captions_of(text)])
     if by_words:
@@ -153,6 +154,15 @@ def encoded_ahead(encoder: Encoder, texts: Iterable[str], *, by_words: bool) -> 
         with contextlib.suppress(EvenreelError):
             found.append(unit(encoder.encode_text([text]).sentence[0]))
     return found
+
+
+def _seen(texts: Iterable[str]) -> Iterator[str]:
+    """What frames are searched for, of queries that ask them."""
+    for text in filter(None, map(readable, texts)):
+        with contextlib.suppress(EvenreelError):  # the search for it says what is wrong
+            asked = read_query(text)
+            if asked.sees:
+                yield asked.text
 
 
 def searches_by_words(opened: Opened, encoder: Encoder) -> bool:

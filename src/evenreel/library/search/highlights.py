@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 from evenreel.language.folding import fold, words
 from evenreel.library.search.spellings import Run, allowed_errors, runs_of
@@ -22,7 +21,7 @@ def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stre
     Args:
         text: on-screen words as they were read.
         matched: words of the query that they matched, folded, in the query's order (`TextHit.matched`).
-        found: words and pairs of words by which they were found, folded (`TextHit.found`).
+        found: words and words side by side by which they were found, folded (`TextHit.found`).
 
     Returns:
         (start, end) of stretches of `text`, rising, none next to each other.
@@ -34,14 +33,17 @@ def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stre
         ((0, 7), (22, 28))
         >>> marks("the WINTER CUP", ["wintercup"], ["winter cup"])
         ((4, 14),)
+        >>> marks("mind the gap, the gap!", ["mind the gap"], ["mind the gap"])
+        ((0, 12),)
     """
     wanted, by = runs_of(matched, matched), set(found)
     folded, places = _folded(text)
     there = list(_words_at(text, folded))
     stretches = [stretch for word, at in there if word in by for stretch in _stretches(word, wanted, at)]
-    for (first, at), (second, then) in pairwise(there):
-        if f"{first} {second}" in by:
-            stretches.append((at, then + len(second)))
+    for length in {spelt.count(" ") + 1 for spelt in by if " " in spelt}:
+        for some in zip(*(there[start:] for start in range(length)), strict=False):
+            if " ".join(word for word, _ in some) in by:
+                stretches.append((some[0][1], some[-1][1] + len(some[-1][0])))
     return tuple(_joined(sorted((places[start][0], places[end - 1][1]) for start, end in stretches)))
 
 

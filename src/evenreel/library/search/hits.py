@@ -46,7 +46,8 @@ class TextHit:
     """Words on screen, or said, that match a query: their text, the query's words that it matches, and their times.
 
     `similarity` is 1 for an exact match, less for another form of a word or a reading with errors. `found` are the
-    matching words there, folded; two that match one word of the query have a space between them.
+    matching words there, folded; two that match one word of the query, and those of a phrase in quotes, have a space
+    between them.
     """
 
     text: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from evenreel.documents import brief
 from evenreel.errors import EncoderError, UsageError
 from evenreel.language.folding import words
 from evenreel.library.calibration.signals import asked_words
+from evenreel.library.search.asked import Asked, read_query
 from evenreel.library.store.fulltext import MAX_CONTENT_WORDS, content_words
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 
@@ -45,7 +47,8 @@ class Query:
     """One query to a library: a text, or the vector of a picture.
 
     Attributes:
-        text: words to find in frames or on screen; `UnfinishedText` while it is typed.
+        text: words to find in frames, on screen or in what is said, in the language of `evenreel.library.search.asked`;
+            `UnfinishedText` while it is typed.
         image: (D,) the encoded picture, unit length.
         k: most clips to return.
         where: a filter, see `evenreel.library.search.filters`.
@@ -56,8 +59,9 @@ class Query:
             library has stored; None asks the library's own model alone.
 
     Raises:
-        UsageError: not exactly one of text and image is given, the text is blank, k or the depth is not 1 to
-            `MOST_CLIPS`, or a matcher is to re-rank what a picture finds or what is neutral to source.
+        UsageError: not exactly one of text and image is given, the text is blank, its quotes or its prefix cannot be
+            read, k or the depth is not 1 to `MOST_CLIPS`, or a matcher is to re-rank what a picture finds or what is
+            neutral to source.
     """
 
     text: str | None = None
@@ -80,6 +84,7 @@ class Query:
             )
         if self.text is not None and not readable(self.text):
             raise UsageError("The query is empty; say in a few words what is to be seen or read.")
+        self.asked  # noqa: B018 -- read before a model is loaded
         if self.image is not None and self.reranker is not None:
             raise UsageError("A matcher re-ranks by words; it cannot be used with a picture.")
         if self.neutral_source and self.reranker is not None:
@@ -87,6 +92,13 @@ class Query:
                 "A matcher's scores are not neutral to source, so it cannot re-rank a neutral search; leave one of the "
                 "two out."
             )
+
+    @cached_property
+    def asked(self) -> Asked | None:
+        """What the text asks for, and of which channels; None for a picture."""
+        if self.text is None:
+            return None
+        return read_query(readable(self.text), typing=isinstance(self.text, UnfinishedText))
 
     @property
     def unfinished(self) -> bool:
@@ -101,7 +113,10 @@ class Query:
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A cleaned and encoded query; a picture has no text, a search by words alone no vector."""
+    """A cleaned and encoded query; a picture has no text, a search by words alone no vector.
+
+    `text` is without quotes and prefix, which `query.asked` tells.
+    """
 
     query: Query
     text: str | None
@@ -121,10 +136,10 @@ def understand(query: Query, encoder: Encoder | None, *, by_words: bool = False)
     Raises:
         EncoderError: the encoder gave no usable vector.
     """
-    if query.text is None:
+    if query.text is None or query.asked is None:
         return ParsedQuery(query, None, None, unit(query.image)), ()
-    text, notices = _cleaned(query.text)
-    if encoder is None:
+    text, notices = query.asked.text, _changes(query.text, query.asked)
+    if encoder is None or not query.asked.sees:
         return ParsedQuery(query, text, None, None), tuple(notices)
     embedding = _encode(encoder, text, notices)
     words_alone = encoder.encode_text(asked_words(text)).sentence if by_words else None
@@ -147,16 +162,17 @@ def _unreadable(letter: str) -> bool:
     return unicodedata.category(letter) in {"Cc", "Cs"}
 
 
-def _cleaned(given: str) -> tuple[str, list[str]]:
-    """The query as it is searched for, and what was changed in it."""
-    text, notices = readable(given), []
+def _changes(given: str, asked: Asked) -> list[str]:
+    """What is changed in a query, or not looked for."""
+    notices = []
     if len(given.strip()) > MAX_CHARACTERS:
         notices.append(f"The query is long; only its first {MAX_CHARACTERS} characters were read.")
     if any(_unreadable(letter) and not letter.isspace() for letter in given[:MAX_CHARACTERS]):
         notices.append("The query holds control characters; they were left out.")
-    if len(content_words(text)) == MAX_CONTENT_WORDS < len(set(words(text))):
+    one_by_one = not asked.exact and asked.channels != {"seen"}
+    if one_by_one and len(content_words(asked.text)) == MAX_CONTENT_WORDS < len(set(words(asked.text))):
         notices.append(f"Only the first {MAX_CONTENT_WORDS} words were looked for in writing.")
-    return text, notices
+    return notices
 
 
 def captions_of(text: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Search of a library by what is seen, written and said, with the confidence of the answer.
 
 Four channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
-(subtitles, recognised speech) and `about` (file names and given captions). `evenreel.library.search.ranking` says which
-clips answer and in which order they stand.
+(subtitles, recognised speech) and `about` (file names and given captions). `evenreel.library.search.asked` says which
+of them a query asks, `evenreel.library.search.ranking` which clips answer and in which order they stand.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from evenreel.library.contents import no_clip
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
 from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
+from evenreel.library.search.by_words import find_by_words
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import FrameGallery, Opened, clip_vector, load_gallery, look
 from evenreel.library.search.hits import Hit, SearchResult
@@ -35,12 +36,10 @@ from evenreel.library.search.judging import (
 from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.moments import moments_of
 from evenreel.library.search.nearest import NEAREST, ExactlyScored
-from evenreel.library.search.query import ParsedQuery, Query, understand, unit
-from evenreel.library.search.ranked_clips import found_by_words, nothing_found
+from evenreel.library.search.query import ParsedQuery, Query, readable, understand, unit
 from evenreel.library.search.ranking import RankedClip, best_state
 from evenreel.library.search.shown_clips import ShownClip, ShownClips
 from evenreel.library.search.sign_tracks import SignReader
-from evenreel.library.search.text_match import about_hits, on_screen_hits, said_hits
 from evenreel.library.search.together import (
     RERANKED_BY_OWN,
     SEVERAL_ARE_NOT_CALIBRATED,
@@ -64,6 +63,9 @@ if TYPE_CHECKING:
     from evenreel.library.search.rerank import Reranker
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
+
+NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
+WORDS_ARE_NOT_RERANKED = "Words alone were asked for, which a matcher does not rank anew."
 
 Answer = TypeVar("Answer")
 
@@ -114,14 +116,15 @@ class Searcher:
         and a tile of vectors, not the library.
 
         Raises:
-            UsageError: the filter is wrong, a picture is searched for in a library without vision, or the search cannot
-                be neutral to source.
+            UsageError: the filter is wrong, a picture or what is seen is searched for in a library without vision, or
+                the search cannot be neutral to source.
             LibraryError: the library is damaged, or does not belong to the encoder.
             EncoderError: the encoder gave no usable vector.
         """
         if self._at_one_moment(lambda: not self._allowed(None).count):  # no model is loaded for that
             return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
-        encoder = None if query.text is None or self._encoder is None else self._encoder()
+        sees = query.asked is not None and query.asked.sees
+        encoder = self._encoder() if sees and self._encoder is not None else None
         parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
         by_further, left_out = encoded(self._further or (), parsed)
         return self._at_one_moment(lambda: self._fitting(parsed, (*notices, *left_out), by_further))
@@ -176,6 +179,8 @@ class Searcher:
         if parsed.vector is not None:
             self._check_fit(parsed.query, parsed.vector)
         if self._vectors is None:
+            if parsed.query.asked is not None and parsed.query.asked.channels == {"seen"}:
+                raise UsageError(NOTHING_SEEN)
             parsed = replace(parsed, embedding=None, vector=None, words=None)
         return self._answer(parsed, list(notices), by_further)
 
@@ -237,16 +242,13 @@ class Searcher:
     def _answer(self, parsed: ParsedQuery, notices: list[str], by_further: EncodedByFurther) -> SearchResult:
         query, text, vector = parsed.query, parsed.text, parsed.vector
         gallery = self._gallery
-        if query.neutral_source:
+        words_alone = query.asked is not None and not query.asked.sees
+        if query.neutral_source and not words_alone:
             gallery, vector = self._neutral_to_source(vector, notices)
         allowed = self._allowed(query.where)
-        signs = None if text is None else on_screen_hits(self._signs, text, allowed, typing=query.unfinished)
-        written, speech = nothing_found(), None
-        if text is not None and signs is not None:
-            if self._speech is not None:
-                speech = said_hits(self._speech, text, allowed, typing=query.unfinished)
-            named = about_hits(self._signs.words, text, allowed, typing=query.unfinished)
-            written = found_by_words(signs, named, speech)
+        by_words = find_by_words(query.asked, self._signs, self._speech, allowed, typing=query.unfinished)
+        notices.extend(by_words.notices)
+        written = by_words.clips
         answered, why_not = AnsweringClips(written), None
         if vector is not None and self._vectors is not None:
             nearest = max(NEAREST, query.enough)
@@ -261,7 +263,9 @@ class Searcher:
         found, sights, judged = answered.found, answered.sights, answered.judged
         rows = found.in_order(query.enough, partial(first_paths, self._connection, allowed.where))
         best: Iterator[RankedClip] = map(found.clip, rows)
-        if query.reranker is not None:
+        if query.reranker is not None and words_alone:
+            notices.append(WORDS_ARE_NOT_RERANKED)
+        elif query.reranker is not None:
             if len(sights) > 1:
                 notices.append(RERANKED_BY_OWN)
             best = self._reranked(best, parsed, query.reranker, allowed, notices)
@@ -273,10 +277,7 @@ class Searcher:
                 f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
             )
         clips = [met[clip_id] for clip_id in sound]
-        for clip, tracks in zip(clips, () if signs is None else signs.hits_of(sound), strict=signs is not None):
-            clip.on_screen = tracks
-        for clip, utterances in zip(clips, () if speech is None else speech.hits_of(sound), strict=speech is not None):
-            clip.said = utterances
+        by_words.give_texts(clips)
         paths = first_paths(self._connection, allowed.where, sound)
         hits = tuple(
             self._hit(clip, about, paths[clip.clip_id], sights, notices)
@@ -284,7 +285,7 @@ class Searcher:
         )
         states = answered.beside + found.counted() - Counter(met[clip_id].state or "nothing" for clip_id in spoilt)
         return SearchResult(
-            query=text or "",
+            query=readable(query.text or ""),
             hits=hits,
             state=best_state(clips),
             fit=states["fits"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Flags, Indices
+from evenreel.language.folding import words
 from evenreel.library.search.lookups import SpeltWords
 from evenreel.library.search.spellings import Spellings
 from evenreel.library.store import seals
-from evenreel.library.store.fulltext import phrase
+from evenreel.library.store.fulltext import MAX_CONTENT_WORDS, phrase
 from evenreel.library.store.timed_texts import ON_SCREEN, TimedTexts
 from evenreel.library.store.track_blocks import COLUMNS, facts_of, read_facts
 
@@ -86,6 +87,26 @@ class SignReader:
         found = {spelt: self._with_word(spelt) for spelt in looked_for}
         return {spelt: tracks for spelt, tracks in found.items() if len(tracks)}
 
+    def with_phrase(self, looked_for: Spellings) -> dict[str, Indices]:
+        """Find the ids of the tracks with a phrase as it is, rising.
+
+        The index of signs has each word of a sign once: signs that have all of several words are read.
+
+        Args:
+            looked_for: the phrase, folded words with spaces between them, or longer words that have it.
+        """
+        if self.kind is not ON_SCREEN or not any(" " in spelt for spelt in looked_for):
+            return self.with_words(looked_for)
+        (whole,) = looked_for
+        together = " ".join(phrase(word) for word in list(dict.fromkeys(whole.split()))[:MAX_CONTENT_WORDS])
+        rows = self.connection.execute(
+            f"SELECT {self.kind.key}, text, readings FROM {self.kind.table} WHERE {self.kind.key} IN"
+            f" (SELECT rowid FROM {self.kind.words} WHERE {self.kind.words} MATCH ?) ORDER BY {self.kind.key}",
+            (together,),
+        )
+        tracks = [key for key, text, readings in rows if _has_phrase([text, *json.loads(readings)], whole)]
+        return {whole: np.array(tracks, np.int64)} if tracks else {}
+
     def of_clips(self, tracks: Indices) -> ClipTracks:
         """Read the clips of tracks.
 
@@ -136,6 +157,10 @@ class SignReader:
     @cached_property
     def _owners(self) -> Owners:
         return _load_owners(self.connection, self.kind)
+
+
+def _has_phrase(texts: Iterable[str], whole: str) -> bool:
+    return any(f" {whole} " in f" {' '.join(words(text))} " for text in texts)
 
 
 @dataclass(frozen=True, eq=False)

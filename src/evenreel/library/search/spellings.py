@@ -102,15 +102,20 @@ class Words:
         terms: words to look up, each once.
         in_order: all words, in their order.
         typed: last word, if it may be the beginning of a longer one.
+        exact: whether the one term is a phrase, words with spaces between them, to be found as it is.
     """
 
     terms: Sequence[str]
     in_order: Sequence[str]
     typed: str | None = None
+    exact: bool = False
 
 
-def words_of(query: str, *, typing: bool = False) -> Words:
-    """Split a query into words; with `typing` the last one may be a beginning."""
+def words_of(query: str, *, typing: bool = False, exact: bool = False) -> Words:
+    """Split a query into words; with `typing` the last one may be a beginning, with `exact` all are one phrase."""
+    if exact:
+        whole = [" ".join(words(query))]
+        return Words(whole, whole, exact=True)
     terms, in_order = content_words(query), words(query)
     last = in_order[-1] if typing and in_order else ""
     return Words(terms, in_order, last if len(last) >= LEAST_TYPED and last in terms else None)
@@ -166,6 +171,19 @@ def spellings(
     found[term] = 1.0
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return dict(ranked[:MAX_SIMILAR_WORDS])
+
+
+def exact_spellings(connection: sqlite3.Connection, whole: str, source: WordSource) -> list[str]:
+    """Find the words of an index that have a phrase as it is: itself, and without spaces longer words around it.
+
+    Args:
+        connection: connection to the catalog.
+        whole: folded words with spaces between them.
+        source: kind of text to look in.
+    """
+    if " " in whole or whole < WITHOUT_SPACES or not has_vocabulary(connection, source):
+        return [whole]
+    return list(dict.fromkeys([whole, *(longer for longer, _ in _containing(connection, whole, source))]))
 
 
 def allowed_errors(*letters: int) -> int:

@@ -159,7 +159,12 @@ class SignMatches(Sequence[TextMatch]):
 
 
 def on_screen_hits(
-    signs: sqlite3.Connection | SignReader, query: str, allowed: Container[str], *, typing: bool = False
+    signs: sqlite3.Connection | SignReader,
+    query: str,
+    allowed: Container[str],
+    *,
+    typing: bool = False,
+    exact: bool = False,
 ) -> SignMatches:
     """Find clips with words of the query on screen, best first.
 
@@ -172,12 +177,15 @@ def on_screen_hits(
         query: free text; nothing in it is syntax.
         allowed: ids of the clips that may be returned.
         typing: whether the last word may be the beginning of one.
+        exact: whether the words are to be found side by side, as they are.
     """
     signs = SignReader(signs) if isinstance(signs, sqlite3.Connection) else signs
-    return _timed_hits(signs, ON_SIGNS, words_of(query, typing=typing), allowed)
+    return _timed_hits(signs, ON_SIGNS, words_of(query, typing=typing, exact=exact), allowed)
 
 
-def said_hits(speech: SignReader, query: str, allowed: Container[str], *, typing: bool = False) -> SignMatches:
+def said_hits(
+    speech: SignReader, query: str, allowed: Container[str], *, typing: bool = False, exact: bool = False
+) -> SignMatches:
     """Find clips in which words of the query are said, best first.
 
     A clip's score is as `on_screen_hits` has it, with utterances for tracks: the words of a sentence that goes on over
@@ -188,15 +196,24 @@ def said_hits(speech: SignReader, query: str, allowed: Container[str], *, typing
         query: free text; nothing in it is syntax.
         allowed: ids of the clips that may be returned.
         typing: whether the last word may be the beginning of one.
+        exact: whether the words are to be found side by side, as they are.
     """
-    return _timed_hits(speech, IN_SPEECH, words_of(query, typing=typing), allowed)
+    return _timed_hits(speech, IN_SPEECH, words_of(query, typing=typing, exact=exact), allowed)
+
+
+def no_hits(reader: SignReader) -> SignMatches:
+    """Return no clips, of a channel that is not asked."""
+    tracks = reader.of_clips(np.empty(0, np.int64))
+    return SignMatches(
+        _Found(reader, (), {}, {}, tracks), score_clips(tracks, rows_of(by_word({}, {}, 1), tracks.tracks), (1.0,))
+    )
 
 
 def _timed_hits(signs: SignReader, source: WordSource, wanted: Words, allowed: Container[str]) -> SignMatches:
     connection = signs.connection
     weights = _weights(text_counts(connection, wanted.terms, source), signs.count)
     looked_for = lookups(signs.words, wanted, source)
-    spelt = signs.with_words(looked_for)
+    spelt = signs.with_phrase(looked_for) if wanted.exact else signs.with_words(looked_for)
     words = by_word(spelt, looked_for, len(wanted.terms))
     tracks = signs.of_clips(unique_tracks(words))
     tracks = tracks.only(_which(allowed, tracks.clip_ids))
@@ -205,7 +222,12 @@ def _timed_hits(signs: SignReader, source: WordSource, wanted: Words, allowed: C
 
 
 def about_hits(
-    known: sqlite3.Connection | SpeltWords, query: str, allowed: Container[str], *, typing: bool = False
+    known: sqlite3.Connection | SpeltWords,
+    query: str,
+    allowed: Container[str],
+    *,
+    typing: bool = False,
+    exact: bool = False,
 ) -> list[TextMatch]:
     """Find clips whose file name or given caption has words of the query, best first.
 
@@ -217,9 +239,10 @@ def about_hits(
         query: free text; nothing in it is syntax.
         allowed: ids of the clips that may be returned.
         typing: whether the last word may be the beginning of one.
+        exact: whether the words are to be found side by side, as they are.
     """
     known = SpeltWords(known) if isinstance(known, sqlite3.Connection) else known
-    connection, wanted = known.connection, words_of(query, typing=typing)
+    connection, wanted = known.connection, words_of(query, typing=typing, exact=exact)
     if not wanted.terms:
         return []
     weights = _weights(text_counts(connection, wanted.terms, IN_NAMES), _count(connection, "about_docsize"))

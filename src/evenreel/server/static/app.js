@@ -12,6 +12,8 @@ import { Results } from "./results.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
+// A prefix or a quote that waits for words.
+const BEGUN = /^\s*((said|on-screen|seen)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
 const QUERY_PICTURE_PX = 320;
 const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START.k, clip: null, time: null };
 
@@ -196,6 +198,7 @@ function listenToSearch() {
 function askWhileTyping(text) {
   if (place.view !== "search" || (!text.trim() && (place.like || place.picture !== null))) return;
   if (text.trim() && text.trim().length < FEWEST_LETTERS) return;
+  if (BEGUN.test(text)) return;
   ask(text, { typed: true, replace: typing });
 }
 

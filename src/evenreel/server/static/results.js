@@ -13,6 +13,9 @@ import { pictureOf } from "./pictures.js";
 const MOST_CLIPS = 200;
 const SLOW_MS = 300;
 const TYPING_ENDS_S = 0.9;
+const LANGUAGE =
+  "In “quotes”, words are found just as they are written. " +
+  "Begin with said:, on-screen: or seen: to ask for one of them alone.";
 
 /**
  * @typedef {object} Wishes what the results ask of the page
@@ -166,6 +169,7 @@ export class Results {
           ? hint("Show a picture", "Drop one anywhere, or choose a file", () => byId("choose-picture").click())
           : null,
       ),
+      element("p", { class: "calm" }, LANGUAGE),
     );
   }
 

@@ -1,0 +1,180 @@
+"""Quotes and prefixes of a query: which channels answer, words as they are written, and bad ones in a sentence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel.errors import UsageError
+from evenreel.library.search.ahead import encoded_ahead
+from evenreel.library.search.asked import read_query
+from evenreel.library.search.highlights import marks
+from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.search.query import Query, UnfinishedText
+from evenreel.library.search.searcher import NOTHING_SEEN, Searcher
+from evenreel.library.search.sign_tracks import SignReader
+from evenreel.library.search.text_match import about_hits, on_screen_hits, said_hits
+from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.rows import put_rows, speech_rows
+from evenreel.library.store.timed_texts import SAID
+from evenreel.speech import Transcript, Utterance
+from tests.library.fakes import Library, WordsEncoder, empty_catalog, encode, finish
+
+
+@pytest.fixture
+def searcher(tmp_path: Path) -> Searcher:
+    """'red bus' is in a frame of one clip, a sign of another, an utterance of a third, a name of a fourth."""
+    library = Library(tmp_path)
+    for clip in ("seen", "shown", "said", "named"):
+        library.add_clip(clip, ["red bus" if clip == "seen" else "snow mountain"])
+        library.add_file("/v/red_bus.mp4" if clip == "named" else f"/v/{clip}.mp4", clip)
+    library.add_track("shown", "THE RED BUS")
+    library.add_track("seen", "BUS, and red")
+    spoken = [Utterance("Take the red bus!", 1.0, 2.0, "sidecar")]
+    put_rows(library.connection, "said", speech_rows("said", [Transcript("sidecar", "a.srt", tuple(spoken))]))
+    return finish(library)
+
+
+def of(result: SearchResult, channel: str) -> list[str]:
+    return [hit.clip_id for hit in result.hits if channel in hit.scores]
+
+
+def test_words_in_quotes_are_found_as_they_are_and_by_no_picture(searcher: Searcher) -> None:
+    found = searcher.search(Query('"Red bus"'))
+    assert {hit.clip_id for hit in found.hits} == {"shown", "said", "named"}
+    assert {hit.state for hit in found.hits} == {"fits"}
+    assert of(found, "seen") == []
+    assert found.query == '"Red bus"'
+    sign = next(hit for hit in found.hits if hit.clip_id == "shown").on_screen[0]
+    assert [sign.text[slice(*mark)] for mark in marks(sign.text, sign.matched, sign.found)] == ["RED BUS"]
+    assert {hit.clip_id for hit in searcher.search(Query('"the red bus"')).hits} == {"shown", "said"}
+    assert searcher.search(Query('"bus red"')).hits == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "channel", "clips"),
+    [
+        ("said: red bus", "said", {"said"}),
+        ('SAID:"red bus"', "said", {"said"}),
+        ("on-screen: red bus", "on_screen", {"shown", "seen"}),
+        ("on-screen: “red bus”", "on_screen", {"shown"}),
+        ("seen: red bus", "seen", {"seen", "shown", "said", "named"}),
+    ],
+)
+def test_a_prefix_chooses_a_channel(searcher: Searcher, query: str, channel: str, clips: set[str]) -> None:
+    found = searcher.search(Query(query))
+    assert {hit.clip_id for hit in found.hits} == clips
+    assert {name for hit in found.hits for name in hit.scores} == {channel}
+
+
+def test_what_is_seen_is_what_the_words_behind_the_prefix_are(searcher: Searcher) -> None:
+    def frames(hit: Hit) -> tuple[str, float]:
+        return hit.clip_id, hit.scores["seen"]
+
+    plain, chosen = searcher.search(Query("red bus")), searcher.search(Query("seen: red bus"))
+    assert sorted(map(frames, chosen.hits)) == sorted(map(frames, plain.hits))
+    assert chosen.hits[0].clip_id == "seen"
+
+
+def test_no_model_is_asked_for_words_alone(tmp_path: Path) -> None:
+    library = Library(tmp_path / "other")
+    library.add_clip("a", [])
+    library.add_file("/v/a.mp4", "a")
+    rebuild_full_text(library.connection)
+
+    def never() -> WordsEncoder:
+        raise AssertionError("the model was loaded")
+
+    alone = Searcher(library.connection, lambda _: None, never)
+    for query in ('"red bus"', "said: red bus", "on-screen: red bus"):
+        assert alone.search(Query(query)).hits == ()
+    assert "heard" in alone.search(Query("said: red bus")).notices[0]
+    assert "words on screen" in alone.search(Query("on-screen: red bus")).notices[0]
+    assert len(encoded_ahead(library.encoder, ['"red bus"', "said: bus", "seen:", ""], by_words=False)) == 0
+    (ahead,) = encoded_ahead(library.encoder, ["seen: red bus"], by_words=False)
+    assert float(ahead @ encode("red bus")) > 0.999
+
+
+def test_nothing_is_seen_without_vision(tmp_path: Path) -> None:
+    library = Library(tmp_path / "words")
+    library.add_clip("a", [])
+    library.add_file("/v/a.mp4", "a")
+    rebuild_full_text(library.connection)
+    with pytest.raises(UsageError, match=re.escape(NOTHING_SEEN)):
+        Searcher(library.connection, lambda _: None, None).search(Query("seen: red bus"))
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("said:", "Nothing follows said:"),
+        ("on-screen:  ", "Nothing follows on-screen:"),
+        ('"red bus', "not closed"),
+        ('said: "red', "not closed"),
+        ('""', "hold no word"),
+        ('said:"!?"', "hold no word"),
+        ('"red" or "blue"', "quotes within quotes"),
+        ('seen: "red bus"', "no words to be found in quotes"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_a_sentence(query: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)) as error:
+        Query(query)
+    assert str(error.value).endswith(".")
+    assert ". " not in str(error.value)
+
+
+def test_an_open_quote_is_words_while_it_is_typed(searcher: Searcher) -> None:
+    found = searcher.search(Query(UnfinishedText('said: "red bu')))
+    assert [hit.clip_id for hit in found.hits] == ["said"]
+    assert of(found, "seen") == []
+
+
+def test_quotes_and_prefixes_elsewhere_are_words() -> None:
+    for text in ('a 5" pipe', 'he said: "go"', "unseen: x", '"', "saying: x"):
+        asked = read_query(text)
+        assert (asked.text, len(asked.channels), asked.exact) == (text, 4, False)
+
+
+WORDS = ("no", "red", "the", "tram")
+SIGN = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6)
+
+
+@given(
+    st.lists(st.tuples(SIGN, SIGN), min_size=1, max_size=4), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3)
+)
+def test_a_phrase_is_found_where_its_words_stand_side_by_side(
+    texts: list[tuple[list[str], list[str]]], asked: list[str]
+) -> None:
+    library = Library(Path("unused"), empty_catalog())
+    for number, (text, reading) in enumerate(texts):
+        clip_id = f"{number:032x}"
+        library.add_clip(clip_id)
+        library.add_file(f"/v/{number}/{' '.join(reading)}", clip_id)
+        library.add_track(clip_id, " ".join(text).upper(), " ".join(reading))
+        said = Transcript("sidecar", "a.srt", (Utterance(" ".join(text), 0.0, 1.0, "sidecar"),))
+        put_rows(library.connection, clip_id, speech_rows(clip_id, [said]))
+    rebuild_full_text(library.connection)
+    allowed = {f"{number:032x}" for number in range(len(texts))}
+
+    def having(one: int, other: int | None = None) -> set[str]:
+        places = range(6)
+        return {
+            f"{number:032x}"
+            for number, both in enumerate(texts)
+            for words in [both[one], *([] if other is None else [both[other]])]
+            if any(words[at : at + len(asked)] == asked for at in places)
+        }
+
+    query = " ".join(asked)
+    for found, expected in (
+        (on_screen_hits(library.connection, query, allowed, exact=True), having(0, 1)),
+        (said_hits(SignReader(library.connection, SAID), query, allowed, exact=True), having(0)),
+        (about_hits(library.connection, query, allowed, exact=True), having(1)),
+    ):
+        assert {match.clip_id for match in found} == expected
+        assert {match.coverage for match in found} <= {1.0}
