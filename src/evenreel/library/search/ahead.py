@@ -144,6 +144,8 @@ def encoded_ahead(encoder: Encoder, texts: Iterable[str], *, by_words: bool) -> 
         by_words: whether searches ask for the words of each by themselves too.
     """
     clean = list(_seen(texts))
+    if not clean:
+        return []
     with contextlib.suppress(EvenreelError):  # what can be encoded has been, and is kept
         encoder.encode_text([caption for text in clean for caption in captions_of(text)])
     if by_words:

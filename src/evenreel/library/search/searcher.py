@@ -178,7 +178,7 @@ class Searcher:
         """The answer, from words alone where the library has no vectors."""
         if parsed.vector is not None:
             self._check_fit(parsed.query, parsed.vector)
-        if self._vectors is None:
+        if self._vectors is None or parsed.vector is None:
             if parsed.query.asked is not None and parsed.query.asked.channels == {"seen"}:
                 raise UsageError(NOTHING_SEEN)
             parsed = replace(parsed, embedding=None, vector=None, words=None)
