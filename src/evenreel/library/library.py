@@ -101,9 +101,8 @@ class Library:
         """Search for clips that match a sentence, best first.
 
         Args:
-            text: what is to be seen, read on screen or heard. In quotes it is found as it is written, by words alone;
-                `said:`, `on-screen:` or `seen:` before it chooses one channel. An `UnfinishedText` may end in the
-                beginning of a word.
+            text: what is to be seen, read or heard, in the language of `evenreel.library.search.asked`: quotes, `said:`,
+                `on-screen:`, `seen:`; an `UnfinishedText` may end in the beginning of a word.
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
@@ -113,8 +112,7 @@ class Library:
                 result say how they were found. The `source` of clips in the metadata is `camera` or a generator's name.
 
         Raises:
-            UsageError: an empty text, quotes or a prefix that cannot be read, `k` below 1, a wrong filter, no vision
-                to see or to re-rank by, or see `neutral_trouble`.
+            UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
