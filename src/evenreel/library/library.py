@@ -101,8 +101,7 @@ class Library:
         """Search for clips that match a sentence, best first.
 
         Args:
-            text: what is to be seen, read or heard, in the language of `evenreel.library.search.asked`: quotes, `said:`,
-                `on-screen:`, `seen:`; an `UnfinishedText` may end in the beginning of a word.
+            text: what is to be seen, read or heard, in the language of `search.asked`; an `UnfinishedText` may be cut.
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
