@@ -113,3 +113,13 @@ def test_a_clip_in_which_nothing_is_said_has_no_place_for_it(visits: Visits) -> 
     expect(page.locator("#player .transcript")).to_have_count(0)
     expect(page.locator("#caption")).to_be_hidden()
     assert Path(page.locator("#player-title").inner_text()).suffix == ".mp4"
+
+
+def test_quotes_and_prefixes_are_told_and_searched_on_the_page(visits: Visits) -> None:
+    page = visits.open("/", Look(still=True))
+    expect(page.locator(".welcome")).to_contain_text("said:, on-screen: or seen:")
+    page.locator("#query").fill('said: "')
+    page.locator("#query").fill('said: "the ferry waits"')
+    settled(page)
+    assert names(page) == ["heart.mp4"]
+    assert page.locator(".card mark").last.inner_text() == "The ferry waits"
