@@ -28,7 +28,7 @@ LAYERS: list[set[str]] = [
     {"media", "language", "corpus"},
     {"onscreen", "speech"},
     {"encoders", "features"},
-    {"edits"},
+    {"edits", "sound"},
     {"losses", "similarity"},
     {"matchers"},
     {"debias"},

@@ -84,7 +84,7 @@ class Checkpoint:
         yield "preprocessing", json_digest(asdict(self.preprocessing))
         if self.family in FAMILIES and (instructions := FAMILIES[self.family].instructions):
             yield "instructions", json_digest(asdict(instructions))
-        for path in (*_tokenizer_files(self.folder), *self.weights):
+        for path in (*tokenizer_files(self.folder), *self.weights):
             yield path.name, file_digest(path)
 
 
@@ -96,7 +96,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
             is another kind of model.
     """
     if missing := missing_parts(folder):
-        raise _incomplete(folder, missing)
+        raise incomplete(folder, missing)
     if is_open_clip(folder):
         return _open_open_clip(folder)
     given = read_settings(folder / "config.json")
@@ -116,7 +116,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         )
     if "quantization_config" in config:
         raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")
-    weights = tuple(folder / name for name in _weight_names(folder))
+    weights = tuple(folder / name for name in weight_names(folder))
     _check_layers(folder, config, [name for path in weights for name in _tensor_names(path)])
     preprocessing = read_preprocessing(processor_settings(folder, FAMILIES[family].windows is not None), family)
     return Checkpoint(folder, family, config, preprocessing, weights)
@@ -147,7 +147,7 @@ def missing_parts(folder: Path) -> list[str]:
     """
     if is_open_clip(folder):
         return missing_open_clip_parts(folder, _open_clip_settings(folder))
-    names = _weight_names(folder)
+    names = weight_names(folder)
     parts = {
         "config.json": (folder / "config.json").is_file(),
         "preprocessor_config.json": any(path.is_file() for path in processor_files(folder)),
@@ -157,7 +157,8 @@ def missing_parts(folder: Path) -> list[str]:
     return [name for name, there in parts.items() if not there]
 
 
-def _incomplete(folder: Path, missing: list[str]) -> EncoderError:
+def incomplete(folder: Path, missing: list[str]) -> EncoderError:
+    """Make the error for a folder that lacks parts of a checkpoint, with what to do about a pickle."""
     pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
     if not folder.is_dir() or missing not in (["model.safetensors"], [WEIGHTS]):
         return EncoderError(f"The model in {folder} is not complete: {', '.join(missing)} missing.")
@@ -172,8 +173,12 @@ def _incomplete(folder: Path, missing: list[str]) -> EncoderError:
     )
 
 
-def _weight_names(folder: Path) -> list[str]:
-    """Names of the weight files; a list that leads out of the folder is refused."""
+def weight_names(folder: Path) -> list[str]:
+    """Return the names of the weight files.
+
+    Raises:
+        EncoderError: the list of them leads out of the folder, or is none.
+    """
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
         return ["model.safetensors"]
@@ -256,10 +261,11 @@ def processor_settings(folder: Path, of_videos: bool) -> dict[str, Any]:
     for path in (videos, alone) if of_videos else (alone,):
         if path.is_file():
             return read_settings(path)
-    raise _incomplete(folder, ["preprocessor_config.json"])
+    raise incomplete(folder, ["preprocessor_config.json"])
 
 
-def _tokenizer_files(folder: Path) -> list[Path]:
+def tokenizer_files(folder: Path) -> list[Path]:
+    """List the files of a tokenizer that are in a folder."""
     return [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
 
 

@@ -1,4 +1,4 @@
-"""Sound of a video file: one of its streams, in blocks of 16 kHz mono, on the clock of its pictures."""
+"""Sound of a video file: one of its streams, in mono blocks of one sample rate, on the clock of its pictures."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from av.packet import Packet
 
 SAMPLE_RATE = 16_000
-"""Samples a second of every block."""
+"""Samples a second of every block, where no other rate is asked for."""
 
-_BLOCK_SAMPLES = 10 * SAMPLE_RATE
+_BLOCK_S = 10
 _TICKS_S = Fraction(1, 1_000_000)  # of a container's start
 _SAME_PLACE_S = 0.04  # a timestamp that is off by less is rounding of the container
 _BRIDGED_S = 1.0  # a gap that becomes silence; a longer one ends the block
@@ -47,16 +47,18 @@ class SoundBlock:
 
     Attributes:
         start_s: when it begins, in seconds of the clip's own clock.
-        samples: (N,) float32 at 16 kHz, mono, from -1 to 1.
+        samples: (N,) float32, mono, from -1 to 1.
+        sample_rate: samples a second.
     """
 
     start_s: float
     samples: FloatArray
+    sample_rate: int = SAMPLE_RATE
 
     @property
     def end_s(self) -> float:
         """Return when the block ends, in seconds of the clip's own clock."""
-        return self.start_s + len(self.samples) / SAMPLE_RATE
+        return self.start_s + len(self.samples) / self.sample_rate
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,11 @@ class SoundInfo:
 
 @contextmanager
 def open_sound(
-    path: str | os.PathLike[str], limits: MediaLimits | None = None, *, language: str | None = None
+    path: str | os.PathLike[str],
+    limits: MediaLimits | None = None,
+    *,
+    language: str | None = None,
+    sample_rate: int = SAMPLE_RATE,
 ) -> Iterator[Sound]:
     """Open the sound of a local video file for a `with` block; it is closed when the block ends.
 
@@ -89,6 +95,7 @@ def open_sound(
         path: a regular file of any name.
         limits: limits on damage; None for the defaults of `MediaLimits`.
         language: language of the stream that is wanted, as a BCP 47 tag.
+        sample_rate: samples a second that blocks are to have.
 
     Raises:
         MediaError: it cannot be used; `reason` says why in a word, the message in a sentence.
@@ -97,7 +104,7 @@ def open_sound(
     container = open_file(path, sound_options())
     try:
         stream = _choose_stream(container, language)
-        yield Sound(container, stream, _zero_s(path, limits, container), limits)
+        yield Sound(container, stream, _zero_s(path, limits, container), limits, sample_rate)
     finally:
         container.close()
 
@@ -110,8 +117,15 @@ class Sound:
         notes: sentences about what is unusual in the sound; more are added while blocks are read.
     """
 
-    def __init__(self, container: InputContainer, stream: AudioStream, zero_s: float, limits: MediaLimits) -> None:
-        self._container, self._stream, self._limits = container, stream, limits
+    def __init__(
+        self,
+        container: InputContainer,
+        stream: AudioStream,
+        zero_s: float,
+        limits: MediaLimits,
+        sample_rate: int = SAMPLE_RATE,
+    ) -> None:
+        self._container, self._stream, self._limits, self._rate = container, stream, limits, sample_rate
         self._clock = _SoundClock(zero_s)
         self._packets = self._refused = 0
         self._end_s = 0.0
@@ -132,20 +146,37 @@ class Sound:
             MediaError: nothing can be decoded (no_sound, damaged, encrypted), or, after the last good block, more than
                 `limits.max_damaged_share` of the packets is damaged (damaged).
         """
-        for block in _blocks(self._runs()):
+        for block in _blocks(self._runs(), self._rate):
             self._end_s = block.end_s
             yield block
         self._conclude()
 
+    def readable_blocks(self) -> Iterator[SoundBlock]:
+        """Yield the blocks before an error, which becomes a note where there are some.
+
+        Raises:
+            MediaError: there are none.
+        """
+        any_read = False
+        try:
+            for block in self.blocks():
+                any_read = True
+                yield block
+        except MediaError as error:
+            if not any_read:
+                raise
+            if str(error) not in self.notes:
+                self.notes.append(str(error))
+
     def _runs(self) -> Iterator[tuple[float, FloatArray]]:
-        """Stretches of samples at 16 kHz with the time at which each begins."""
+        """Stretches of mono samples with the time at which each begins."""
         mixer: _Mixer | None = None
         for frame in self._frames():
             starts_anew = self._clock.place(frame)
             if mixer is None or starts_anew or not mixer.takes(frame):
                 if mixer is not None:
                     yield mixer.next_s, mixer.samples(None)
-                mixer = _Mixer(frame, self._clock.frame_s)
+                mixer = _Mixer(frame, self._clock.frame_s, self._rate)
             yield mixer.next_s, mixer.samples(frame)
         if mixer is not None:
             yield mixer.next_s, mixer.samples(None)
@@ -233,23 +264,23 @@ class _SoundClock:
 
 
 class _Mixer:
-    """Conversion of frames of one form that follow on each other to 16 kHz mono.
+    """Conversion of frames of one form that follow on each other to mono of one sample rate.
 
     Attributes:
         next_s: when the next sample that is given out begins, in seconds of the clip's own clock.
     """
 
-    def __init__(self, frame: AudioFrame, start_s: float) -> None:
+    def __init__(self, frame: AudioFrame, start_s: float, sample_rate: int) -> None:
         channels = frame.layout.nb_channels
         if not 0 < channels <= _MOST_CHANNELS:
             raise MediaError("too_large", f"its sound has {channels} channels; at most {_MOST_CHANNELS} are mixed")
         self._form = _form_of(frame)
-        self._start_s, self._given = start_s, 0
-        self._resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE)
+        self._start_s, self._given, self._rate = start_s, 0, sample_rate
+        self._resampler = av.AudioResampler(format="s16", layout="mono", rate=sample_rate)
 
     @property
     def next_s(self) -> float:
-        return self._start_s + self._given / SAMPLE_RATE
+        return self._start_s + self._given / self._rate
 
     def takes(self, frame: AudioFrame) -> bool:
         """Whether a frame has the form of the first one."""
@@ -272,31 +303,31 @@ def _form_of(frame: AudioFrame) -> tuple[str, str, int]:
     return frame.format.name, frame.layout.name, frame.sample_rate
 
 
-def _blocks(runs: Iterator[tuple[float, FloatArray]]) -> Iterator[SoundBlock]:
+def _blocks(runs: Iterator[tuple[float, FloatArray]], rate: int = SAMPLE_RATE) -> Iterator[SoundBlock]:
     """Blocks of at most ten seconds; what comes before zero, or a second time, is left out."""
     held: list[FloatArray] = []
     start = end = 0  # of what is held, in samples
     for begins_s, samples in runs:
-        begins = round(begins_s * SAMPLE_RATE)
+        begins = round(begins_s * rate)
         new = samples[max(0, end - begins) :]
         if not len(new):
             continue
-        if begins - end > _BRIDGED_S * SAMPLE_RATE:
-            yield from _filled(start, held)
+        if begins - end > _BRIDGED_S * rate:
+            yield from _filled(start, held, rate)
             held, start, end = [], begins, begins
         gap = max(0, begins - end)
         held += [np.zeros(gap, np.float32), new]
         end += gap + len(new)
-        if end - start >= _BLOCK_SAMPLES:
-            yield from _filled(start, held)
+        if end - start >= _BLOCK_S * rate:
+            yield from _filled(start, held, rate)
             held, start = [], end
-    yield from _filled(start, held)
+    yield from _filled(start, held, rate)
 
 
-def _filled(start: int, parts: list[FloatArray]) -> Iterator[SoundBlock]:
+def _filled(start: int, parts: list[FloatArray], rate: int) -> Iterator[SoundBlock]:
     samples = np.concatenate([np.zeros(0, np.float32), *parts])
-    for first in range(0, len(samples), _BLOCK_SAMPLES):
-        yield SoundBlock((start + first) / SAMPLE_RATE, samples[first : first + _BLOCK_SAMPLES])
+    for first in range(0, len(samples), _BLOCK_S * rate):
+        yield SoundBlock((start + first) / rate, samples[first : first + _BLOCK_S * rate], rate)
 
 
 def _choose_stream(container: InputContainer, language: str | None) -> AudioStream:

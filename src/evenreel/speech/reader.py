@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import Protocol
 
 from evenreel.config import MediaLimits
-from evenreel.errors import MediaError, UsageError
+from evenreel.errors import UsageError
 from evenreel.media.languages import language_tag, same_language
-from evenreel.media.sound import Sound, SoundBlock, open_sound
+from evenreel.media.sound import SoundBlock, open_sound
 from evenreel.speech.stretches import SpeechStretch, join_pieces
 from evenreel.speech.utterances import SpokenWord, Utterance
 from evenreel.speech.voice import VoiceDetector, VoiceRule, find_pieces
@@ -245,19 +245,5 @@ def hear_file(
         limits: limits on damage; None for the defaults of `MediaLimits`.
     """
     with open_sound(path, limits, language=language) as sound:
-        yield from reader.read(_readable(sound), language)
+        yield from reader.read(sound.readable_blocks(), language)
         notes += sound.notes
-
-
-def _readable(sound: Sound) -> Iterator[SoundBlock]:
-    """The blocks before an error, which becomes a note where there are some."""
-    any_read = False
-    try:
-        for block in sound.blocks():
-            any_read = True
-            yield block
-    except MediaError as error:
-        if not any_read:
-            raise
-        if str(error) not in sound.notes:
-            sound.notes.append(str(error))
