@@ -14,7 +14,8 @@ for each number of workers, and with --beside the server of another checkout, of
 Ratios are medians of those of the rounds. `in process` is `Library.search` called by as many threads of one process,
 each with a library of its own over one model; `alone` is a single thread. Clients and servers share the machine's
 cores, so that a server's figures hold the clients' work as well. Memory is what the server's processes have resident,
-the mean over the first and over the last tenth of the queries, and what they hold for themselves alone at the end.
+the mean over the second fifth of the queries, when what is kept for later ones has filled its bounds, and over the last
+fifth, and what they hold for themselves alone at the end.
 Exit status 1 if a request fails, the 95th percentile of the first server passes three times that in process, or its
 memory grows by more than 5 %. With --work the libraries are kept there and used again.
 """
@@ -118,10 +119,10 @@ class Asked:
 
     @property
     def memory(self) -> tuple[float, float, list[int]]:
-        """MiB resident at first and at last, and what each process holds alone."""
-        tenth = max(1, len(self.resident) // 10)
+        """MiB resident in the second fifth and in the last, and what each process holds alone."""
+        _, first, _, _, last = np.array_split(self.resident, 5)
         alone = [process.memory_full_info().uss >> 20 for process in self.processes]
-        return float(np.mean(self.resident[:tenth])), float(np.mean(self.resident[-tenth:])), alone
+        return float(first.mean()), float(last.mean()), alone
 
 
 def main() -> int:
@@ -295,7 +296,7 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"{one['name']}: {', '.join(told)}"
     yield f"p95 of the first server: {report['slower']:.2f} x that in process with as many threads (at most {SLOWER:g})"
     for name, (first, last, alone) in report["MiB"].items():
-        yield f"{name}: {first:.0f} MiB at first, {last:.0f} at last; its processes hold {alone} alone"
+        yield f"{name}: {first:.0f} MiB in the second fifth, {last:.0f} in the last; its processes hold {alone} alone"
     yield f"memory of the first server grows {report['larger']:.3f} x (at most {LARGER:g})"
     yield f"{len(report['failed'])} requests failed{': ' + report['failed'][0] if report['failed'] else ''}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,42 @@ def test_each_is_taken_once_and_searches_by_equal_shares(threads: int, line: str
         taken += batch
     assert sorted(map(id, taken)) == sorted(map(id, put))
     assert [one for one in taken if one.wanted] == [one for one in put if one.wanted]
+
+
+def test_who_never_pauses_leaves_nothing_behind(served: Served) -> None:
+    # One thread answers sixteen at a time; what wakes it must not be one for each of them, or it piles up for good.
+    turns = Turns(2)
+    assert [turns.put(request("text")) for _ in range(40)] == [True, True] + [False] * 38
+    for _ in range(50):
+        for one in turns.take():
+            one.answer.set_result(None)
+        assert not any(turns.put(request("text")) for _ in range(5))
+    while turns.take():
+        pass
+    assert turns.put(request("text"))
+
+
+def test_threads_that_ended_are_started_for_the_next(served: Served) -> None:
+    turns, started, lock = Turns(3), [0], threading.Lock()
+    put = [request("text" if number % 3 else None) for number in range(600)]
+
+    def take_all() -> None:
+        while taken := turns.take():
+            for one in taken:
+                one.answer.set_result(None)
+
+    with ThreadPoolExecutor(3) as pool, ThreadPoolExecutor(8) as visitors:
+
+        def visit(one: Request) -> None:
+            if turns.put(one):
+                with lock:
+                    started[0] += 1
+                pool.submit(take_all)
+            one.answer.result(timeout=30)
+
+        list(visitors.map(visit, put))
+    assert all(one.answer.done() for one in put)
+    assert started[0] <= len(put)
 
 
 def test_those_that_nobody_will_take_are_told(served: Served) -> None:

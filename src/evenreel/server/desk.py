@@ -118,9 +118,9 @@ class Desk:
 
     def close(self) -> None:
         """End the threads when their present request is done, and close the library."""
+        self._turns.cancel()
         for pool in (self._pool, self._reranking, self._looking):
             pool.shutdown(wait=True, cancel_futures=True)
-        self._turns.cancel()
         for library in self._open:
             library.close()
         self.followed.close()
@@ -336,18 +336,18 @@ class Desk:
         return held.encoder
 
     async def _in_turn(self, request: Request) -> Any:
-        self._turns.put(request)
-        self._pool.submit(self._take_turn)
+        if self._turns.put(request):
+            self._pool.submit(self._take_turns)
         return await asyncio.wrap_future(request.answer)
 
-    def _take_turn(self) -> None:
-        """Answer what waits; searches for texts together, as far as they have something in common."""
-        taken = self._turns.take()
-        if len(taken) > 1:
-            with contextlib.suppress(Exception):  # whatever is wrong, each search says so itself
-                look_ahead(self._library(), [request.wanted for request in taken if request.wanted is not None])
-        for request in taken:
-            request.run(self._library)
+    def _take_turns(self) -> None:
+        """Answer until nothing waits; searches for texts together, as far as they have something in common."""
+        while taken := self._turns.take():
+            if len(taken) > 1:
+                with contextlib.suppress(Exception):  # whatever is wrong, each search says so itself
+                    look_ahead(self._library(), [request.wanted for request in taken if request.wanted is not None])
+            for request in taken:
+                request.run(self._library)
 
     async def _in(self, pool: Executor, function: Callable[[Library], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, self._call, function)

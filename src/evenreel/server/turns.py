@@ -65,8 +65,8 @@ class Request:
 class Turns:
     """Line of requests that some threads work off, first come, first served.
 
-    A thread takes one request at a time. Where searches for texts wait, it takes an equal share of them together, so
-    that their texts are encoded, and the clips scanned, at once; nothing ever waits for others to come.
+    A thread takes one request at a time, until none waits. Where searches for texts wait, it takes an equal share of
+    them together, so that their texts are encoded, and the clips scanned, at once; nothing ever waits for others to come.
 
     Args:
         threads: number of threads.
@@ -74,24 +74,30 @@ class Turns:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
+        self._taking = 0  # threads that take from the line until it is empty
         self._line: deque[Request] = deque()
         self._lock = threading.Lock()
 
-    def put(self, request: Request) -> None:
-        """Put a request at the end of the line."""
+    def put(self, request: Request) -> bool:
+        """Put a request at the end of the line; return whether one more thread has to begin to take from it."""
         with self._lock:
             self._line.append(request)
+            begins = self._taking < self._threads
+            self._taking += begins
+            return begins
 
     def cancel(self) -> None:
-        """Cancel the requests that no thread will take any more."""
-        while taken := self.take():
-            for request in taken:
-                request.answer.cancel()
+        """Cancel the requests that no thread has taken."""
+        with self._lock:
+            waiting, self._line = self._line, deque()
+        for request in waiting:
+            request.answer.cancel()
 
     def take(self) -> list[Request]:
-        """Take the first request, and with a search for a text further ones; none where others have taken all."""
+        """Take the first request, and with a search for a text further ones; of none, the thread takes no more."""
         with self._lock:
             if not self._line:
+                self._taking -= 1
                 return []
             if self._line[0].wanted is None:
                 return [self._line.popleft()]
