@@ -84,15 +84,25 @@ def main() -> int:
 
 
 def _measure(files: list[str], workers: int) -> tuple[dict[str, tuple[float, float]], tuple[float, int, int]]:
-    """Seconds of each stage, ours and bare, and what `_index` gives; told on standard error as it goes."""
+    """Seconds of each stage, ours and bare, and what `index` gives; told on standard error as it goes."""
+    bare = bare_loops(files, workers)
     stages = {
-        "decode": (_spread(_decode, files, workers), _spread(_bare_decode, files, workers)),
-        "encode": (_alone(_encode, files), _alone(_bare_encode, files)),
-        "text": (_spread(_read_text, files, workers), _spread(_bare_text, files, workers)),
+        "decode": (_spread(_decode, files, workers), bare["decode"]),
+        "encode": (_alone(_encode, files), bare["encode"]),
+        "text": (_spread(_read_text, files, workers), bare["text"]),
     }
-    total = _index(files, workers)
+    total = index(files, workers)
     print(f"a round: total {total[0]:.2f} s, text {stages['text'][1]:.2f} s", file=sys.stderr)
     return stages, total
+
+
+def bare_loops(files: list[str], workers: int) -> dict[str, float]:
+    """Seconds of the bare loop of each stage."""
+    return {
+        "decode": _spread(_bare_decode, files, workers),
+        "encode": _alone(_bare_encode, files),
+        "text": _spread(_bare_text, files, workers),
+    }
 
 
 def _readable(folder: Path) -> list[str]:
@@ -238,11 +248,11 @@ def _bare_text(files: list[str]) -> float:
     )
 
 
-def _index(files: list[str], workers: int) -> tuple[float, int, int]:
+def index(files: Sequence[str], workers: int, more: Sequence[str] = ()) -> tuple[float, int, int]:
     """Seconds, frames and peak memory of the real command on an empty library and the same files."""
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, "-m", "evenreel", "index", *files, "--library", place + "/library"]
-        command += ["--model", "builtin", "--workers", str(workers), "--json"]
+        command += ["--model", "builtin", "--workers", str(workers), "--json", *more]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         peak = _Peak(process.pid)
         output, _ = process.communicate()

@@ -1,6 +1,6 @@
 """What is said: words, times, cost and memory against faster-whisper by itself on the same files.
 
-    python -m benchmarks.speech [--model FOLDER] [--rounds 2] [--only words|long|silence]
+    python -m benchmarks.speech [--model FOLDER] [--rounds 2] [--only words|long|silence|index]
 
 The bare engine is `WhisperModel.transcribe(file, vad_filter=True, word_timestamps=True)` with everything else at its
 defaults, on as many threads as ours.
@@ -14,6 +14,9 @@ said every two minutes; beside them the same by the bare engine, and what a proc
 model.
 
 `silence`: an hour of silence by our reader beside the engine's own decoder and detector of voices, without any model.
+`index`: a whole `evenreel index --speech` of the sixty clips, from its first file to its last commit, process starts
+and model loading included, over the slowest bare loop of its stages (`benchmarks/ingest.py`; the engine has all
+threads).
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ from typing import Any
 import av
 import numpy as np
 
-from evenreel.config import allowed_threads
+from benchmarks.ingest import bare_loops, index
+from evenreel.config import allowed_threads, usable_cores
 from evenreel.media.sound import SAMPLE_RATE
 from evenreel.planted import VOICES, Entity, Scene, SpokenSentence, can_speak, speak, write_scene
 from evenreel.speech import load_speech_reader, read_speech
@@ -83,15 +87,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, default=DATA / "whisper_tiny_en")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", choices=("words", "long", "silence"))
-    parser.add_argument("--one", nargs=2, metavar=("WAY", "FILE"), help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=("words", "long", "silence", "index"))
+    parser.add_argument("--one", nargs="+", metavar=("WAY", "FILE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        return _one(options.model, *options.one)
+        return _one(options.model, options.one[0], options.one[1:])
     if not options.model.is_dir() or not can_speak():
         print(f"A Whisper model in CTranslate2's form is wanted at {options.model}, and espeak-ng (espeakng-loader).")
         return 0
-    parts = {"words": _words, "long": _long, "silence": _silence}
+    parts = {"words": _words, "long": _long, "silence": _silence, "index": _index}
     with tempfile.TemporaryDirectory() as folder:
         good = [
             part(options.model, Path(folder), options.rounds)
@@ -270,17 +274,35 @@ def _silence(model: Path, folder: Path, rounds: int) -> bool:
     return ratio <= WORST_RATIO
 
 
-def _measured(model: Path, way: str, path: Path) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.speech", "--model", str(model), "--one", way, str(path)]
+def _index(model: Path, folder: Path, rounds: int) -> bool:
+    files = [str(clip.path) for clip in _spoken_clips(folder)]
+    workers = usable_cores()
+    ways = {
+        "index": lambda: {"index": index(files, workers, ["--speech", str(model)])[0]},
+        "floors": lambda: {**bare_loops(files, workers), "speech": _measured(model, "bare", *files)["seconds"]},
+    }
+    best: dict[str, float] = {}
+    for number in range(rounds):
+        for name in list(ways)[:: 1 if number % 2 else -1]:
+            best |= {one: min(seconds, best.get(one, seconds)) for one, seconds in ways[name]().items()}
+    total, slowest = best.pop("index"), max(best, key=lambda name: best[name])
+    print("bare loops: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in best.items()))
+    ratio = total / best[slowest]
+    print(f"whole index run {total:.2f} s, floor {best[slowest]:.2f} s ({slowest}), ratio {ratio:.2f}")
+    return ratio <= WORST_RATIO
+
+
+def _measured(model: Path, way: str, *paths: str | Path) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.speech", "--model", str(model), "--one", way, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def _one(model: Path, way: str, path: str) -> int:
+def _one(model: Path, way: str, paths: list[str]) -> int:
     hear = _bare_way(model) if way == "bare" else _our_way(model)
     began = time.perf_counter()
-    words = [] if way == "loaded" else hear(Path(path))
+    words = [] if way == "loaded" else [word for path in paths for word in hear(Path(path))]
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"peak_mib": peak, "seconds": seconds, "words": len(words)}))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,12 +14,13 @@ from numpy.typing import NDArray
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import EncoderError, MediaError
 from evenreel.features.frame_windows import FrameWindow, WindowMaker, period_s, spans, within_shots
+from evenreel.features.hearing import Hearing
 from evenreel.features.shards import Shard, text_track
 from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
 from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
-from evenreel.speech.transcripts import NO_STREAM
+from evenreel.speech.transcripts import NO_STREAM, Transcript
 from evenreel.types import Encoder, FloatArray, Pixels, VideoInfo, WindowRule
 
 READER = "evenreel.onscreen.file_reader:FileReader"
@@ -29,10 +32,14 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class WantedStages:
-    """Stages of reading a clip that are wanted: encoding its frames (`vision`), reading its on-screen `text`."""
+    """Stages of reading a clip that are wanted: encoding its frames (`vision`), reading its on-screen `text`.
+
+    Its `speech` is recognised beside these where no subtitles say it, of a clip that is new.
+    """
 
     vision: bool
     text: bool
+    speech: bool = False
 
     def __bool__(self) -> bool:
         return self.vision or self.text
@@ -110,6 +117,8 @@ class _WorkerOutput:
     views: Sequence[ClipVectors | None]
     places: Sequence[int | None]
     stills: Stills | None = None
+    hear: Callable[[], Future[Transcript | None]] | None = None
+    heard: Future[Transcript | None] | None = None
     info: VideoInfo | None = None
     times_s: list[float] = field(default_factory=list)
     end: dict[str, Any] = field(default_factory=dict)
@@ -213,6 +222,7 @@ class ClipReader:
         models: the models, shared by all readers, None for words alone; all are given what is decoded once.
         on_frame: called after every frame, for progress.
         target: dotted path of what the worker runs; tests put stubs here.
+        hearing: writes down what is said, shared by all readers; None for no speech.
     """
 
     def __init__(
@@ -221,8 +231,9 @@ class ClipReader:
         models: Sequence[Vision | None],
         on_frame: Callable[[], None] = lambda: None,
         target: str = READER,
+        hearing: Hearing | None = None,
     ) -> None:
-        self._settings, self._models, self._on_frame = settings, models, on_frame
+        self._settings, self._models, self._on_frame, self._hearing = settings, models, on_frame, hearing
         threads = max(1, usable_cores() // settings.readers)
         setup: dict[str, Any] = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
         setup |= {"text": settings.read_text, "shots": settings.find_shots}
@@ -237,7 +248,8 @@ class ClipReader:
     ) -> Callable[[], list[Shard | MediaError | None]]:
         """Read one clip to its end; the function returned encodes its last frames and makes the shards.
 
-        The two are apart so that the next clip is read meanwhile. At most one batch of frames waits in between.
+        The two are apart so that the next clip is read while this one is heard to its end. At most one batch of frames
+        waits in between.
 
         Args:
             source: the clip; times of frames and signs count from its start.
@@ -270,11 +282,18 @@ class ClipReader:
             task["periods"] = periods
         if stills is not None:
             task["still"] = {"side_px": SIDE_PX, "quality": QUALITY}
-        for message, pixels in self._worker.run(task):
-            self._take(reading, message, pixels)
-            self._check_windows(reading)
-        if stamp(source.path) != source.before:
-            raise changed_while_reading()
+        if self._hearing is not None and first is not None and first.speech:
+            reading.hear = partial(self._hearing.begin, source.path)
+        try:
+            for message, pixels in self._worker.run(task):
+                self._take(reading, message, pixels)
+                self._check_windows(reading)
+            if stamp(source.path) != source.before:
+                raise changed_while_reading()
+        except BaseException:
+            if reading.heard is not None:
+                reading.heard.cancel()
+            raise
         return lambda: self._shards(reading, source, wanted)
 
     def _take(self, reading: _WorkerOutput, message: dict[str, Any], pixels: Pixels | None) -> None:
@@ -282,6 +301,8 @@ class ClipReader:
         if kind == "info":
             fields = message["info"]
             reading.info = VideoInfo(**{**fields, "notes": tuple(fields["notes"])})
+            if reading.hear is not None and not reading.info.subtitle_streams:  # which may say it
+                reading.heard = reading.hear()
         elif kind == "end":
             reading.end = message
         elif kind == "still":
@@ -314,10 +335,13 @@ class ClipReader:
         if reading.info is None or not reading.times_s:
             raise MediaError("no_frames", "no frame of it could be decoded")
         self._check_windows(reading, wait=True)
-        return [
+        shards = [
             None if stages is None else self._shard(reading, source, view, stages)
             for view, stages in zip(reading.views, wanted, strict=True)
         ]
+        if reading.heard is not None and isinstance(own := shards[0], Shard):
+            shards[0] = replace(own, transcripts=(*(own.transcripts or ()), *filter(None, [reading.heard.result()])))
+        return shards
 
     def _shard(
         self, reading: _WorkerOutput, source: ClipSource, view: ClipVectors | None, wanted: WantedStages

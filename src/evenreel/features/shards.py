@@ -100,6 +100,11 @@ class Shard:
     text_times_s: NDArray[np.float64] | None = None
     transcripts: tuple[Transcript, ...] | None = None
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether a speech model has heard the clip, also where it heard nothing."""
+        return any(one.source == "recognised" for one in self.transcripts or ())
+
 
 def is_clip_id(text: object) -> bool:
     """Check that a value can be the id of a clip: letters and digits only."""

@@ -66,7 +66,7 @@ class Turns:
     """Line of requests that some threads work off, first come, first served.
 
     A thread takes one request at a time, until none waits. Where searches for texts wait, it takes an equal share of
-    them together, so that their texts are encoded, and the clips scanned, at once; nothing ever waits for others to come.
+    them together, so that their texts are encoded, and the clips scanned, at once; nothing waits for others to come.
 
     Args:
         threads: number of threads.

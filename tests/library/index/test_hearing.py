@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +10,19 @@ from pathlib import Path
 import pytest
 
 from evenreel import open_library
-from evenreel.errors import EncoderError, EvenreelError, UsageError
+from evenreel.config import Machines
+from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageError
 from evenreel.library import IndexReport, index_folders, verify
+from evenreel.library.index import spread
 from evenreel.speech import Transcript, speech_worker
 from tests.library.damage import QUICK, without_models
 from tests.library.index.test_subtitles import say
+from tests.library.machines import here
+from tests.library.state import state
 from tests.sound_files import Track, bursts, write_sound
 from tests.speech.speech_models import write_onnx, write_whisper
 from tests.speech.stub_worker import TARGET
+from tests.speech.subtitle_files import film_with_subtitles
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -85,6 +91,65 @@ def test_clips_are_heard_once_and_new_ones_by_the_librarys_own_model(videos: Pat
     assert words(videos, "c.mkv") == ["hello you"]
     with open_library(videos.parent / "library", vision=False) as opened:
         assert len(opened.search("hello you").hits) == 3
+
+
+def test_a_new_clip_is_heard_while_it_is_read_and_stored_at_once(
+    videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("a new clip is written once")
+
+    monkeypatch.setattr("evenreel.library.index.hearing.put_transcripts", refused)
+    say(videos / "b.srt", "It is written down.")
+    assert index(videos, speech=models[0]).heard == 1
+    assert (words(videos, "a.mkv"), heard(videos, "b.mkv")) == (["hello you"], [])
+
+
+def test_subtitles_that_say_nothing_leave_the_clip_to_be_heard(videos: Path, models: list[str]) -> None:
+    (videos / "a.srt").write_text("1\n00:00:00,100 --> 00:00:00,900\n\u266a\n")
+    assert index(videos, speech=models[0]).heard == 2
+    assert words(videos, "a.mkv") == words(videos, "b.mkv") == ["hello you"]
+
+
+def test_subtitles_of_one_copy_are_enough(videos: Path, models: list[str]) -> None:
+    shutil.copy(videos / "a.mkv", videos / "z.mkv")
+    say(videos / "z.srt", "It is written down.")
+    assert index(videos, speech=models[0]).heard == 1
+    assert heard(videos, "a.mkv") == []
+
+
+def test_streams_of_subtitles_are_read_before_a_clip_is_heard(tmp_path: Path, models: list[str]) -> None:
+    videos, cues = tmp_path / "videos", tmp_path / "cues.srt"
+    videos.mkdir()
+    say(cues, "It is written down.")
+    film_with_subtitles(videos / "said.mkv", [(cues, "eng")])
+    report = index(videos, speech=models[0])
+    assert (report.indexed, report.subtitles, report.heard) == (1, 1, 0)
+
+
+def test_workers_of_other_machines_hear_as_this_one_does(
+    videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_sound(videos / "rare.avi", [Track(bursts([0.5], 2.0), codec="adpcm_yamaha")])
+    say(videos / "b.srt", "It is written down.")
+    settings = replace(QUICK, speech=models[0])
+    alone = index_folders([videos], tmp_path / "alone", settings)
+    monkeypatch.setattr(spread, "RaySession", here.HereSession)
+    monkeypatch.setattr("evenreel.library.index.hearing.SpeechStage.hear_the_rest", lambda *_: None)
+    together = index_folders([videos], tmp_path / "together", settings, machines=Machines(ray="local"))
+    assert (together.heard, together.notes) == (alone.heard, alone.notes)
+    assert len(alone.notes) == 1
+    assert state(tmp_path / "alone") == state(tmp_path / "together")
+
+
+def test_a_worker_that_lacks_the_model_says_so(
+    videos: Path, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "RaySession", here.HereSession)
+    monkeypatch.setattr(here.HereSession, "told", {"speech": str(videos)})
+    settings = replace(QUICK, speech=models[0])
+    with pytest.raises(LibraryError, match="cannot hear what is said: .* is no model of speech"):
+        index_folders([videos], videos.parent / "library", settings, machines=Machines(ray="local"))
 
 
 def test_a_later_run_adds_speech_without_decoding_pictures(videos: Path, models: list[str]) -> None:

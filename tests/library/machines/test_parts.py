@@ -19,7 +19,7 @@ from tests.library.fakes import on_disk
 
 
 def order(library: Path, **changes: object) -> WorkOrder:
-    both, limits = WantedStages(vision=True, text=True), MediaLimits()
+    both, limits = WantedStages(vision=True, text=True, speech=True), MediaLimits()
     fields: dict[str, object] = {
         "libraries": (str(library),),
         "models": ("words",),
@@ -32,9 +32,13 @@ def order(library: Path, **changes: object) -> WorkOrder:
 
 
 def test_records_survive_the_way_as_plain_data(tmp_path: Path) -> None:
-    for one in (order(tmp_path), FileTask(3, "/a\udcff.mp4"), FileTask(1, "/b", (None, WantedStages(True, False)))):
+    for one in (
+        order(tmp_path),
+        FileTask(3, "/a\udcff.mp4"),
+        FileTask(1, "/b", (None, WantedStages(True, False)), True),
+    ):
         assert type(one).from_json(one.to_json()) == one
-    status = FileStatus(1, "n", "made", "ab", 4, (True, None, ("bad_features", "why")))
+    status = FileStatus(1, "n", "made", "ab", 4, (True, None, ("bad_features", "why")), ("damaged",))
     assert FileStatus.from_json(status.to_json()) == status
 
 
@@ -42,11 +46,11 @@ def test_the_claims_gives_a_content_to_one_task_and_says_what_is_missing(tmp_pat
     made = on_disk(tmp_path)
     made.add_clip("seen", ["red bus"])
     claims = Claims(order(tmp_path).to_json())
-    assert claims.claim("new", 1) == [{"vision": True, "text": True}]
+    assert claims.claim("new", 1) == [{"vision": True, "text": True, "speech": True}]
     assert claims.claim("new", 2) is None
     assert claims.claim("new", 1) is not None, "it is tried again after its worker died"
     made.connection.execute("UPDATE clips SET has_text = 0")
-    assert claims.claim("seen", 3) == [{"vision": False, "text": True}], "as the catalog is now"
+    assert claims.claim("seen", 3) == [{"vision": False, "text": True, "speech": False}], "as the catalog is now"
     made.connection.execute("UPDATE clips SET has_text = 1")
     assert claims.claim("seen", 3) == [None]
     claims.begin()

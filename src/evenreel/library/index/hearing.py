@@ -1,31 +1,34 @@
-"""Recognition of speech in an index run: of clips in which no subtitles say what is said, one after another.
+"""Recognition of speech in an index run: of clips in which no subtitles say what is said.
 
-What a model heard is kept with the clip, also that it heard nothing, so that a run goes on where another stopped, and a
-later one adds speech to a library without decoding pictures again.
+A new clip is heard while its pictures are read, and is stored with what was heard in one transaction; one whose
+subtitles turn out to say nothing, or that was there before, is heard after that. What a model heard is kept with the
+clip, also that it heard nothing, so that a run goes on where another stopped, and a later one adds speech to a library
+without decoding pictures again.
 """
 
 from __future__ import annotations
 
 import logging
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 from evenreel.config import AUTO, IndexSettings
-from evenreel.errors import MediaError, UsageError
-from evenreel.features.progress import TRANSIENT, StagedProgress
+from evenreel.errors import UsageError
+from evenreel.features.clip_reader import WantedStages
+from evenreel.features.hearing import SpeechHearing
+from evenreel.features.progress import StagedProgress
 from evenreel.features.shards import DamagedShardError, read_shard, shard_path
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan
 from evenreel.library.store.catalog import SHARDS, loaded_path
 from evenreel.library.store.speech import put_transcripts
-from evenreel.library.store.writer import Store
+from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.languages import language_tag
-from evenreel.media.workers import Worker
+from evenreel.speech.sidecars import sidecars_of
 from evenreel.speech.sources import check_extra, locate_speech_model, speech_model_here
 from evenreel.speech.transcripts import Transcript
-from evenreel.wording import printable
 
 log = logging.getLogger("evenreel")
 
@@ -44,40 +47,73 @@ def check_speech(settings: IndexSettings) -> None:
         locate_speech_model(str(settings.speech))
 
 
-def recognise_speech(
-    store: Store, found: Scan, settings: IndexSettings, report: IndexReport, progress: StagedProgress
-) -> None:
-    """Recognise what is said in the clips of some folders that say nothing yet, in a worker that can be killed.
+class SpeechStage:
+    """What an index run hears: new clips beside the reading of their pictures, all others after it.
 
     Args:
-        store: the library, locked and open, with the clips of the run and their subtitles.
+        store: the library, locked and open.
         found: files of the folders.
         settings: speech model, language and limits.
         report: gets the number of clips that were heard, and notes.
-        progress: receives the stage where there is something to hear.
+
+    Attributes:
+        model: name of the model; None where nothing is heard.
+        reading: whoever hears clips while they are read; None where nothing is heard.
 
     Raises:
         EncoderError: the model cannot be had.
-        EvenreelError: no worker can be started; it says so where the model does not hear the language.
-        LibraryError: the disk is full or cannot be written.
     """
-    model = _model(store.connection, settings)
-    if model is None:
-        return
-    speech_id, _ = locate_speech_model(model)
-    wanted = list(_unheard(store.connection, found, speech_id, retry=settings.retry))
-    if not wanted:
-        return
-    from evenreel.speech.speech_worker import speech_worker
 
-    progress.stage("hearing what is said", len(wanted))
-    with closing(speech_worker(model, language=settings.language, limits=settings.limits)) as worker:
-        for clip_id, path in wanted:
-            heard = _heard(worker, path, speech_id, report)
-            if heard is not None:
-                _put(store, clip_id, heard)
-                report.heard += 1
-            progress.advance(1)
+    def __init__(self, store: Store, found: Scan, settings: IndexSettings, report: IndexReport) -> None:
+        self._store, self._found, self._settings, self._report = store, found, settings, report
+        self.model = _model(store.connection, settings)
+        self.reading = None if self.model is None else self._hearing(self.model)
+        beside = sidecars_of({file.path for file in found.files}, {file.path: file for file in found.subtitles})
+        # Copies of a video are of one size, and the subtitles of any of them say what is said in all.
+        self._with_sidecars = {file.stamp.size for file in found.files if file.path in beside}
+
+    def hears(self, file: FoundFile) -> bool:
+        """Return whether a file is heard while it is read; one with subtitles beside it waits until these are read."""
+        return self.reading is not None and file.stamp.size not in self._with_sidecars
+
+    def stages_of(self, file: FoundFile, wanted: list[WantedStages | None] | None) -> list[WantedStages | None] | None:
+        """Return the stages that are wanted of a file by each model, without speech where it is not heard now."""
+        if wanted is None or wanted[0] is None or self.hears(file):
+            return wanted
+        return [replace(wanted[0], speech=False), *wanted[1:]]
+
+    def close(self) -> None:
+        """End the hearing of clips while they are read."""
+        if self.reading is not None:
+            self.reading.close()
+
+    def hear_the_rest(self, progress: StagedProgress) -> None:
+        """Hear the clips of the run that nothing says anything of yet; their subtitles have been read.
+
+        Raises:
+            EvenreelError: no worker can be started; it says so where the model does not hear the language.
+            LibraryError: the disk is full or cannot be written.
+        """
+        if self.model is None:
+            return
+        with closing(self._hearing(self.model)) as hearing:
+            wanted = list(_unheard(self._store.connection, self._found, hearing.speech_id, retry=self._settings.retry))
+            if wanted:
+                progress.stage("hearing what is said", len(wanted))
+            for clip_id, path in wanted:
+                heard = hearing.hear(path)
+                if heard is not None:
+                    _put(self._store, clip_id, heard)
+                    self._report.heard += 1
+                progress.advance(1)
+
+    def _hearing(self, model: str) -> SpeechHearing:
+        settings = self._settings
+        return SpeechHearing(model, settings.language, settings.limits, self.tell)
+
+    def tell(self, path: str, note: str) -> None:
+        """Note in the report what is unusual in the sound of a file."""
+        self._report.notes.append((path, note))
 
 
 def _model(connection: sqlite3.Connection, settings: IndexSettings) -> str | None:
@@ -115,24 +151,6 @@ def _unheard(connection: sqlite3.Connection, found: Scan, speech_id: str, *, ret
         if clip_id not in done and (path := loaded_path(stored)) in there:
             done.add(clip_id)
             yield clip_id, path
-
-
-def _heard(worker: Worker, path: str, speech_id: str, report: IndexReport) -> Transcript | None:
-    """What the model hears in a file, or why it hears nothing; None where it is to be tried again next time."""
-    from evenreel.speech.speech_worker import recognise_with
-
-    try:
-        found = recognise_with(worker, path)
-    except MediaError as error:
-        if error.reason != "no_sound":  # the pictures of which were read, and most films without sound are meant so
-            report.notes.append((printable(path), printable(f"what is said cannot be heard: {error}")))
-        if error.reason in TRANSIENT:
-            return None
-        return Transcript("recognised", speech_id, problem=printable(str(error)))
-    report.notes += [(printable(path), printable(note)) for note in found.notes]
-    languages = Counter(one.language for one in found.utterances)
-    language = languages.most_common(1)[0][0] if languages else None
-    return Transcript("recognised", speech_id, found.utterances, language)
 
 
 def _put(store: Store, clip_id: str, heard: Transcript) -> None:

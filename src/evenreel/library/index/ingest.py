@@ -32,7 +32,7 @@ from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.first_run import taken_back_if_empty
-from evenreel.library.index.hearing import check_speech, recognise_speech
+from evenreel.library.index.hearing import SpeechStage, check_speech
 from evenreel.library.index.joined import ModelStore, joined, opened_model
 from evenreel.library.index.metadata import read_tables, tables_beside
 from evenreel.library.index.model import ModelInUse, resolve
@@ -152,7 +152,7 @@ class IndexJob:
         self._meta = catalog.get_meta(store.connection)
         self._settings = resolve(settings, self._meta, store.library)
         model = ModelInUse(store, self._settings) if self._settings.model is not None else None
-        self._models = [ModelStore(store, model, WantedStages(model is not None, self._settings.read_text))]
+        self._models = [ModelStore(store, model, WantedStages(model is not None, self._settings.read_text, True))]
         self._report = IndexReport()
         self._report_lock = threading.Lock()
         self._claims: dict[str, list[FoundFile]] = {}
@@ -181,7 +181,8 @@ class IndexJob:
         self._tie()
         for one in self._models:
             one.store.begin(found.roots, {"rule": self._settings.rule})
-        self._note_scan(found, plans)
+        self._report.add_scan(found, plans, LOST)
+        self._speech = SpeechStage(self._store, found, self._settings, self._report)
         for file in plans[0].refused:
             if file.error is not None:
                 self._set_aside(file, file.error)
@@ -199,7 +200,7 @@ class IndexJob:
             one.store.complete_codes()  # those of a library of before there were codes
         self._update_null_scores()
         self._update_elements()
-        recognise_speech(self._store, found, self._settings, self._report, self._progress)
+        self._speech.hear_the_rest(self._progress)
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()
         self._report.seconds = time.monotonic() - started
@@ -223,39 +224,32 @@ class IndexJob:
         elif own and made_with and model not in {made_with, self._meta.get("asked_model")}:
             own.encoder()
 
-    def _note_scan(self, found: Scan, plans: Sequence[IndexPlan]) -> None:
-        report = self._report
-        report.unchanged = len(set.intersection(*(set(plan.unchanged) for plan in plans)))
-        report.other_files, report.links = found.other_files, found.links
-        report.closed_folders = [printable(folder) for folder in found.closed_folders]
-        report.set_aside += [
-            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "")
-            for row in {row.path: row for plan in reversed(plans) for row in plan.aside_before}.values()
-        ]
-        report.notes += [(printable(path), LOST) for path in sorted({path for plan in plans for path in plan.lost})]
-
     def _read_all(self, work: list[FoundFile]) -> None:
         if not work:
             return
         self._progress.begin(len(work))
         if self._machines is None:
-            self._pool.run(work)
+            try:
+                self._pool.run(work)
+            finally:
+                self._speech.close()
             return
-        outcomes = Outcomes(self._wanted_of, self._keep, self._link, self._set_aside, self._count_frame)
+        outcomes = Outcomes(self._wanted_of, self._keep, self._link, self._set_aside, self._count_frame, self._speech)
         SpreadRun(self._models, self._settings, self._machines, outcomes, self._target).run(work)
 
     def _new_reader(self) -> ClipReader:
         settings = self._settings
         workers, limits = settings.worker_count, settings.limits
         reading = ReaderSettings(settings.rule, settings.read_text, workers, limits, find_shots=True)
-        return ClipReader(reading, [one.model for one in self._models], self._count_frame, self._target)
+        models = [one.model for one in self._models]
+        return ClipReader(reading, models, self._count_frame, self._target, self._speech.reading)
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
         clip_id, stills = None, Stills() if self._settings.keep_stills else None
         try:
             file = replace(file, stamp=stamp(file.path))
             clip_id = self._pool.digest(file.path, self._settings.limits.stall_timeout_s)
-            wanted = self._claim(file, clip_id)
+            wanted = self._speech.stages_of(file, self._claim(file, clip_id))
             if wanted is None:
                 return
             try:
@@ -312,6 +306,7 @@ class IndexJob:
         made = [shard for shard in shards if isinstance(shard, Shard)]
         with self._report_lock:
             self._report.indexed += bool(made) and not isinstance(shards[0], MediaError)
+            self._report.heard += isinstance(shards[0], Shard) and shards[0].is_heard
             self._report.notes += [
                 (printable(file.path), note) for note in dict.fromkeys(note for one in made for note in one.info.notes)
             ]

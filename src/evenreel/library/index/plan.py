@@ -101,7 +101,7 @@ def make_plan(found: Scan, known: dict[str, KnownFile], wanted: WantedStages, *,
 
 
 def still_wanted(wanted: WantedStages, done: WantedStages | None) -> WantedStages:
-    """Return the stages that are wanted and not done."""
+    """Return the stages that are wanted and not done; speech of a known clip is no stage of its reading."""
     if done is None:
         return wanted
     return WantedStages(wanted.vision and not done.vision, wanted.text and not done.text)

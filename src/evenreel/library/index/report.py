@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evenreel.features.progress import SetAside
+from evenreel.library.index.plan import IndexPlan
+from evenreel.library.index.scan import Scan
+from evenreel.wording import printable
 
 
 @dataclass
@@ -36,6 +40,23 @@ class IndexReport:
     other_files: int = 0
     links: int = 0
     closed_folders: list[str] = field(default_factory=list)
+
+    def add_scan(self, found: Scan, plans: Sequence[IndexPlan], lost: str) -> None:
+        """Note what a scan found, and what is planned for it by each model.
+
+        Args:
+            found: files of the folders.
+            plans: plan of each model.
+            lost: note on a file whose clip has no shard.
+        """
+        self.unchanged = len(set.intersection(*(set(plan.unchanged) for plan in plans)))
+        self.other_files, self.links = found.other_files, found.links
+        self.closed_folders = [printable(folder) for folder in found.closed_folders]
+        self.set_aside += [
+            SetAside("", printable(row.path), row.reason or "failed", row.sentence or "")
+            for row in {row.path: row for plan in reversed(plans) for row in plan.aside_before}.values()
+        ]
+        self.notes += [(printable(path), lost) for path in sorted({path for plan in plans for path in plan.lost})]
 
     @property
     def did_nothing(self) -> bool:

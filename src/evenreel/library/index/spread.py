@@ -11,6 +11,7 @@ from evenreel.config import IndexSettings, Machines, usable_cores
 from evenreel.errors import LibraryError, MediaError, Reason, UsageError
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.shards import Shard, parse_shard
+from evenreel.library.index.hearing import SpeechStage
 from evenreel.library.index.joined import ModelStore
 from evenreel.library.machines.arrivals import Arrivals, begin_arrivals, clear_arrivals
 from evenreel.library.machines.orders import FileStatus, FileTask, WorkOrder, shard_name, stills_name
@@ -47,6 +48,7 @@ class Outcomes:
         link: notes that a file has known content.
         set_aside: notes that a file cannot be used.
         frame: counts a frame; the models are wanted then.
+        speech: what is heard, and which files.
     """
 
     wanted: Callable[[str], list[WantedStages | None]]
@@ -54,6 +56,7 @@ class Outcomes:
     link: Callable[[FoundFile, str], None]
     set_aside: Callable[[FoundFile, MediaError, str | None], None]
     frame: Callable[[], None]
+    speech: SpeechStage
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,8 @@ class SpreadRun:
             token=self._arrivals.token,
             reader=self.reader,
             loader=LOADER,
+            speech=self.outcomes.speech.model,
+            language=settings.language,
         )
 
     def _round(self, session: RaySession, waiting: Sequence[_Waiting]) -> list[_Waiting]:
@@ -135,7 +140,8 @@ class SpreadRun:
                 continue
             contents |= {one.clip_id} if one.clip_id else set()
             under_way[number] = one
-            tasks.append(FileTask(number, one.file.path, None if wanted is None else tuple(wanted)))
+            speech = self.outcomes.speech.hears(one.file)
+            tasks.append(FileTask(number, one.file.path, None if wanted is None else tuple(wanted), speech))
         if tasks:
             for status in session.run(tasks, alone=any(one.lost for one in waiting)):
                 if (known := under_way.pop(status.number, None)) is not None:  # else Ray has told it before
@@ -190,6 +196,8 @@ class SpreadRun:
             else None
         )
         self.outcomes.keep(file, clip_id, shards, stills)
+        for note in status.notes:
+            self.outcomes.speech.tell(printable(file.path), note)
         for name in (*names, stills_name(clip_id)):
             self._arrivals.drop(name)
 

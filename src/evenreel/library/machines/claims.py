@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class Claims:
         if self._claims.setdefault(clip_id, number) != number:
             return None
         found = [_missing(one, clip_id, wanted) for one, wanted in zip(self._catalogs, self._wanted, strict=True)]
-        return [None if one is None else {"vision": one.vision, "text": one.text} for one in found]
+        return [None if one is None else asdict(one) for one in found]
 
 
 def _missing(connection: sqlite3.Connection, clip_id: str, wanted: WantedStages) -> WantedStages | None:

@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
@@ -16,6 +17,7 @@ from typing import Any
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import EvenreelError, LibraryError, MediaError
 from evenreel.features.clip_reader import ClipReader, ClipSource, OtherWindowsError, ReaderSettings, WantedStages
+from evenreel.features.hearing import Hearing, SpeechHearing
 from evenreel.features.shards import Shard, shard_bytes
 from evenreel.features.stills import Stills, stills_bytes
 from evenreel.library.machines.arrivals import Arrivals
@@ -32,6 +34,7 @@ from evenreel.library.snapshot.place import is_full, reason_of
 from evenreel.media.content import stamp, watched_digest
 from evenreel.types import Encoder, FloatArray, Pixels, WindowRule
 from evenreel.version import __version__
+from evenreel.wording import printable
 
 _WAIT_S = 0.2
 _PATIENCE_S = 120.0
@@ -76,11 +79,11 @@ class WorkerModel:
 class _Seat:
     """A clip reader with its process, and the frames that it has decoded of the file at hand."""
 
-    def __init__(self, order: WorkOrder, models: list[WorkerModel | None]) -> None:
+    def __init__(self, order: WorkOrder, models: list[WorkerModel | None], hearing: Hearing | None) -> None:
         self.frames = 0
         readers = max(order.readers, usable_cores())  # other workers of this machine have the other cores
         reading = ReaderSettings(order.rule, order.read_text, readers, order.limits, find_shots=True)
-        self.reader = ClipReader(reading, models, self._count, order.reader)
+        self.reader = ClipReader(reading, models, self._count, order.reader, hearing)
 
     def _count(self) -> None:
         self.frames += 1
@@ -96,8 +99,13 @@ class ClipWorker:
 
     def __init__(self, order: dict[str, Any], ask: Callable[..., Any]) -> None:
         self._order, self._ask = WorkOrder.from_json(order), ask
-        self._fault = fault_here(order)
+        self._fault, hearing = fault_here(order), None
         self._seats: SimpleQueue[_Seat] = SimpleQueue()
+        self._notes: defaultdict[str, list[str]] = defaultdict(list)
+        try:
+            hearing = self._hearing()
+        except EvenreelError as error:
+            self._fault = self._fault or f"The Ray worker on {node_name()} cannot hear what is said: {error}"
         if self._fault is not None:
             return
         self._arrivals = Arrivals(self._order.staging, self._order.token)
@@ -105,7 +113,15 @@ class ClipWorker:
             None if name is None else WorkerModel(_loader(self._order, name)) for name in self._order.models
         ]
         for _ in range(self._order.readers):
-            self._seats.put(_Seat(self._order, self._models))
+            self._seats.put(_Seat(self._order, self._models, hearing))
+
+    def _hearing(self) -> SpeechHearing | None:
+        order = self._order
+        if order.speech is None:
+            return None
+        return SpeechHearing(
+            order.speech, order.language, order.limits, lambda path, note: self._notes[path].append(note)
+        )
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         """Read files; tasks and statuses are JSON."""
@@ -149,7 +165,7 @@ class ClipWorker:
             found = stamp(task.path)
             status = replace(status, clip_id=watched_digest(task.path, self._order.limits.stall_timeout_s))
             source = ClipSource(str(status.clip_id), task.path, found)
-            wanted = task.wanted or self._claim(str(status.clip_id), task.number)
+            wanted = self._wanted(task, str(status.clip_id))
             if not any(one is not None for one in wanted):
                 return replace(status, kind="known")
             shards, stills = self._shards(seat, source, wanted)
@@ -163,11 +179,13 @@ class ClipWorker:
                 sentence=str(error),
                 gone=not os.path.lexists(task.path),
             )
-        made = tuple(map(_outcome, shards))
-        return self._leave(replace(status, kind="made", frames=seat.frames, made=made), contents, stills)
+        made, notes = tuple(map(_outcome, shards)), tuple(self._notes.pop(printable(task.path), ()))
+        status = replace(status, kind="made", frames=seat.frames, made=made, notes=notes)
+        return self._leave(status, contents, stills)
 
-    def _claim(self, clip_id: str, number: int) -> tuple[WantedStages | None, ...]:
-        return stages(self._ask("claim", clip_id, number) or [])
+    def _wanted(self, task: FileTask, clip_id: str) -> tuple[WantedStages | None, ...]:
+        wanted = task.wanted or stages(self._ask("claim", clip_id, task.number) or [])
+        return tuple(one if one is None or task.speech else replace(one, speech=False) for one in wanted)
 
     def _shards(
         self, seat: _Seat, source: ClipSource, wanted: tuple[WantedStages | None, ...]

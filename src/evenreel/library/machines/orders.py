@@ -36,6 +36,8 @@ class WorkOrder:
         token: name of the run.
         reader: target of the reader processes.
         loader: `module:name` of the function that loads a model by its name and the settings of a run.
+        speech: model that hears what is said; None for none.
+        language: language that is spoken; None to have it detected.
         readers: files that one worker reads at a time.
         version: version of evenreel.
     """
@@ -54,6 +56,8 @@ class WorkOrder:
     token: str
     reader: str
     loader: str
+    speech: str | None = None
+    language: str | None = None
     readers: int = 1
     version: str = __version__
 
@@ -81,11 +85,13 @@ class FileTask:
         path: of the file.
         wanted: the stages to do for each model, None for none of a model; None altogether where the catalog, asked by
             the worker, says it.
+        speech: whether it is heard, if it is new.
     """
 
     number: int
     path: str
     wanted: tuple[WantedStages | None, ...] | None = None
+    speech: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as plain data."""
@@ -95,7 +101,7 @@ class FileTask:
     def from_json(cls, fields: dict[str, Any]) -> FileTask:
         """Make a task of what `to_json` returned."""
         wanted = fields["wanted"]
-        return cls(fields["number"], fields["path"], None if wanted is None else stages(wanted))
+        return cls(fields["number"], fields["path"], None if wanted is None else stages(wanted), fields["speech"])
 
 
 def stages(wanted: list[dict[str, bool] | None]) -> tuple[WantedStages | None, ...]:
@@ -116,6 +122,7 @@ class FileStatus:
         clip_id: digest of its content; None where it could not be read.
         frames: number of frames that were decoded.
         made: for each model of `made` whether its shard was left, None where none was wanted, or reason and sentence.
+        notes: sentences on what is unusual in its sound.
         reason: code of `evenreel.errors.Reason`, of `aside`.
         sentence: what is wrong.
         gone: whether the machine does not see the file.
@@ -128,6 +135,7 @@ class FileStatus:
     clip_id: str | None = None
     frames: int = 0
     made: tuple[bool | tuple[str, str] | None, ...] = ()
+    notes: tuple[str, ...] = ()
     reason: str = ""
     sentence: str = ""
     gone: bool = False
@@ -141,7 +149,7 @@ class FileStatus:
     def from_json(cls, fields: dict[str, Any]) -> FileStatus:
         """Make a status of what `to_json` returned."""
         made = tuple(tuple(one) if isinstance(one, list) else one for one in fields["made"])
-        return cls(**{**fields, "made": made})
+        return cls(**{**fields, "made": made, "notes": tuple(fields["notes"])})
 
 
 def shard_name(model: int, clip_id: str) -> str:
