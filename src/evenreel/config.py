@@ -61,6 +61,8 @@ class IndexSettings:
         speech: model that hears what is said where no subtitles say it: a name, a hub id or a folder; `auto` is the
             library's own, and none for a new one. It needs the extra `speech`.
         language: language that is spoken, as a tag such as `en`; None to have it detected.
+        sound: model of what clips sound like: a hub id or folder of a CLAP checkpoint; `auto` is the library's own, and
+            none for a new one. It needs the extra `torch`.
     """
 
     model: str | None = AUTO
@@ -77,6 +79,7 @@ class IndexSettings:
     also: tuple[str, ...] = ()
     speech: str | None = AUTO
     language: str | None = None
+    sound: str | None = AUTO
 
     @property
     def worker_count(self) -> int:

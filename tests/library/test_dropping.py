@@ -273,7 +273,9 @@ def test_the_commands_list_and_drop_further_models(videos: Path, library: Path) 
 
     said = json.loads(run("info", "--json"))
     assert said["also"] == [WINDOWS]
-    assert said["models"] == [{"model": WINDOWS, "folder": "b" * 16, "state": "searched", "bytes": size}]
+    assert said["models"] == [
+        {"model": WINDOWS, "folder": "b" * 16, "state": "searched", "bytes": size, "hears": False}
+    ]
     assert f"vectors of {WINDOWS}: {shown}" in run("info")
     assert f"would free {shown} of {library}; nothing was changed." in run("reindex", "--drop", WINDOWS, "--dry-run")
     assert json.loads(run("reindex", "--drop", WINDOWS, "--json")) == {

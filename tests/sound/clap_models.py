@@ -27,7 +27,7 @@ def tone(pitch: float, length_s: float, rate: int = RATE, seed: int = 0) -> NDAr
     return (wave + 0.02 * rng.standard_normal(len(times))).astype(np.float32)
 
 
-def write_clap(folder: Path, *, fusion: bool = False, seed: int = 0, listens: bool = False) -> Path:
+def write_clap(folder: Path, *, fusion: bool = False, seed: int = 0, listens: bool = False, window_s: int = 10) -> Path:
     """Write a checkpoint; one that `listens` has text and sound agree for `TONES`."""
     from transformers import ClapConfig, ClapFeatureExtractor, ClapModel, ClapProcessor
 
@@ -45,7 +45,11 @@ def write_clap(folder: Path, *, fusion: bool = False, seed: int = 0, listens: bo
     config = ClapConfig(text_config=text, audio_config=audio, projection_dim=16)
     model = ClapModel(config).eval()
     extractor = ClapFeatureExtractor(
-        feature_size=64, sampling_rate=RATE, truncation="fusion" if fusion else "rand_trunc", padding="repeatpad"
+        feature_size=64,
+        sampling_rate=RATE,
+        max_length_s=window_s,
+        truncation="fusion" if fusion else "rand_trunc",
+        padding="repeatpad",
     )
     if listens:
         _agree(model, extractor, tokenizer, TONES)
@@ -74,8 +78,9 @@ def _agree(model: Any, extractor: Any, tokenizer: Any, tones: Mapping[str, float
     heard, aims = [], []
     for place, pitch in enumerate(tones.values()):
         for seed in range(4):
+            heard_s = float(extractor.nb_max_samples / RATE)
             made = extractor(
-                [tone(pitch * (1 + 0.01 * seed), 10.0, seed=seed)], sampling_rate=RATE, return_tensors="pt"
+                [tone(pitch * (1 + 0.01 * seed), heard_s, seed=seed)], sampling_rate=RATE, return_tensors="pt"
             )
             with torch.no_grad():
                 pooled = model.audio_model(made["input_features"], is_longer=torch.zeros(1, 1, dtype=torch.bool))

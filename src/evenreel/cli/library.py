@@ -33,7 +33,10 @@ def index(
     folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
     library: LibraryOption = None,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
-    no_speech: Annotated[bool, typer.Option("--no-speech", help="Hear nothing; subtitles are read.")] = False,
+    no_speech: Annotated[bool, typer.Option("--no-speech", help="Hear no speech; subtitles are read.")] = False,
+    no_sound: Annotated[
+        bool, typer.Option("--no-sound", help="No sounds, though the library has a model of them.")
+    ] = False,
     metadata: MetadataOption = None,
     settings: IndexSettings = from_settings(
         IndexSettings,
@@ -52,6 +55,8 @@ def index(
         settings = replace(settings, model=None)
     if no_speech:
         settings = replace(settings, speech=None)
+    if no_sound:
+        settings = replace(settings, sound=None)
     place = library or default_library()
     with bars() as progress:
         report = index_folders(folders, place, settings, progress=progress, metadata=metadata or (), machines=machines)
@@ -92,7 +97,7 @@ def reindex(
     change: ModelChange = from_settings(ModelChange),
     library: LibraryOption = None,
     settings: IndexSettings = from_settings(
-        IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also", "speech", "language")
+        IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also", "speech", "language", "sound")
     ),
     as_json: JsonOption = False,
 ) -> None:

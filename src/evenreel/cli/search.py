@@ -38,8 +38,8 @@ class Question:
     """What `evenreel search` looks for, and how it ranks clips.
 
     Attributes:
-        query: what is to be seen, read on screen, or said; in quotes ('"mind the gap"') words as they are written and
-            no pictures; said:, on-screen: or seen: before it chooses one of the three.
+        query: what is to be seen, read on screen, said or heard; in quotes ('"mind the gap"') words as they are written
+            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four.
         k: how many clips at most.
         where: filter, for example "source = 'camera' and duration_s < 60".
         image: search by a picture instead of a sentence.

@@ -108,6 +108,8 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
             out.print(f"  {count(report.subtitles, 'subtitle file or stream')} read")
         if report.heard:
             out.print(f"  {count(report.heard, 'clip')} heard")
+        if report.sounds:
+            out.print(f"  {count(report.sounds, 'clip')} listened to for sounds")
         if report.subtitles_gone:
             out.print(f"  {count(report.subtitles_gone, 'subtitle file')} gone")
         if report.metadata_changed:
@@ -270,6 +272,7 @@ def show_stats(
         f"{length}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
     )
     names = [stats.model or "none (words only)", *(f"also {name}" for name in stats.also)]
+    names += [f"sounds {stats.sounds}"] if stats.sounds else []
     out.print(f"  model: {safe(', '.join(names))}   sampling: {safe(stats.rule)}")
     for one in models:
         state = "" if one.state == "searched" else f" ({MODEL_STATES[one.state]})"

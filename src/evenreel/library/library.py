@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,14 @@ from evenreel.config import RERANK_DEPTH
 from evenreel.errors import OtherModelError, UsageError
 from evenreel.library import contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
+from evenreel.library.loading import load_pictures, load_sounds
 from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
 from evenreel.library.search.query import ClipMoment, Query, picture_vector
 from evenreel.library.search.searcher import Answer, Searcher
-from evenreel.library.search.together import FurtherModels
+from evenreel.library.search.together import OtherModels
 from evenreel.library.snapshot.holding import FolderHold, marker_of
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog, seals
@@ -49,7 +50,8 @@ class Library:
         device: where the model runs when it is loaded for the first search.
         vision: False searches by words alone and loads no model.
         relative_paths: filters compare `path` from the indexed folder on, so that its place on the disk stays private.
-        load: function that loads a further model by its name; by default it is loaded on `device` for the first search.
+        load: function that loads a further model, or that of sounds, by its name; by default each is loaded on
+            `device` for the first search.
 
     Raises:
         LibraryError: there is no library, or it is damaged or of another version.
@@ -73,7 +75,8 @@ class Library:
             self._meta = catalog.get_meta(self._connection)
             self._vision = vision and bool(self._meta.get("dimension"))
             undo.pop_all()
-        self._further = FurtherModels(path, load or self._load)
+        further = load or partial(load_pictures, device=device)
+        self._others = OtherModels(path, further, load or partial(load_sounds, device=device)) if vision else None
         self._reranker: Reranker | None = None
 
     def __enter__(self) -> Library:
@@ -85,7 +88,8 @@ class Library:
     def close(self) -> None:
         """Close the catalog."""
         self._connection.close()
-        self._further.close()
+        if self._others is not None:
+            self._others.close()
         self._held.close()
 
     def search(
@@ -383,18 +387,13 @@ class Library:
         """The model, loaded when it is first needed and checked against the library's."""
         if not self._vision:
             return None
-        encoder = self._given or self._load(self._meta["model"])
+        encoder = self._given or load_pictures(self._meta["model"], self._device)
         if encoder.weights_hash != self._meta["weights_hash"]:
             raise OtherModelError(other_model(self.path, self._meta["encoder_id"], encoder.encoder_id))
         return encoder
-
-    def _load(self, name: str) -> Encoder:
-        from evenreel.encoders import load_encoder
-
-        return load_encoder(name, device=self._device, text_first=True)
 
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
         vectors, encoder = scanned_ahead(self.path, self._connection), (lambda: self._encoder) if self._vision else None
-        return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._further)
+        return Searcher(self._connection, vectors, encoder, self.path, self._filter, self._others)

@@ -10,7 +10,7 @@ from typing import Any
 
 from evenreel.features.progress import SetAside
 from evenreel.library.store import catalog
-from evenreel.library.store.also import further
+from evenreel.library.store.also import SOUNDS, further
 from evenreel.wording import count, printable
 
 
@@ -33,6 +33,8 @@ class LibraryStats:
     """Clips with scene elements; None where the library has no dictionary of them."""
     also: tuple[str, ...] = ()
     """Further models that the library is searched with."""
+    sounds: str | None = None
+    """The model of what its clips sound like."""
     snapshot: str | None = None
     """The published snapshot that is read; None for a library of its own."""
 
@@ -69,6 +71,7 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         ),
         with_elements=_with_elements(connection),
         also=tuple(further(meta).values()),
+        sounds=next(iter(further(meta, SOUNDS).values()), None),
     )
 
 

@@ -191,6 +191,7 @@ def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
         moments=[Moment(**vars(at), still=still_address(hit.clip_id, at.time_s)) for at in hit.moments],
         on_screen=[_sign(sign) for sign in hit.on_screen],
         said=[_sign(said) for said in hit.said],
+        sounds=hit.sounds,
         elements=_elements(hit.elements),
         parts=_finite_scores(hit.parts),
         none_read=hit.none_read,

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, OtherModelError
 from evenreel.library import Library
 from evenreel.library.contents import ClipMedia
+from evenreel.library.loading import load_pictures, load_sounds
 from evenreel.library.snapshot.following import FollowedLibrary
+from evenreel.library.store.model_folders import ModelFolder
 from evenreel.server.batched_encoder import BatchedEncoder
 from evenreel.server.held_models import HeldModel, OwnModel
 from evenreel.server.library_version import Version, library_version, vectors_version
@@ -241,8 +243,8 @@ class Desk:
         try:
             with Library(self.library, vision=False) as library:
                 made_with = library.made_with if self._settings.vision else (None, None)
-                named = [one for one in library.model_folders() if one.state == "searched"] if made_with[0] else []
-            further = {one.folder: one.model for one in named}
+                there = library.model_folders() if self._settings.vision else []
+            further = {one.model: one for one in there if one.state == "searched" and (made_with[0] or one.hears)}
             if made_with == self._made_with:
                 self._take_up(further)
             else:
@@ -261,7 +263,7 @@ class Desk:
         finally:
             self._warming = False
 
-    def _change_model(self, name: str | None, weights: str | None, further: Mapping[str, str]) -> None:
+    def _change_model(self, name: str | None, weights: str | None, further: Mapping[str, ModelFolder]) -> None:
         self._held = self._held.changed("loading" if name else "none")
         encoder = self._loaded(name) if name else None
         if encoder is not None and encoder.weights_hash != weights:
@@ -289,40 +291,39 @@ class Desk:
             self.matcher_trouble = str(error)
             log.warning("the matcher cannot re-rank: %s", error)
 
-    def _loaded(self, name: str) -> Encoder:
-        from evenreel.encoders import load_encoder
+    def _loaded(self, name: str, *, hears: bool = False) -> Encoder:
+        device = self._settings.device
+        return load_sounds(name, device) if hears else load_pictures(name, device, text_first=False)
 
-        return load_encoder(name, device=self._settings.device)
-
-    def _take_up(self, models: Mapping[str, str]) -> None:
+    def _take_up(self, models: Mapping[str, ModelFolder]) -> None:
         """Load the further models that are new, once for all threads, and let go those that were dropped.
 
         One that could not be loaded is tried again where its vectors have changed or after some minutes.
 
         Args:
-            models: folder of a model's vectors -> its name.
+            models: the models by their names.
         """
         kept = {
             name: one
             for name, one in self._further.items()
-            if models.get(one.folder) == name
+            if (name in models and models[name].folder == one.folder)
             and (one.encoder or (one.vectors == vectors_version(self.library, one.folder) and not one.is_due))
         }
-        for folder, name in models.items():
+        for name in models:
             if name not in kept:
-                kept[name] = self._further_loaded(folder, name)
+                kept[name] = self._further_loaded(models[name])
                 self._further, self._taken_up = {**self._further, **kept}, self._taken_up + 1
         if kept.keys() != self._further.keys():
             self._further, self._taken_up = kept, self._taken_up + 1
 
-    def _further_loaded(self, folder: str, name: str) -> HeldModel:
-        vectors = vectors_version(self.library, folder)
+    def _further_loaded(self, one: ModelFolder) -> HeldModel:
+        vectors = vectors_version(self.library, one.folder)
         try:
-            return HeldModel(folder, BatchedEncoder(self._loaded(name)))
+            return HeldModel(one.folder, BatchedEncoder(self._loaded(one.model, hears=one.hears)))
         except Exception as error:  # whatever it is, the other models can still be searched
             trouble = str(error) if isinstance(error, EvenreelError) else f"it failed to load ({error})."
-            log.warning("the further model %s cannot be loaded: %s", name, trouble)
-            return HeldModel(folder, None, trouble, vectors, monotonic())
+            log.warning("the further model %s cannot be loaded: %s", one.model, trouble)
+            return HeldModel(one.folder, None, trouble, vectors, monotonic())
 
     def _further_encoder(self, name: str) -> Encoder:
         """A further model that is loaded.
@@ -375,7 +376,7 @@ class Desk:
             self._own.library = Library(
                 self.library,
                 encoder=held.encoder,
-                vision=held.encoder is not None,
+                vision=held.encoder is not None or (held.state == "none" and self._settings.vision),
                 relative_paths=True,
                 load=self._further_encoder,
             )

@@ -75,6 +75,7 @@ class FoundClip(BaseModel):
     moments: list[Moment]
     on_screen: list[Sign]
     said: list[Sign]
+    sounds: Share | None
     elements: list[Element]
     parts: dict[str, float]
     none_read: bool

@@ -44,8 +44,8 @@ Sentence = Annotated[
     str,
     Query(
         max_length=LONGEST_QUERY,
-        description="What is to be seen, read on screen, or said; in quotes, words as they are written and no "
-        "pictures; said:, on-screen: or seen: before it chooses one of the three.",
+        description="What is to be seen, read on screen, said or heard; in quotes, words as they are written and no "
+        "pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four.",
     ),
 ]
 Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `evenreel search --where` takes it.")]

@@ -45,8 +45,7 @@ def load_sound_encoder(
         EncoderError: the model cannot be had or read, is of another kind, or torch is not installed.
     """
     sound_id, folder = locate_sound_model(name, revision)
-    if not installed("torch"):
-        raise EncoderError("Hearing sounds needs torch, which is not installed: pip install 'evenreel[torch]'.")
+    check_torch()
     from evenreel.encoders.contexts import garbage_left, quiet
     from evenreel.encoders.devices import usable_device
     from evenreel.sound.encoder import SoundEncoder
@@ -64,6 +63,16 @@ def load_sound_encoder(
             raise EncoderError(
                 f"The model of sounds in {folder} cannot be loaded ({type(error).__name__}: {words[:200]})."
             ) from error
+
+
+def check_torch() -> None:
+    """Check that torch is there, which a model of sounds needs.
+
+    Raises:
+        EncoderError: it is not.
+    """
+    if not installed("torch"):
+        raise EncoderError("Hearing sounds needs torch, which is not installed: pip install 'evenreel[torch]'.")
 
 
 def locate_sound_model(name: str, revision: str | None = None) -> tuple[str, Path]:

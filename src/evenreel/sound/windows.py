@@ -10,6 +10,9 @@ import numpy as np
 from evenreel.media.sound import SoundBlock
 from evenreel.types import FloatArray
 
+RULE_OF_SOUND = "sound of "
+"""How the rule of a library's vectors of sounds begins."""
+
 _FOLLOWS_S = 1e-3  # blocks that are no further apart are one sound
 SILENT = 1e-4
 """Loudest sample of what is silent: three steps of 16 bits."""
@@ -32,7 +35,7 @@ class SoundWindows:
     @property
     def rule(self) -> str:
         """Return how sound is cut, in words that a library keeps."""
-        return f"sound of {self.length / self.sample_rate:g} s every {self.hop / self.sample_rate:g} s"
+        return f"{RULE_OF_SOUND} {self.length / self.sample_rate:g} s every {self.hop / self.sample_rate:g} s"
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def test_a_clip_in_which_nothing_is_said_has_no_place_for_it(visits: Visits) -> 
 
 def test_quotes_and_prefixes_are_told_and_searched_on_the_page(visits: Visits) -> None:
     page = visits.open("/", Look(still=True))
-    expect(page.locator(".welcome")).to_contain_text("said:, on-screen: or seen:")
+    expect(page.locator(".welcome")).to_contain_text("said:, on-screen:, seen: or sounds:")
     page.locator("#query").fill('said: "')
     page.locator("#query").fill('said: "the ferry waits"')
     settled(page)

@@ -20,7 +20,7 @@ from evenreel.arguments import as_path
 from evenreel.errors import UsageError
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.store import catalog
-from evenreel.library.store.also import ALSO, DROPPING, MAKING, MODELS, further, noted, place_of
+from evenreel.library.store.also import ALSO, DROPPING, MAKING, MODELS, SOUNDS, further, noted, place_of
 from evenreel.library.store.filesystem import library_lock
 from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import ModelFolder, model_folders
@@ -133,7 +133,7 @@ def _note(connection: sqlite3.Connection, models: dict[str, str]) -> None:
     with catalog.transaction(connection):
         left = {
             entry: {folder: name for folder, name in further(meta, entry).items() if folder not in models}
-            for entry in (ALSO, MAKING)
+            for entry in (ALSO, SOUNDS, MAKING)
         }
         left[DROPPING] = {**further(meta, DROPPING), **models}
         catalog.set_meta(connection, {entry: noted(named) for entry, named in left.items()})

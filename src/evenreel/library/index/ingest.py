@@ -47,6 +47,7 @@ from evenreel.library.index.plan import (
 )
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, scan
+from evenreel.library.index.sounds import check_sound, encode_sounds
 from evenreel.library.index.spread import Outcomes, SpreadRun, check_machines
 from evenreel.library.index.subtitles import read_subtitles
 from evenreel.library.machines.arrivals import clear_arrivals
@@ -97,6 +98,7 @@ def index_folders(
     refuse_published(library)
     settings = settings or IndexSettings()
     check_speech(settings)
+    check_sound(settings)
     found = scan(_paths(places, "places"))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
     if not found.files and not (library / catalog.CATALOG).exists():
@@ -201,6 +203,7 @@ class IndexJob:
         self._update_null_scores()
         self._update_elements()
         self._speech.hear_the_rest(self._progress)
+        encode_sounds(self._store, found, self._settings, self._report, self._progress)
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()
         self._report.seconds = time.monotonic() - started

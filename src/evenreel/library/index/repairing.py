@@ -18,12 +18,22 @@ from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.integrity import SET_AGAIN
 from evenreel.library.index.rebuild import rebuild
 from evenreel.library.store import catalog
-from evenreel.library.store.also import ALSO, folder_of_model, further, noted, place_of, places
+from evenreel.library.store.also import (
+    ALSO,
+    SOUNDS,
+    folder_of_model,
+    further,
+    noted,
+    place_of,
+    places,
+    searched,
+)
 from evenreel.library.store.catalog import SHARDS
 from evenreel.library.store.filesystem import library_lock, refuse_published
 from evenreel.library.store.kept import copied
 from evenreel.library.store.model_folders import model_folders
 from evenreel.library.store.writer import closing_error
+from evenreel.sound.windows import RULE_OF_SOUND
 
 
 def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
@@ -63,7 +73,7 @@ def _repair_further(library: Path, connection: sqlite3.Connection, drop_missing:
     for place, name in places(library, meta).items():
         if (place / catalog.CATALOG).exists() or next(shard_files(place / SHARDS), None) is not None:
             yield from (f"model {name}: {done}" for done in rebuild(place, drop_missing))
-        elif place.name in further(meta):  # one in the making may not have begun
+        elif place.name in searched(meta):  # one in the making may not have begun
             yield f"model {name}: its vectors are gone; {SET_AGAIN}"
     for one in model_folders(library, meta):
         if one.state == "not named":
@@ -85,13 +95,19 @@ def _take_up(library: Path, connection: sqlite3.Connection, folder: str, drop_mi
     if why := _unfit(meta, found, folder):
         yield f"{label}: the catalog does not name it, and {why}; {drop}"
         return
+    entry = SOUNDS if _hears(found) else ALSO
     with catalog.transaction(connection):
-        catalog.set_meta(connection, {ALSO: noted({**further(meta), folder: name})})
+        catalog.set_meta(connection, {entry: noted({**further(meta, entry), folder: name})})
     yield (
         f"model {name}: the library is searched with it again, as its vectors were there and the catalog did not name "
         f"it; evenreel reindex --drop {name} deletes them"
     )
     yield from (f"model {name}: {one}" for one in done)
+
+
+def _hears(found: dict[str, str]) -> bool:
+    """Whether vectors are of sounds, by the entries of their catalog."""
+    return found.get("rule", "").startswith(RULE_OF_SOUND)
 
 
 def _unfit(meta: dict[str, str], found: dict[str, str], folder: str) -> str | None:
@@ -103,10 +119,12 @@ def _unfit(meta: dict[str, str], found: dict[str, str], folder: str) -> str | No
         folder: the folder that they lie in.
     """
     weights_hash = found.get("weights_hash", "")
-    if not meta.get("dimension"):
-        return "the library has no model of its own to search beside"
     if not weights_hash or folder_of_model(weights_hash) != folder:
         return "its vectors are not of the model that its name says"
+    if _hears(found):
+        return "the library has another model of sounds" if further(meta, SOUNDS) else None
+    if not meta.get("dimension"):
+        return "the library has no model of its own to search beside"
     if weights_hash == meta.get("weights_hash"):
         return f"the library's own vectors are those of this model, {found.get('encoder_id', '')}"
     if found.get("rule") != meta.get("rule"):

@@ -18,7 +18,7 @@ class IndexReport:
 
     `missing` counts files that are gone with their content, `moved` gone files whose content another file has.
     `subtitles` counts subtitle files and streams that were read, `subtitles_gone` those that are gone, `heard` clips
-    whose speech was recognised.
+    whose speech was recognised, `sounds` those whose sounds were encoded.
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
     run looked at.
     """
@@ -33,6 +33,7 @@ class IndexReport:
     subtitles: int = 0
     subtitles_gone: int = 0
     heard: int = 0
+    sounds: int = 0
     frames: int = 0
     seconds: float = 0.0
     set_aside: list[SetAside] = field(default_factory=list)
@@ -62,7 +63,9 @@ class IndexReport:
     def did_nothing(self) -> bool:
         """True if the library was up to date already."""
         files = self.indexed or self.recognised or self.missing or self.moved or self.newly_aside
-        return not (files or self.metadata_changed or self.subtitles or self.subtitles_gone or self.heard)
+        return not (
+            files or self.metadata_changed or self.subtitles or self.subtitles_gone or self.heard or self.sounds
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain data, the form that `--json` prints."""

@@ -47,12 +47,14 @@ class Answering:
         enough: number of clips that must be ranked by frames.
         measured: whether it says something how much nonsense a clip beats.
         judge: function that tells how likely clips answer; None where that is not told.
+        others: number of models beside those that see that may say that a clip fits.
     """
 
     gallery: FrameGallery
     enough: int
     measured: bool
     judge: JudgeClips | None
+    others: int = 0
 
     def answered(self, written: RankedClips, sights: tuple[Sight, ...]) -> AnsweringClips:
         """Rank the clips; those that may be shown are scored exactly by the library's own model.
@@ -68,7 +70,7 @@ class Answering:
             LibraryError: the vectors cannot be read.
         """
         while True:
-            seen = fused(sights) if len(sights) > 1 else sights[0].ranking
+            seen = fused(sights, self.others)
             seen = seen if self.measured else replace(seen, above_nonsense=None)
             judged = None if self.judge is None else self._judged(self.judge, seen, written)
             found, beside = add_seen(written, self.gallery, seen, self.enough, judged)

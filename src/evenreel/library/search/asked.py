@@ -1,8 +1,8 @@
 """The language of queries: which channels a query asks, and whether its words are to be found as they stand.
 
 A query is a sentence, asked of every channel. In quotes (`"mind the gap"`) it is words alone: they are found side by
-side, as they are written, on screen, in what is said, and in names and captions; no picture answers. A word before it
-chooses a channel: `said:`, `on-screen:`, `seen:`; what follows the first two may be in quotes.
+side, as they are written, on screen, in what is said, and in names and captions; no picture or sound answers. A word
+before it chooses a channel: `said:`, `on-screen:`, `seen:`, `sounds:`; what follows the first two may be in quotes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from evenreel.errors import UsageError
 from evenreel.language.folding import words
 from evenreel.library.search.hits import Channel
 
-EVERY: frozenset[Channel] = frozenset({"seen", "on_screen", "said", "about"})
-WRITTEN = EVERY - {"seen"}
-PREFIXES: dict[str, Channel] = {"said": "said", "on-screen": "on_screen", "seen": "seen"}
+EVERY: frozenset[Channel] = frozenset({"seen", "on_screen", "said", "about", "sounds"})
+WRITTEN = EVERY - {"seen", "sounds"}
+PREFIXES: dict[str, Channel] = {"said": "said", "on-screen": "on_screen", "seen": "seen", "sounds": "sounds"}
 OPENING, CLOSING = '"“”„', '"“”'
 
 _PREFIX = re.compile(rf"({'|'.join(PREFIXES)})\s*:\s*", re.IGNORECASE)
@@ -41,6 +41,16 @@ class Asked:
         """Whether frames are asked."""
         return "seen" in self.channels
 
+    @property
+    def hears(self) -> bool:
+        """Whether sounds are asked."""
+        return "sounds" in self.channels
+
+    @property
+    def reads(self) -> bool:
+        """Whether words are asked: on screen, said, or in names and captions."""
+        return bool(self.channels & WRITTEN)
+
 
 def read_query(text: str, *, typing: bool = False) -> Asked:
     """Read a query with single spaces.
@@ -51,7 +61,8 @@ def read_query(text: str, *, typing: bool = False) -> Asked:
             one.
 
     Raises:
-        UsageError: nothing follows a prefix, quotes are not closed, hold others or no word, or `seen:` has quotes.
+        UsageError: nothing follows a prefix; quotes are not closed, hold others or no word; `seen:` or `sounds:` has
+            quotes.
 
     Example:
         >>> asked = read_query('said: "mind the gap"')
@@ -65,9 +76,10 @@ def read_query(text: str, *, typing: bool = False) -> Asked:
         raise UsageError(f"Nothing follows {text}; write after it what is looked for there.")
     if rest[0] not in OPENING:
         return Asked(rest, channels)
-    if channels == {"seen"}:
+    if not channels & WRITTEN:
         raise UsageError(
-            'What is seen has no words to be found in quotes; leave the quotes out, or ask said:"…" or on-screen:"…".'
+            "What is seen and what it sounds like has no words to be found in quotes; leave the quotes out, or ask "
+            'said:"…" or on-screen:"…".'
         )
     closed = len(rest) > 1 and rest[-1] in CLOSING
     inner = rest[1 : -1 if closed else None].strip()

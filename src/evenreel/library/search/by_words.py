@@ -58,7 +58,7 @@ def find_by_words(
         allowed: clips that may be returned.
         typing: whether the last word may be the beginning of one.
     """
-    if asked is None or asked.channels == {"seen"}:
+    if asked is None or not asked.reads:
         return FoundByWords()
     how = {"typing": typing, "exact": asked.exact}
     on_screen = on_screen_hits(signs, asked.text, allowed, **how) if "on_screen" in asked.channels else no_hits(signs)

@@ -13,8 +13,8 @@ State = Literal["fits", "may_fit", "nothing"]
 STATES: tuple[State, ...] = ("fits", "may_fit", "nothing")
 """All states, the best first; columns of states have places in this."""
 
-Channel = Literal["seen", "on_screen", "said", "about"]
-"""What finds clips: their frames, their on-screen words, what is said, or their names and captions."""
+Channel = Literal["seen", "on_screen", "said", "about", "sounds"]
+"""What finds clips: their frames, their on-screen words, what is said, their names and captions, or their sounds."""
 
 
 ANSWERS = 0.5
@@ -77,14 +77,15 @@ class Element:
 class Hit:
     """One clip of a search result, with the reason it is there.
 
-    `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `said`, `about`): the channel's own
-    score; and `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `state` says
+    `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `said`, `about`, `sounds`): the channel's
+    own score; and `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `state` says
     whether the clip answers, by the rule of `evenreel.library.search.ranking`; None where that was not measured.
     `above_nonsense` is the share of nonsense queries that do worse on every clip of the library than the query does
     on this one by its frames; no probability; None without frames or where it was not measured. `probability` is
     how likely the frames show what was asked for; None where there is no calibration for the model. `written` is
     the share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or in its
-    caption. `said` are the utterances with words of the query, the best first. `elements` are its scene elements.
+    caption. `said` are the utterances with words of the query, the best first. `sounds` is the share of nonsense that
+    its sound beats; None where it was not found by that. `elements` are its scene elements.
     `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to
     frames (`seen`), to words (`on_screen`), and to `both`. `none_read` is True where no words were read; their part
     is then that of the matcher's learned vector for no words.
@@ -107,6 +108,7 @@ class Hit:
     none_read: bool = False
     probability: float | None = None
     said: tuple[TextHit, ...] = ()
+    sounds: float | None = None
 
     @property
     def written_there(self) -> bool:

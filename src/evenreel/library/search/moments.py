@@ -109,13 +109,16 @@ def spoken(utterance: TextHit) -> MomentHit:
     return MomentHit(utterance.start_s, utterance.start_s, utterance.end_s, utterance.similarity)
 
 
-def moments_of(clip: RankedClip, duration_s: float | None, seen: Sequence[MomentHit]) -> tuple[MomentHit, ...]:
+def moments_of(
+    clip: RankedClip, duration_s: float | None, seen: Sequence[MomentHit], sounds: Sequence[MomentHit] = ()
+) -> tuple[MomentHit, ...]:
     """Return the moments of the channel that found a clip, then those of others that would have.
 
     Args:
         clip: the clip, with the texts that matched.
         duration_s: its length in seconds.
         seen: stretches of its frames, best first.
+        sounds: stretches of its sound, best first.
     """
     if clip.found_by == "about":
         return best_moments(whole(seen, duration_s, clip.written))
@@ -123,6 +126,7 @@ def moments_of(clip: RankedClip, duration_s: float | None, seen: Sequence[Moment
         "seen": seen,
         "on_screen": list(map(shown, clip.on_screen)),
         "said": list(map(spoken, clip.said)),
+        "sounds": sounds,
     }
     first = found.pop(clip.found_by)
     others = [moment for channel, moments in found.items() if clip.answers_by(channel) for moment in moments]

@@ -169,7 +169,7 @@ def _changes(given: str, asked: Asked) -> list[str]:
         notices.append(f"The query is long; only its first {MAX_CHARACTERS} characters were read.")
     if any(_unreadable(letter) and not letter.isspace() for letter in given[:MAX_CHARACTERS]):
         notices.append("The query holds control characters; they were left out.")
-    one_by_one = not asked.exact and asked.channels != {"seen"}
+    one_by_one = not asked.exact and asked.reads
     if one_by_one and len(content_words(asked.text)) == MAX_CONTENT_WORDS < len(set(words(asked.text))):
         notices.append(f"Only the first {MAX_CONTENT_WORDS} words were looked for in writing.")
     return notices

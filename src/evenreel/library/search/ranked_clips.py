@@ -75,6 +75,7 @@ class RankedClips:
         shown: (N,) share of the query's words, rare ones weighing more, that is on screen.
         heard: (N,) share that is said.
         written: (N,) share that is on screen, said, in the clip's name or caption.
+        sounds: (N,) share of nonsense that each one's sound beats; NaN where its sound did not find it.
         frames: whether they answer by their frames; None where that was not measured.
     """
 
@@ -83,6 +84,7 @@ class RankedClips:
     shown: Column
     heard: Column
     written: Column
+    sounds: Column
     frames: SeenStates | None = None
 
     def __len__(self) -> int:
@@ -97,6 +99,7 @@ class RankedClips:
             np.pad(self.shown, (0, more)),
             np.pad(self.heard, (0, more)),
             np.pad(self.written, (0, more)),
+            np.pad(self.sounds, (0, more), constant_values=np.nan),
         )
 
     @cached_property
@@ -112,8 +115,8 @@ class RankedClips:
     def states(self) -> NDArray[np.int8]:
         """Places of the clips' states in `STATES`, (N,); what was not told counts as nothing."""
         by_frames = np.full(len(self), NOT_TOLD, np.int8) if self.frames is None else self.frames.states
-        fits = (by_frames == FIT) | (self.written >= FITS)
-        may_fit = (by_frames == MAY) | (self.written >= ANSWERS)
+        fits = (by_frames == FIT) | (self.written >= FITS) | (self.sounds >= FITS)
+        may_fit = (by_frames == MAY) | (self.written >= ANSWERS) | (self.sounds >= MAY_FIT)
         return np.where(fits, FIT, np.where(may_fit, MAY, NOTHING)).astype(np.int8)
 
     def counted(self) -> Counter[State]:
@@ -131,6 +134,7 @@ class RankedClips:
             written=float(self.written[row]),
             shown=float(self.shown[row]),
             heard=float(self.heard[row]),
+            sounds=None if np.isnan(self.sounds[row]) else float(self.sounds[row]),
         )
         if self.frames is not None and (state := int(self.frames.states[row])) != NOT_TOLD:
             clip.above_nonsense, clip.by_frames = float(self.frames.above_nonsense[row]), STATES[state]
@@ -203,7 +207,8 @@ def found_by_words(signs: SignMatches, named: Sequence[TextMatch], speech: SignM
         heard[heard_rows] = speech.coverage
         channels["said"] = _of_words(heard_rows, speech.scores, speech.coverage, clips)
     channels["about"] = _of_words(rows, shares, shares, clips)
-    return RankedClips(clip_ids, channels, shown, heard, np.maximum(np.maximum(shown, heard), about))
+    written = np.maximum(np.maximum(shown, heard), about)
+    return RankedClips(clip_ids, channels, shown, heard, written, np.full(clips, np.nan))
 
 
 def _rows_among(clip_ids: Encoded, rows: Indices, ids: Encoded) -> tuple[Indices, Encoded]:
@@ -223,7 +228,8 @@ def _of_words(rows: Indices, scores: Column, coverage: Column, clips: int) -> Ch
 
 def nothing_found() -> RankedClips:
     """Return no clips."""
-    return RankedClips(encoded_ids(()), {}, np.empty(0), np.empty(0), np.empty(0))
+    none = np.empty(0)
+    return RankedClips(encoded_ids(()), {}, none, none, none, none)
 
 
 def add_seen(

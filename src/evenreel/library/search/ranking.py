@@ -35,7 +35,7 @@ import numpy as np
 
 from evenreel.arrays import Column
 from evenreel.library.search.hits import ANSWERS, Channel, State, TextHit
-from evenreel.library.store.confidence import FITS
+from evenreel.library.store.confidence import FITS, MAY_FIT
 
 RANK_CONSTANT = 60
 
@@ -58,6 +58,7 @@ class RankedClip:
         written: share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or
             caption.
         heard: share of the query's words, rare ones weighing more, that is said.
+        sounds: share of nonsense that its sound beats; None where its sound did not find it, or it was not measured.
         shown: share of the query's words, rare ones weighing more, that is on screen.
         on_screen: on-screen texts that matched.
         said: utterances that matched.
@@ -74,6 +75,7 @@ class RankedClip:
     written: float = 0.0
     shown: float = 0.0
     heard: float = 0.0
+    sounds: float | None = None
     on_screen: tuple[TextHit, ...] = ()
     said: tuple[TextHit, ...] = ()
     parts: dict[str, float] = field(default_factory=dict)
@@ -81,11 +83,13 @@ class RankedClip:
     @property
     def state(self) -> State | None:
         """State of the clip; None where its frames may answer but no nonsense queries were scored to compare with."""
-        if self.by_frames == "fits" or self.written >= FITS:
+        sounds = self.sounds or 0.0
+        if self.by_frames == "fits" or self.written >= FITS or sounds >= FITS:
             return "fits"
-        if self.by_frames == "may_fit" or self.written >= ANSWERS:
+        if self.by_frames == "may_fit" or self.written >= ANSWERS or sounds >= MAY_FIT:
             return "may_fit"
-        return None if "seen" in self.ranks and self.by_frames is None else "nothing"
+        unknown = "seen" in self.ranks and self.by_frames is None, "sounds" in self.ranks and self.sounds is None
+        return None if any(unknown) else "nothing"
 
     @property
     def found_by(self) -> Channel:
@@ -94,6 +98,8 @@ class RankedClip:
         A name or a caption, which says nothing of when, is one only where frames would not have found the clip.
         """
         seen = (self.above_nonsense or 0.0) if "seen" in self.ranks else -1.0
+        if self.sounds_best(seen):
+            return "sounds"
         if self.on_screen and self.shown >= max(seen, self.written):
             return "on_screen"
         if self.said and self.heard >= max(seen, self.written):
@@ -101,10 +107,19 @@ class RankedClip:
         by_name = "about" in self.ranks and self.written > seen and not self.answers_by("seen")
         return "about" if by_name else "seen"
 
+    def sounds_best(self, seen: float) -> bool:
+        """Return whether its sound is a better reason for the clip than its frames, which beat this share, or words."""
+        if "sounds" not in self.ranks:
+            return False
+        alone = "seen" not in self.ranks and not self.written
+        return alone or (self.sounds or 0.0) > max(seen, self.written)
+
     def answers_by(self, channel: Channel) -> bool:
-        """Return whether the clip would be in the answer by its frames, its on-screen text or what is said alone."""
+        """Return whether the clip would be in the answer by its frames, its on-screen text, speech or sound alone."""
         if channel == "seen":
             return self.by_frames in {"fits", "may_fit"}
+        if channel == "sounds":
+            return (self.sounds or 0.0) >= MAY_FIT
         return (self.heard if channel == "said" else self.shown) >= ANSWERS
 
     @property

@@ -1,7 +1,8 @@
-"""Search of a library by what is seen, written and said, with the confidence of the answer.
+"""Search of a library by what is seen, written, said and heard, with the confidence of the answer.
 
-Four channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
-(subtitles, recognised speech) and `about` (file names and given captions). `evenreel.library.search.asked` says which
+Five channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
+(subtitles, recognised speech), `about` (file names and given captions) and `sounds` (the query's vector against windows
+of sound, where the library has a model of sounds). `evenreel.library.search.asked` says which
 of them a query asks, `evenreel.library.search.ranking` which clips answer and in which order they stand.
 """
 
@@ -34,21 +35,18 @@ from evenreel.library.search.judging import (
     uncalibrated,
 )
 from evenreel.library.search.known_rows import ClipRows
-from evenreel.library.search.moments import moments_of
 from evenreel.library.search.nearest import NEAREST, ExactlyScored
 from evenreel.library.search.query import ParsedQuery, Query, readable, understand, unit
 from evenreel.library.search.ranking import RankedClip, best_state
 from evenreel.library.search.shown_clips import ShownClip, ShownClips
 from evenreel.library.search.sign_tracks import SignReader
+from evenreel.library.search.sounds import OtherQueries, SeenAndHeard, add_sounds, encoded_by_others, heard_by
 from evenreel.library.search.together import (
     RERANKED_BY_OWN,
     SEVERAL_ARE_NOT_CALIBRATED,
-    EncodedByFurther,
-    FurtherModels,
+    OtherModels,
     Sight,
-    encoded,
     sights_of,
-    stretches_of,
 )
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, reading
@@ -65,7 +63,7 @@ if TYPE_CHECKING:
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
 
 NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
-WORDS_ARE_NOT_RERANKED = "Words alone were asked for, which a matcher does not rank anew."
+WORDS_ARE_NOT_RERANKED = "Nothing seen was asked for, so that a matcher ranks nothing anew."
 
 Answer = TypeVar("Answer")
 
@@ -83,7 +81,7 @@ class Searcher:
             only.
         folder: folder of the library; None for one in memory.
         read_filter: function that parses a filter, None for no filter; by default as `filters.read_filter` does.
-        further: models that rank clips for a text beside the library's own.
+        others: models that rank clips for a text beside the library's own; None for none.
     """
 
     def __init__(
@@ -93,12 +91,12 @@ class Searcher:
         encoder: Callable[[], Encoder | None] | None,
         folder: Path | None = None,
         read_filter: Callable[[str | None], Filter] | None = None,
-        further: FurtherModels | None = None,
+        others: OtherModels | None = None,
     ) -> None:
         self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
         self._folder = folder
         self._filters = KeptFilters(connection, read_filter or partial(filters.read_filter, connection))
-        self._further = further
+        self._others = others
         self._read_at: tuple[object, ...] | None = None
         self._generation: str | None = None
         self._weights_hash: str | None = None
@@ -126,8 +124,8 @@ class Searcher:
         sees = query.asked is not None and query.asked.sees
         encoder = self._encoder() if sees and self._encoder is not None else None
         parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
-        by_further, left_out = encoded(self._further or (), parsed)
-        return self._at_one_moment(lambda: self._fitting(parsed, (*notices, *left_out), by_further))
+        beside, left_out = encoded_by_others(self._others, parsed)
+        return self._at_one_moment(lambda: self._fitting(parsed, (*notices, *left_out), beside))
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, for a search of similar clips.
@@ -174,7 +172,7 @@ class Searcher:
             self._refresh()
             return read()
 
-    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], by_further: EncodedByFurther) -> SearchResult:
+    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], beside: OtherQueries) -> SearchResult:
         """The answer, from words alone where the library has no vectors."""
         if parsed.vector is not None:
             self._check_fit(parsed.query, parsed.vector)
@@ -182,7 +180,7 @@ class Searcher:
             if parsed.query.asked is not None and parsed.query.asked.channels == {"seen"}:
                 raise UsageError(NOTHING_SEEN)
             parsed = replace(parsed, embedding=None, vector=None, words=None)
-        return self._answer(parsed, list(notices), by_further)
+        return self._answer(parsed, list(notices), beside)
 
     def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
         vector = clip_vector(self._opened, clip_id, time_s)
@@ -220,8 +218,8 @@ class Searcher:
         if compares and meta.get("weights_hash") != self._weights_hash:
             raise OtherModelError("The model of the library was exchanged for another one; open the library again.")
         self._weights_hash = meta.get("weights_hash")
-        if self._further is not None:
-            self._further.refresh(meta)
+        if self._others is not None:
+            self._others.refresh(meta)
         generation = meta.get("vectors_generation", "0")
         # Rows mean nothing but in the matrix of the same moment.
         if self._vectors is None or generation != self._generation:
@@ -239,7 +237,7 @@ class Searcher:
             self._spoilt_calibration = str(error)
         self._read_at = now
 
-    def _answer(self, parsed: ParsedQuery, notices: list[str], by_further: EncodedByFurther) -> SearchResult:
+    def _answer(self, parsed: ParsedQuery, notices: list[str], beside: OtherQueries) -> SearchResult:
         query, text, vector = parsed.query, parsed.text, parsed.vector
         gallery = self._gallery
         words_alone = query.asked is not None and not query.asked.sees
@@ -248,18 +246,22 @@ class Searcher:
         allowed = self._allowed(query.where)
         by_words = find_by_words(query.asked, self._signs, self._speech, allowed, typing=query.unfinished)
         notices.extend(by_words.notices)
-        written = by_words.clips
+        nearest = max(NEAREST, query.enough)
+        wanted = ExactlyScored(nearest, by_words.clips.first_ids(nearest), (vector is not None) + beside.count)
+        sounds = heard_by(beside.heard, allowed, wanted, notices)
+        alone = query.asked is not None and query.asked.channels == {"sounds"}
+        written = add_sounds(by_words.clips, sounds, query.enough, models=wanted.models, alone=alone)
+        wanted = replace(wanted, also=written.first_ids(nearest))
         answered, why_not = AnsweringClips(written), None
         if vector is not None and self._vectors is not None:
-            nearest = max(NEAREST, query.enough)
-            wanted = ExactlyScored(nearest, written.first_ids(nearest), 1 + len(by_further))
             own = Sight(self._opened, vector, look(gallery, self._vectors, vector, allowed, wanted))
-            sights = (own, *sights_of(by_further, allowed, wanted, notices))
+            sights = (own, *sights_of(beside.seen, allowed, wanted, notices))
             measured = text is not None and gallery.measured
             if not measured:
                 notices.append(_not_measured(text))
             judge, why_not = self._judge(parsed, sights) if measured else (None, None)
-            answered = Answering(gallery, query.enough, measured, judge).answered(written, sights)
+            others = sounds is not None and sounds.opened.gallery.measured
+            answered = Answering(gallery, query.enough, measured, judge, int(others)).answered(written, sights)
         found, sights, judged = answered.found, answered.sights, answered.judged
         rows = found.in_order(query.enough, partial(first_paths, self._connection, allowed.where))
         best: Iterator[RankedClip] = map(found.clip, rows)
@@ -279,8 +281,9 @@ class Searcher:
         clips = [met[clip_id] for clip_id in sound]
         by_words.give_texts(clips)
         paths = first_paths(self._connection, allowed.where, sound)
+        evidence = SeenAndHeard(sights, sounds, notices)
         hits = tuple(
-            self._hit(clip, about, paths[clip.clip_id], sights, notices)
+            self._hit(clip, about, paths[clip.clip_id], evidence)
             for clip, about in zip(clips, self._shown.of(sound), strict=True)
         )
         states = answered.beside + found.counted() - Counter(met[clip_id].state or "nothing" for clip_id in spoilt)
@@ -350,8 +353,7 @@ class Searcher:
         first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
         return chain(first, best)
 
-    def _hit(self, clip: RankedClip, shown: ShownClip, path: str, sights: Sequence[Sight], notices: list[str]) -> Hit:
-        seen = stretches_of(sights, clip.clip_id, shown.times, notices) if sights else []
+    def _hit(self, clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard) -> Hit:
         return Hit(
             clip_id=clip.clip_id,
             path=path,
@@ -360,9 +362,10 @@ class Searcher:
             above_nonsense=clip.above_nonsense,
             written=clip.written,
             scores=clip.scores,
-            moments=moments_of(clip, shown.duration_s, seen),
+            moments=evidence.moments(clip, shown),
             on_screen=clip.on_screen,
             said=clip.said,
+            sounds=clip.sounds,
             duration_s=shown.duration_s,
             metadata=shown.metadata_of(path),
             other_paths=tuple(other for other, _ in shown.files if other != path),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from evenreel.library.search.query import ClipMoment, ParsedQuery, picture_vecto
 from evenreel.library.search.ranking import RANK_CONSTANT
 from evenreel.library.snapshot.vectors import vectors_of
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.also import further, other_model, place_of
+from evenreel.library.store.also import ALSO, SOUNDS, further, other_model, place_of
 from evenreel.library.store.rows import ClipTimes, clip_times
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import Encoder, FloatArray
@@ -97,8 +97,8 @@ class FurtherModel:
         if isinstance(shown, ClipMoment):
             return self._clip_vector(shown)
         if shown is not None:
-            return unit(picture_vector(self._encoder, shown))
-        return unit(self._encoder.encode_text([parsed.text or ""]).sentence[0])
+            return unit(picture_vector(self.encoder, shown))
+        return unit(self.encoder.encode_text([parsed.text or ""]).sentence[0])
 
     def _clip_vector(self, moment: ClipMoment) -> FloatArray | None:
         connection = self._connection()
@@ -125,7 +125,13 @@ class FurtherModel:
         return self._opened
 
     @cached_property
-    def _encoder(self) -> Encoder:
+    def encoder(self) -> Encoder:
+        """The model, loaded at the first search.
+
+        Raises:
+            EncoderError: it cannot be loaded.
+            LibraryError: it is another one than that of the vectors, or these cannot be opened.
+        """
         connection = self._connection()
         with catalog.reading(connection, self._folder):
             meta = catalog.get_meta(connection)
@@ -164,10 +170,11 @@ class FurtherModels:
     Args:
         library: folder of the library.
         load: loads a model by its name, called at the first search that asks it.
+        entry: entry of the catalog that names them.
     """
 
-    def __init__(self, library: Path, load: Callable[[str], Encoder]) -> None:
-        self._library, self._load = library, load
+    def __init__(self, library: Path, load: Callable[[str], Encoder], entry: str = ALSO) -> None:
+        self._library, self._load, self._entry = library, load, entry
         self._models: dict[tuple[Path, str], FurtherModel] = {}
 
     def __iter__(self) -> Iterator[FurtherModel]:
@@ -175,11 +182,37 @@ class FurtherModels:
 
     def refresh(self, meta: Mapping[str, str]) -> None:
         """Take up the models that entries of the catalog name, and let go those that they name no longer."""
-        named = [(place_of(self._library, folder), name) for folder, name in further(meta).items()]
+        named = [(place_of(self._library, folder), name) for folder, name in further(meta, self._entry).items()]
         before = self._models
         self._models = {one: before[one] if one in before else FurtherModel(*one, self._load) for one in named}
         for one in before.keys() - self._models.keys():
             before[one].close()
+
+    def close(self) -> None:
+        """Close the catalogs of all models."""
+        self.refresh({})
+
+
+class OtherModels:
+    """The models that a library is searched with beside its own.
+
+    Args:
+        library: folder of the library.
+        load: loads a model of pictures by its name, called at the first search that asks it.
+        load_sound: loads a model of sounds.
+
+    Attributes:
+        further: models of pictures.
+        sounds: the model of sounds, if there is one.
+    """
+
+    def __init__(self, library: Path, load: Callable[[str], Encoder], load_sound: Callable[[str], Encoder]) -> None:
+        self.further, self.sounds = FurtherModels(library, load), FurtherModels(library, load_sound, SOUNDS)
+
+    def refresh(self, meta: Mapping[str, str]) -> None:
+        """Take up the models that entries of the catalog name, and let go those that they name no longer."""
+        for models in (self.further, self.sounds):
+            models.refresh(meta)
 
     def close(self) -> None:
         """Close the catalogs of all models."""
@@ -231,14 +264,14 @@ def encoded(models: Iterable[FurtherModel], parsed: ParsedQuery) -> tuple[Encode
         return [], []
     if parsed.query.neutral_source:
         return [], ["A neutral search is one by the library's own model alone."] if any(models) else []
-    found, left_out = list[tuple[FurtherModel, FloatArray]](), []
+    found, without = list[tuple[FurtherModel, FloatArray]](), []
     for model in models:
         try:
             vector = model.encode(parsed)
             found.extend([] if vector is None else [(model, vector)])
         except (LibraryError, EncoderError, UsageError) as error:
-            left_out.append(_left_out(model, error))
-    return found, left_out
+            without.append(left_out(model, error))
+    return found, without
 
 
 def sights_of(
@@ -249,23 +282,31 @@ def sights_of(
         try:
             sight = model.sight(vector, allowed, wanted)
         except LibraryError as error:
-            notices.append(_left_out(model, error))
+            notices.append(left_out(model, error))
         else:
             if sight is not None:
                 yield sight
 
 
-def _left_out(model: FurtherModel, error: Exception) -> str:
+def left_out(model: FurtherModel, error: Exception) -> str:
+    """Return the notice on a search that goes on without a model, and why."""
     return f"The search went on without the model {model.name}: {error}"
 
 
-def fused(sights: Sequence[Sight]) -> FrameRanking:
+def fused(sights: Sequence[Sight], others: int = 0) -> FrameRanking:
     """Fuse what several models see, the library's own first; scores stay those of its own.
+
+    Args:
+        sights: what each model sees; one alone is as it is, but for what it takes to fit.
+        others: number of further models that may say that a clip fits.
 
     Raises:
         ValueError: there is no model.
     """
     own, clips = sights[0].ranking, sights[0].opened.gallery.clip_ids
+    if len(sights) == 1:
+        above = own.above_nonsense
+        return own if above is None or not others else replace(own, above_nonsense=surest([above], others))
     searched = own.searched
     points, shares = np.zeros(len(clips)), []
     for sight in sights:
@@ -275,20 +316,21 @@ def fused(sights: Sequence[Sight]) -> FrameRanking:
         if ranking.above_nonsense is not None and sight.opened.gallery.measured:
             shares.append(np.where(there, ranking.above_nonsense[rows], 0.0))
     points[~searched] = -np.inf
-    return FrameRanking(own.scores, points, surest(shares) if shares else None)
+    return FrameRanking(own.scores, points, surest(shares, others) if shares else None)
 
 
-def surest(shares: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def surest(shares: Sequence[NDArray[np.float64]], others: int = 0) -> NDArray[np.float64]:
     """Return the share of nonsense that clips beat by one of M models, such that a false alarm is no more frequent.
 
     Args:
-        shares: M arrays (C,), the share of nonsense that each clip beats by each model.
+        shares: arrays (C,), the share of nonsense that each clip beats by each model.
+        others: number of models beside these.
 
     >>> surest([np.array([0.975, 1.0, 0.9]), np.array([0.5, 0.2, 0.3])]).tolist()
     [0.95, 1.0, 0.8]
     """
     best = np.max(shares, axis=0)
-    found: NDArray[np.float64] = np.round(np.maximum(0.0, 1 - len(shares) * (1 - best)), DECIMALS)
+    found: NDArray[np.float64] = np.round(np.maximum(0.0, 1 - (len(shares) + others) * (1 - best)), DECIMALS)
     return found
 
 

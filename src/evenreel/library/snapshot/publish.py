@@ -39,7 +39,7 @@ from evenreel.library.snapshot.place import POINTER, SNAPSHOTS, SnapshotPlace, i
 from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.snapshot.tables import MOMENTS, CatalogReader, Checksums
 from evenreel.library.store import catalog, seals
-from evenreel.library.store.also import further, place_of
+from evenreel.library.store.also import place_of, searched
 from evenreel.library.store.confidence import load_null_vectors
 from evenreel.library.store.filesystem import refuse_published
 from evenreel.library.store.schema import FULL_TEXT, tables
@@ -286,7 +286,7 @@ def _made(
     """Make all objects of a snapshot but the manifest."""
     with contextlib.closing(catalog.open_for_reading(library)) as connection:
         meta = catalog.get_meta(connection)
-    parts = {"": library, **{f"models/{name}": place_of(library, name) for name in further(meta)}}
+    parts = {"": library, **{f"models/{name}": place_of(library, name) for name in searched(meta)}}
     made: dict[str, PublishedPart] = {}
     stills: int | None = None
     for number, (name, source) in enumerate(parts.items()):

@@ -2,7 +2,8 @@
 
 Beside the library's own model, whose vectors are in its catalog and shards, each further one has a library of its own
 in the folder `models`: the same files and clips, without words on screen. An index run brings all of them up to date,
-decoding each video once; a clip is one transaction in each. Which belong to a library its own catalog says.
+decoding each video once; a clip is one transaction in each. A model of sounds is one too: its moments are windows of
+sound. Which belong to a library its own catalog says.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 MODELS = "models"
 ALSO = "also"
 """Entry of `meta`: the further models that are searched, as JSON: folder -> name of the model."""
+SOUNDS = "sounds"
+"""Entry of `meta`: the model of sounds that is searched by what clips sound like, in the same form; one at most."""
 MAKING = "making"
 """Entry of `meta`: the model whose vectors will take the place of the library's own, in the same form."""
 DROPPING = "dropping"
@@ -27,6 +30,11 @@ def further(meta: Mapping[str, str], entry: str = ALSO) -> dict[str, str]:
     """Return the further models that an entry of the catalog names: folder -> name of the model."""
     found: dict[str, str] = json.loads(meta.get(entry, "{}"))
     return {folder: name for folder, name in found.items() if _FOLDER.fullmatch(folder)}
+
+
+def searched(meta: Mapping[str, str]) -> dict[str, str]:
+    """Return all further models that a library is searched with, that of sounds too: folder -> name of the model."""
+    return {**further(meta), **further(meta, SOUNDS)}
 
 
 def is_model_folder(place: Path) -> bool:
@@ -56,7 +64,7 @@ def place_of(library: Path, folder: str) -> Path:
 
 def places(library: Path, meta: Mapping[str, str]) -> dict[Path, str]:
     """Return the folders of all further models of a library, those in the making too, with the models' names."""
-    models = {**further(meta), **further(meta, MAKING)}
+    models = {**searched(meta), **further(meta, MAKING)}
     return {place_of(library, folder): name for folder, name in models.items()}
 
 

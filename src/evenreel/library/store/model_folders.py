@@ -7,11 +7,20 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from evenreel.errors import LibraryError
 from evenreel.library.store import catalog
-from evenreel.library.store.also import ALSO, DROPPING, MAKING, MODELS, further, is_model_folder, place_of
+from evenreel.library.store.also import (
+    ALSO,
+    DROPPING,
+    MAKING,
+    MODELS,
+    SOUNDS,
+    further,
+    is_model_folder,
+    place_of,
+)
 
 FolderState = Literal["searched", "in the making", "being dropped", "not named"]
 
@@ -26,21 +35,24 @@ class ModelFolder:
         folder: name of the folder in `models`.
         state: `searched` with the library, `in the making` to become the library's own, `being dropped`, or `not named`
             by the catalog.
+        hears: whether it is a model of sounds.
     """
 
     library: Path
     model: str
     folder: str
     state: FolderState
+    hears: bool = False
 
     @property
     def bytes(self) -> int:
         """Size of the folder's files on disk now, in bytes; 0 where they are gone."""
         return size_of(place_of(self.library, self.folder))
 
-    def to_json(self) -> dict[str, str | int]:
-        """Return model, folder, state and size as plain data, the form that `--json` prints."""
-        return {"model": self.model, "folder": self.folder, "state": self.state, "bytes": self.bytes}
+    def to_json(self) -> dict[str, Any]:
+        """Return model, folder, state, size and kind as plain data, the form that `--json` prints."""
+        said: dict[str, Any] = {"model": self.model, "folder": self.folder, "state": self.state}
+        return said | {"bytes": self.bytes, "hears": self.hears}
 
 
 def model_folders(library: Path, meta: Mapping[str, str]) -> list[ModelFolder]:
@@ -50,10 +62,15 @@ def model_folders(library: Path, meta: Mapping[str, str]) -> list[ModelFolder]:
         library: folder of the library.
         meta: entries of its catalog; empty where it is gone.
     """
-    states: dict[FolderState, str] = {"searched": ALSO, "in the making": MAKING, "being dropped": DROPPING}
+    states: dict[str, FolderState] = {
+        ALSO: "searched",
+        SOUNDS: "searched",
+        MAKING: "in the making",
+        DROPPING: "being dropped",
+    }
     found = {
-        folder: ModelFolder(library, name, folder, state)
-        for state, entry in states.items()
+        folder: ModelFolder(library, name, folder, state, hears=entry == SOUNDS)
+        for entry, state in states.items()
         for folder, name in further(meta, entry).items()
     }
     for place in sorted((library / MODELS).glob("*")):

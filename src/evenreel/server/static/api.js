@@ -10,8 +10,8 @@
  * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,
  *   score: number, state: "fits" | "may_fit" | "nothing" | null, above_nonsense: number | null,
  *   probability: number | null, written: number,
- *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], said: Sign[], elements: SceneElement[],
- *   parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
+ *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], said: Sign[], sounds: number | null,
+ *   elements: SceneElement[], parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
  *   other_files: string[], still: string}} FoundClip
  * @typedef {{query: string, state: "fits" | "may_fit" | "nothing" | null, fit: number, may_fit: number,
  *   answering: number, probability: number | null, calibration: string | null, uncalibrated: string | null,

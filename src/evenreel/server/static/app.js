@@ -13,7 +13,7 @@ import { Results } from "./results.js";
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
 // A prefix or a quote that waits for words.
-const BEGUN = /^\s*((said|on-screen|seen)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
+const BEGUN = /^\s*((said|on-screen|seen|sounds)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
 const QUERY_PICTURE_PX = 320;
 const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START.k, clip: null, time: null };
 

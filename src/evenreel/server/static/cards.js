@@ -5,8 +5,8 @@ import { clock, length, percent } from "./format.js";
 
 const SIGNS_SHOWN = 3;
 const STATES = {
-  fits: ["fits", "Fits", "Above 95 of 100 searches for nonsense by what is seen, or your words are written there."],
-  may_fit: ["may", "May fit", "Above 90 of 100 searches for nonsense by what is seen, or half of your words are there."],
+  fits: ["fits", "Fits", "Above 95 of 100 searches for nonsense by what is seen or heard, or your words are there."],
+  may_fit: ["may", "May fit", "Above 90 of 100 searches for nonsense by what is seen or heard, or half of your words are."],
 };
 export const WRITTEN = 0.5; // share of the words from which a clip may fit by them
 const LIKELY = "How likely what is seen here is what you asked for, as it was measured where the truth is known.";
@@ -18,6 +18,7 @@ const CHANNELS = {
   on_screen: "Words on screen",
   said: "What is said",
   about: "Name and caption",
+  sounds: "What it sounds like",
   reranked: "Reranked",
 };
 const PARTS = { seen: "Seen", on_screen: "On screen", both: "Both" };
@@ -149,9 +150,9 @@ function facts(hit) {
 }
 
 /** Whether a clip fits, and how likely that is where it was measured and no words speak for it. */
-function stated({ state, probability, written }) {
+function stated({ state, probability, written, sounds }) {
   const [kind, name, rank] = STATES[state];
-  if (probability === null || written >= WRITTEN) return element("span", { class: `state ${kind}`, title: rank }, name);
+  if (probability === null || written >= WRITTEN || sounds !== null) return element("span", { class: `state ${kind}`, title: rank }, name);
   return element("span", { class: `state ${kind}`, title: LIKELY }, `${name}, ${percent(probability)}`);
 }
 

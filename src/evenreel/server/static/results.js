@@ -15,7 +15,7 @@ const SLOW_MS = 300;
 const TYPING_ENDS_S = 0.9;
 const LANGUAGE =
   "In “quotes”, words are found just as they are written. " +
-  "Begin with said:, on-screen: or seen: to ask for one of them alone.";
+  "Begin with said:, on-screen:, seen: or sounds: to ask for one of them alone.";
 
 /**
  * @typedef {object} Wishes what the results ask of the page

@@ -1,0 +1,32 @@
+"""Loading of the models that a library is searched with; what they need is imported with them."""
+
+from __future__ import annotations
+
+from evenreel.types import Encoder
+
+
+def load_pictures(name: str, device: str, *, text_first: bool = True) -> Encoder:
+    """Load a model of pictures, its text tower first.
+
+    Args:
+        name: name of the model.
+        device: where it runs.
+        text_first: whether the rest is loaded when a picture is to be encoded.
+
+    Raises:
+        EncoderError: it cannot be loaded.
+    """
+    from evenreel.encoders import load_encoder
+
+    return load_encoder(name, device=device, text_first=text_first)
+
+
+def load_sounds(name: str, device: str) -> Encoder:
+    """Load a model of sounds.
+
+    Raises:
+        EncoderError: it cannot be loaded.
+    """
+    from evenreel.sound import load_sound_encoder
+
+    return load_sound_encoder(name, device=device)
