@@ -15,10 +15,13 @@ from typer.testing import CliRunner
 from evenreel import open_library
 from evenreel.cli.app import app
 from evenreel.errors import EncoderError, LibraryError, UsageError
-from evenreel.library import Library, drop_model, index_folders, repair, verify
+from evenreel.library import Library, drop_model, index_folders, publish_library, repair, verify
 from evenreel.library.index.report import IndexReport
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.sounds import NO_SOUNDS
+from evenreel.library.snapshot.holding import SnapshotCache
+from evenreel.library.snapshot.opening import local_folder
+from evenreel.library.snapshot.settings import PublishSettings
 from evenreel.library.store.also import MODELS
 from tests.library.damage import QUICK, without_models
 from tests.library.state import state
@@ -186,6 +189,18 @@ def test_sounds_are_verified_repaired_taken_up_again_and_dropped(library: Path, 
     with open_library(place) as opened:
         assert (opened.stats().sounds, opened.model_folders()) == (None, [])
     assert verify(place) == []
+
+
+def test_a_published_snapshot_finds_the_same_sounds(library: Path, tmp_path: Path) -> None:
+    publish_library(library, tmp_path / "published", PublishSettings(index_from=10**9))
+    read = local_folder(tmp_path / "published", SnapshotCache(tmp_path / "cache"))
+    with open_library(library) as own, open_library(read) as published:
+        for query in ("sounds: a high beep", "a low hum"):
+            one, other = own.search(query), published.search(query)
+            assert [(hit.clip_id, hit.scores, hit.moments) for hit in one.hits] == [
+                (hit.clip_id, hit.scores, hit.moments) for hit in other.hits
+            ]
+        assert published.stats().sounds == own.stats().sounds is not None
 
 
 def test_another_model_and_other_weights_are_refused(videos: Path, clap: str, tmp_path: Path) -> None:
