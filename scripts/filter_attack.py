@@ -26,7 +26,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from evenreel.errors import UsageError
-from evenreel.library.search.filters import COLUMNS, read_filter
+from evenreel.library.search.columns import COLUMNS
+from evenreel.library.search.filters import read_filter
 from evenreel.library.store.catalog import create_schema, dump_metadata, set_meta
 from evenreel.types import Metadata
 

@@ -64,6 +64,7 @@ def as_format_1(library: Path) -> None:
         library,
         "DROP TABLE seals",
         "DROP TABLE shots",
+        "DROP TABLE recorded",
         *WITHOUT_SPEECH,
         "DROP TABLE track_blocks",
         "DROP TABLE name_words",

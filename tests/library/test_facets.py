@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import evenreel
 from evenreel.library.facets import MAX_VALUES, NO_CHOICE, Facet, FacetValue, Scalar, facets, written_column
-from evenreel.library.search.filters import COLUMNS, parse_filter
+from evenreel.library.search.columns import COLUMNS, columns_of
+from evenreel.library.search.filters import parse_filter
 from evenreel.library.store.catalog import metadata_keys
 
 from .fakes import empty_catalog, on_disk
@@ -47,7 +48,7 @@ def add_file(
 
 def passing(connection: sqlite3.Connection, text: str) -> int:
     """How many clips a filter lets through."""
-    where = parse_filter(text, metadata_keys(connection))
+    where = parse_filter(text, metadata_keys(connection), columns_of(connection))
     (count,) = connection.execute(
         f"SELECT count(DISTINCT files.clip_id) FROM files JOIN clips USING (clip_id) WHERE {where.sql}",
         where.parameters,
@@ -66,19 +67,23 @@ def of(found: list[Facet], column: str) -> Facet:
     return facet
 
 
+ALWAYS = ["duration_s", "date", "codec", "orientation", "has_words", "has_speech", "has_text"]
+"""Columns that every library with a clip can be filtered by, in their order; all clips here lie in one folder."""
+
+
 def test_values_come_with_their_clips_the_most_frequent_first() -> None:
     sources = ["camera", "sora", "camera", "luma", None, "sora", "camera"]
     found = facets(catalog([{"source": source} for source in sources]))
-    assert [facet.column for facet in found] == ["duration_s", "has_text", "source"]
+    assert [facet.column for facet in found] == [*ALWAYS, "source"]
     assert of(found, "source").values == (FacetValue("camera", 3), FacetValue("sora", 2), FacetValue("luma", 1))
     assert of(found, "has_text").values == (FacetValue(True, 7),)
-    assert of(found, "duration_s") == Facet("duration_s", "length in seconds", low=0.0, high=9.0)
+    assert of(found, "duration_s") == Facet("duration_s", "length in seconds", low=0.0, high=9.0, kind="range")
 
 
 def test_numbers_of_many_values_have_a_range_and_texts_of_many_have_nothing() -> None:
     found = facets(catalog([{"year": 1990 + n, "id": f"x{n}", "mixed": n or "none"} for n in range(MAX_VALUES + 1)]))
-    assert of(found, "year") == Facet("year", "year", low=1990.0, high=1990.0 + MAX_VALUES)
-    assert {facet.column for facet in found} == {"duration_s", "has_text", "year"}
+    assert of(found, "year") == Facet("year", "year", low=1990.0, high=1990.0 + MAX_VALUES, kind="range")
+    assert {facet.column for facet in found} == {*ALWAYS, "year"}
     few = facets(catalog([{"year": 1990 + n} for n in range(MAX_VALUES)]))
     assert len(of(few, "year").values) == MAX_VALUES
 
@@ -92,12 +97,50 @@ def test_a_clip_of_two_files_counts_once_and_missing_files_do_not() -> None:
     found = facets(connection)
     assert of(found, "source").values == (FacetValue("camera", 1), FacetValue("phone", 1), FacetValue("sora", 1))
     assert of(found, "duration_s").high == 1.5
-    assert [facet.column for facet in found] == ["duration_s", "has_text", "source"]
+    assert [facet.column for facet in found] == [*ALWAYS, "source"]
 
 
 @pytest.mark.parametrize("column", ["caption", "pair_id"])
 def test_what_is_searched_as_text_or_names_a_clip_is_no_choice(column: str) -> None:
-    assert [facet.column for facet in facets(catalog([{column: "a tram"}] * 3))] == ["duration_s", "has_text"]
+    assert [facet.column for facet in facets(catalog([{column: "a tram"}] * 3))] == ALWAYS
+
+
+def test_days_are_told_by_months_or_years_the_latest_first() -> None:
+    connection = catalog([{}] * 4)
+    for number, day in enumerate(("2024-05-31", "2023-12-01T10:00:00", "2024-05-02")):
+        connection.execute("INSERT INTO recorded VALUES (?, ?)", (str(number), day))
+    found = facets(connection)
+    months = FacetValue("2024-05", 2), FacetValue("2023-12", 1)
+    assert of(found, "created") == Facet("created", "recorded", months, kind="days")
+    assert of(found, "date").values == (*months, FacetValue("1970-01", 1))
+    assert of(found, "modified").values == (FacetValue("1970-01", 4),)
+    many = catalog([{}] * (MAX_VALUES + 1))
+    for number in range(MAX_VALUES + 1):
+        many.execute(
+            "INSERT INTO recorded VALUES (?, ?)", (str(number), f"20{10 + number % 2}-{1 + number % 12:02}-01")
+        )
+        many.execute("UPDATE recorded SET created = ? WHERE clip_id = ?", (f"{1990 + number}-01-01", str(number)))
+    assert [one.value for one in of(facets(many), "created").values] == [str(1990 + n) for n in range(30, 0, -1)]
+    for value, clips in (("2024-05", 2), ("2023-12", 1)):
+        assert passing(connection, f"date like '{value}%'") == clips
+
+
+def test_folders_are_those_where_files_begin_to_lie_apart() -> None:
+    connection = catalog([])
+    connection.execute("INSERT INTO roots VALUES ('/videos')")
+    for number, place in enumerate(("a/x/1", "a/x/2", "a/y/z/3", "a/4")):
+        add_clip(connection, str(number), 1.0)
+        add_file(connection, f"/videos/{place}.mp4", str(number), {})
+    assert of(facets(connection), "folder").values == (
+        FacetValue("a/x", 2),
+        FacetValue("a/y", 1),
+    )
+    connection.execute("DELETE FROM files WHERE path LIKE '%/4.mp4'")
+    assert of(facets(connection), "folder").values == (FacetValue("a/x", 2), FacetValue("a/y", 1))
+    add_clip(connection, "top", 1.0)
+    add_file(connection, "/videos/top.mp4", "top", {})
+    assert of(facets(connection), "folder").values == (FacetValue("a", 3),)
+    assert passing(connection, "folder = 'a/y' or folder like 'a/y/%'") == 1
 
 
 def test_an_empty_library_has_no_facets() -> None:
@@ -158,7 +201,7 @@ def test_every_facet_is_one_that_a_filter_takes_and_finds_the_clips_of(rows: Row
     keys = {key for row in rows for key in row} - NO_CHOICE
     filterable = {key for key in keys if json.dumps(key, ensure_ascii=False) == f'"{key}"'}
     found = facets(connection)
-    labelled = {facet.column for facet in found if facet.values} - {"has_text"}
+    labelled = {facet.column for facet in found if facet.values} - columns_of(connection).keys()
     assert len(labelled) == len({key for key in filterable if any(row.get(key) is not None for row in rows)})
     every = " and ".join(f"not {facet.column} is null" for facet in found)
     assert passing(connection, every) <= len(rows)
@@ -166,7 +209,7 @@ def test_every_facet_is_one_that_a_filter_takes_and_finds_the_clips_of(rows: Row
         column = facet.column
         if facet.low is not None:
             assert passing(connection, f"{column} between {facet.low!r} and {facet.high!r}") == len(rows)
-        for entry in facet.values:
+        for entry in facet.values if facet.kind == "values" else ():
             # Text finds numbers that are written the same, see `evenreel.library.search.filters`.
             same = sum(other.clips for other in facet.values if alike(other.value, entry.value))
             assert passing(connection, f"{column} in ({literal(entry.value)})") == same

@@ -20,7 +20,7 @@ from evenreel.server.retry import Retrier
 Operation = APIOperation[Any, Any, Any, Any]
 EXAMPLES = 25
 PLAIN = ("/api/stats", "/api/health", "/api/retry")
-ASKED = ("/api/search", "/api/search/image", "/api/files")
+ASKED = ("/api/browse", "/api/search", "/api/search/image", "/api/files")
 OF_A_CLIP = (
     "/api/clips/{clip_id}",
     *(f"/api/clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview")),

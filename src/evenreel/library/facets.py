@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.search.filters import ELEMENT, parse_filter
-from evenreel.library.store.catalog import has_elements, load_metadata
+from evenreel.library.search.columns import COLUMNS, ELEMENT, Column, columns_of
+from evenreel.library.search.filters import parse_filter
+from evenreel.library.store.catalog import load_metadata
 from evenreel.wording import printable
 
 MAX_VALUES = 30
@@ -20,6 +23,17 @@ MAX_VALUES = 30
 NO_CHOICE = frozenset({"caption", "pair_id"})
 """Columns to leave out: `caption` is searched as text, and `pair_id` names one clip (`evenreel.library.sources`)."""
 
+DAYS = {"date": "date", "created": "recorded", "modified": "changed"}
+FEW_VALUES = {
+    "codec": "codec",
+    "orientation": "orientation",
+    "has_words": "has words on screen",
+    "has_speech": "has speech",
+    "has_text": "on-screen text was read",
+}
+"""Columns of days, and of few values, as people read them."""
+
+_MOST_LEVELS = 50  # of folders within each other in which nothing lies beside the next
 _THERE = "EXISTS (SELECT 1 FROM files WHERE files.clip_id = clips.clip_id AND files.state = 'indexed')"
 
 Scalar = str | int | float | bool
@@ -33,6 +47,9 @@ class FacetValue:
     clips: int
 
 
+FacetKind = Literal["values", "range", "days", "folders"]
+
+
 @dataclass(frozen=True)
 class Facet:
     """A column that can be filtered by, with its values where they are few, or its range where they are numbers.
@@ -43,6 +60,8 @@ class Facet:
         values: values, most frequent first; empty past `MAX_VALUES`, except that scene elements list their first ones.
         low: smallest number where a range is given; None where values are listed.
         high: largest number where a range is given; None where values are listed.
+        kind: `days`: values are months (`2024-05`) or years (`2024`), the latest first, for `date like '2024-05%'`;
+            `folders`: values are folders with all that is below them, for `folder = 'x' or folder like 'x/%'`.
     """
 
     column: str
@@ -50,23 +69,31 @@ class Facet:
     values: tuple[FacetValue, ...] = ()
     low: float | None = None
     high: float | None = None
+    kind: FacetKind = "values"
 
 
 def facets(connection: sqlite3.Connection) -> list[Facet]:
-    """List the facets: length, whether text was read, scene elements, and every metadata column usable in a filter.
+    """List the facets: what every library has, scene elements, and every metadata column usable in a filter.
 
     Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no
     filter can write. Counts are of clips with a file that is there.
     """
-    counts, elements = _metadata_counts(connection), has_elements(connection)
-    found = [*_length(connection), *_text_read(connection), *(_elements(connection) if elements else ())]
+    columns = columns_of(connection)
+    found = [*_length(connection), *_folders(connection, columns)]
+    days = {name: list(_days(connection, name, label, columns)) for name, label in DAYS.items()}
+    for name in DAYS if days["created"] else ["date"]:  # else it is the day of the last change
+        found += days[name]
+    for name, label in FEW_VALUES.items():
+        found += _few(connection, name, label, columns)
+    found += _elements(connection) if ELEMENT in columns else ()
+    counts = _metadata_counts(connection)
     for key in sorted(counts.keys() - NO_CHOICE):
-        if column := written_column(key, counts, elements=elements):
+        if column := written_column(key, counts, columns):
             found += _facet(column, printable(key), counts[key])
     return found
 
 
-def written_column(key: str, keys: Collection[str], *, elements: bool = False) -> str | None:
+def written_column(key: str, keys: Collection[str], columns: Mapping[str, Column] = COLUMNS) -> str | None:
     """Return a metadata key as a filter spells it, in the shortest form that parses; None where none does.
 
     Example:
@@ -77,7 +104,7 @@ def written_column(key: str, keys: Collection[str], *, elements: bool = False) -
     quoted = '"' + key.replace('"', '""') + '"'
     plain = [key] if _is_plain(key) else []
     ways = [*plain, quoted, *(f"metadata.{way}" for way in (*plain, quoted))]
-    return next((way for way in ways if _names(way, key, keys, elements)), None)
+    return next((way for way in ways if _names(way, key, keys, columns)), None)
 
 
 def _is_plain(key: str) -> bool:
@@ -90,10 +117,10 @@ def _is_plain(key: str) -> bool:
     return [token.token_type for token in sqlglot.tokenize(key, read="sqlite")] == [TokenType.VAR]
 
 
-def _names(written: str, key: str, keys: Collection[str], elements: bool) -> bool:
+def _names(written: str, key: str, keys: Collection[str], columns: Mapping[str, Column]) -> bool:
     """Whether a filter understands this to be the key, for other columns come first."""
     try:
-        return parse_filter(f"{written} = ''", keys, elements=elements).parameters == (f'$."{key}"', "")
+        return parse_filter(f"{written} = ''", keys, columns).parameters == (f'$."{key}"', "")
     except UsageError:
         return False
 
@@ -101,12 +128,56 @@ def _names(written: str, key: str, keys: Collection[str], elements: bool) -> boo
 def _length(connection: sqlite3.Connection) -> Iterator[Facet]:
     low, high = connection.execute(f"SELECT min(duration_s), max(duration_s) FROM clips WHERE {_THERE}").fetchone()
     if low is not None:
-        yield Facet("duration_s", "length in seconds", low=low, high=high)
+        yield Facet("duration_s", "length in seconds", low=low, high=high, kind="range")
 
 
-def _text_read(connection: sqlite3.Connection) -> Iterator[Facet]:
-    rows = connection.execute(f"SELECT has_text, count(*) FROM clips WHERE {_THERE} GROUP BY has_text")
-    yield from _facet("has_text", "on-screen text was read", Counter({bool(read): clips for read, clips in rows}))
+def _counts(connection: sqlite3.Connection, sql: str) -> Counter[Scalar]:
+    """Value of an expression -> number of clips with a file of it, but for no value."""
+    rows = connection.execute(
+        f"SELECT {sql} AS value, count(DISTINCT clip_id) FROM files JOIN clips USING (clip_id)"
+        " WHERE state = 'indexed' GROUP BY value"
+    )
+    return Counter({value: clips for value, clips in rows if value is not None})
+
+
+def _few(connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, Column]) -> Iterator[Facet]:
+    """A column of few values; one of yes and no has these."""
+    if name in columns:
+        counts = _counts(connection, columns[name].sql)
+        is_flag = columns[name].kind == "number"
+        yield from _facet(name, label, Counter({bool(v) if is_flag else v: n for v, n in counts.items()}))
+
+
+def _days(connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, Column]) -> Iterator[Facet]:
+    """Months of a date, or its years where these are too many, the latest first."""
+    if name not in columns:
+        return
+    for letters in (7, 4):
+        counts = _counts(connection, f"substr({columns[name].sql}, 1, {letters})")
+        if 0 < len(counts) <= MAX_VALUES or (counts and letters == 4):
+            latest = sorted(map(str, counts), reverse=True)[:MAX_VALUES]
+            yield Facet(name, label, tuple(FacetValue(value, counts[value]) for value in latest), kind="days")
+            return
+
+
+def _folders(connection: sqlite3.Connection, columns: Mapping[str, Column]) -> Iterator[Facet]:
+    """The folders of the first level on which files lie apart, each with the clips below it, those with most first."""
+    rows = connection.execute(
+        f"SELECT DISTINCT {columns['folder'].sql}, clip_id FROM files JOIN clips USING (clip_id)"
+        " WHERE state = 'indexed'"
+    ).fetchall()
+    parted = [(folder.split(os.sep) if folder else [], clip_id) for folder, clip_id in rows]
+    below: dict[str, set[str]] = {}
+    for depth in range(1, _MOST_LEVELS):
+        below = {}
+        for parts, clip_id in parted:
+            if len(parts) >= depth:
+                below.setdefault(os.sep.join(parts[:depth]), set()).add(clip_id)
+        if len(below) != 1 or any(len(parts) < depth for parts, _ in parted):
+            break
+    most = sorted(((folder, len(clips)) for folder, clips in below.items()), key=lambda one: (-one[1], one[0]))
+    if most:
+        yield Facet("folder", "folder", tuple(FacetValue(*one) for one in most[:MAX_VALUES]), kind="folders")
 
 
 def _elements(connection: sqlite3.Connection) -> Iterator[Facet]:
@@ -140,4 +211,4 @@ def _facet(column: str, label: str, counts: Counter[Scalar]) -> Iterator[Facet]:
         return
     numbers = [value for value in counts if not isinstance(value, str)]
     if len(numbers) == len(counts):
-        yield Facet(column, label, low=float(min(numbers)), high=float(max(numbers)))
+        yield Facet(column, label, low=float(min(numbers)), high=float(max(numbers)), kind="range")

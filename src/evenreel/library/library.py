@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,35 +11,26 @@ from typing import TYPE_CHECKING
 
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import OtherModelError, UsageError
-from evenreel.library import contents
-from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
 from evenreel.library.loading import load_pictures, load_sounds
+from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
-from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
 from evenreel.library.search.query import ClipMoment, Query, picture_vector
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import OtherModels
-from evenreel.library.snapshot.holding import FolderHold, marker_of
-from evenreel.library.stats import LibraryStats, read_stats
-from evenreel.library.store import catalog, seals
+from evenreel.library.snapshot.holding import FolderHold
+from evenreel.library.store import catalog
 from evenreel.library.store.also import other_model
-from evenreel.library.store.model_folders import ModelFolder, model_folders
-from evenreel.library.store.speech import clip_transcripts
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
-    from evenreel.library.facets import Facet
-    from evenreel.library.population import Populations
-    from evenreel.library.result_bias import Favours
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
-    from evenreel.speech import Transcript
 
 
-class Library:
+class Library(LibraryContents):
     """An open library, for reading only: any number may be open beside an indexer.
 
     Every method raises LibraryError where the catalog is damaged or cannot be read just now.
@@ -210,11 +201,6 @@ class Library:
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits, state=found.state if hits else "nothing")
 
-    def _filter(self, where: str | None) -> Filter:
-        """What a person wrote, understood; before a search too, so that no model is loaded for what is wrong."""
-        with catalog.readable(self.path):
-            return read_filter(self._connection, where, relative_paths=self._relative_paths)
-
     def _check_neutral(self, wanted: bool) -> None:
         """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""
         from evenreel.library.search.neutral import NO_VISION
@@ -274,113 +260,6 @@ class Library:
     def made_with(self) -> tuple[str | None, str | None]:
         """Name and weights hash of the library's model when it was opened; None where it had none."""
         return self._meta.get("model") or None, self._meta.get("weights_hash")
-
-    def roots(self) -> tuple[str, ...]:
-        """Return the folders that were indexed, as the system names them."""
-        with self._reading():
-            return tuple(contents.roots(self._connection))
-
-    def single_files(self) -> tuple[str, ...]:
-        """List the files that were indexed by themselves, not with a folder, as the system names them."""
-        with self._reading():
-            return tuple(contents.single_files(self._connection))
-
-    def stats(self) -> LibraryStats:
-        """Count what the library holds and list what was set aside."""
-        with self._reading():
-            found = read_stats(self._connection, self.path, catalog.get_meta(self._connection))
-        marker = marker_of(self.path)
-        return found if marker is None else replace(found, library=marker.place, snapshot=marker.id)
-
-    def model_folders(self) -> list[ModelFolder]:
-        """List the vectors of further models on disk, also of those that are not searched with."""
-        with self._reading():
-            return model_folders(self.path, catalog.get_meta(self._connection))
-
-    def clip(self, clip_id: str) -> ClipDetail:
-        """Return everything known about one clip.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-        """
-        with self._reading():
-            return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
-
-    def transcripts(self, clip: str) -> tuple[Transcript, ...]:
-        """Read what is said in a clip, given by its id or the path of a file, by each source.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-        """
-        with self._reading():
-            return tuple(clip_transcripts(self._connection, contents.clip_named(self._connection, clip)))
-
-    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> FilePage:
-        """List files of the library, also those set aside or missing, by path.
-
-        Args:
-            state: `indexed`, `set_aside` or `missing`; None for all.
-            text: part of folder or name, in any case.
-            limit: most files to return.
-            offset: matching files to skip.
-
-        Raises:
-            UsageError: there is no such state, the limit is below 1 or the offset below 0.
-        """
-        query = FileQuery(state, text, limit, offset)
-        with self._reading():
-            return contents.list_files(self._connection, query)
-
-    def locate(self, clip_id: str) -> ClipMedia:
-        """Find the existing files of a clip, to open them.
-
-        Raises:
-            NotFoundError: the library has no such clip.
-        """
-        with self._reading():
-            return contents.locate(self._connection, clip_id)
-
-    def examples(self) -> Examples:
-        """Suggest searches that find something in this library."""
-        with self._reading():
-            return contents.examples(self._connection)
-
-    def facets(self) -> list[Facet]:
-        """List the columns that the library can be filtered by."""
-        from evenreel.library.facets import facets
-
-        with self._reading():
-            return facets(self._connection)
-
-    def favours(self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None) -> Favours:
-        """Compare the clips of a result with all clips that pass its filter, by source, on-screen text and length.
-
-        Args:
-            clip_ids: ids of the clips shown.
-            where: the filter that they were found with.
-            left_out: a clip that could not be shown, as `similar` leaves out its own.
-
-        Raises:
-            UsageError: the filter is wrong.
-        """
-        from evenreel.library.result_bias import favours
-
-        with self._reading():
-            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            population = self._populations.passing(version, where)
-            return favours(population.without(left_out) if left_out else population, clip_ids)
-
-    @cached_property
-    def _populations(self) -> Populations:
-        from evenreel.library.population import Populations
-
-        return Populations(self._connection, self._filter)
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """The catalog at one moment; what cannot be read of it becomes one sentence."""
-        with catalog.reading(self._connection, self.path), seals.snapshot(self._connection):
-            yield
 
     @cached_property
     def _encoder(self) -> Encoder | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media.allowlist import CONTAINER_NAMES
+from evenreel.media.dates import recorded_at
 from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container, subtitles_of_text
 from evenreel.media.packets import JOINABLE, Demuxer, UnsafeSkipError, mean_rate, presentation_times
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
@@ -128,6 +129,7 @@ class Video:
             notes=tuple(self.notes),
             starts_s=self._source.clock.starts_s,
             subtitle_streams=len(subtitles_of_text(self._source.container)),
+            created=recorded_at({**stream.metadata, **self._source.container.metadata}),
         )
 
     def frames(self, rule: SamplingRule, shots: ShotFinder | None = None) -> Iterator[Frame]:

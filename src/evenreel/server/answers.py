@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from evenreel.library import contents
+from evenreel.library.browsing import BrowsedPage
 from evenreel.library.facets import Facet
 from evenreel.library.result_bias import SOURCE
 from evenreel.library.search.highlights import marks
@@ -17,6 +18,8 @@ from evenreel.library.search.neutral import NO_VISION
 from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (
+    BrowsedClip,
+    BrowsedClips,
     Clip,
     Files,
     FoundClip,
@@ -171,6 +174,25 @@ def _model_name(model: str) -> str:
 
 def _number(value: int | float | bool | None) -> MetadataValue:
     return finite(value) if isinstance(value, float) else value
+
+
+def browse_answer(found: BrowsedPage, roots: Sequence[str]) -> BrowsedClips:
+    """Convert a page of clips without a query; pictures are of the middle of each."""
+    return BrowsedClips(
+        total=found.total,
+        clips=[
+            BrowsedClip(
+                clip_id=clip.clip_id,
+                name=clean(PurePath(clip.path).name),
+                folder=contents.folder_of(clip.path, roots),
+                day=clip.day,
+                duration_s=finite(clip.duration_s),
+                metadata=clean_metadata(clip.metadata),
+                still=still_address(clip.clip_id, (clip.duration_s or 0.0) / 2),
+            )
+            for clip in found.clips
+        ],
+    )
 
 
 def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:

@@ -192,6 +192,25 @@ class Files(BaseModel):
     files: list[LibraryFile]
 
 
+class BrowsedClip(BaseModel):
+    """A clip without a query; `day` is when it was recorded, or last changed where its file does not say."""
+
+    clip_id: str
+    name: str
+    folder: str
+    day: str | None
+    duration_s: float | None
+    metadata: dict[str, MetadataValue]
+    still: str
+
+
+class BrowsedClips(BaseModel):
+    """A page of clips without a query, and how many there are in all."""
+
+    total: int
+    clips: list[BrowsedClip]
+
+
 class Retry(BaseModel):
     """A run that tries again what was set aside: `state` is `idle`, `running`, `done` or `failed`."""
 

@@ -11,13 +11,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from evenreel.library import Library, UnfinishedText
+from evenreel.library.browsing import BrowseOrder
 from evenreel.server import answers
 from evenreel.server.answers import Searched
 from evenreel.server.desk import Desk
 from evenreel.server.peers import Peers
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.playback import Playback
-from evenreel.server.records import Clip, Files, Health, Problem, Retry, SearchAnswer, Spoken, Stats
+from evenreel.server.records import BrowsedClips, Clip, Files, Health, Problem, Retry, SearchAnswer, Spoken, Stats
 from evenreel.server.retry import Retrier
 from evenreel.server.settings import MOST_RESULTS
 from evenreel.server.turns import RequestNeeds, Wanted
@@ -110,6 +111,7 @@ class Api:
             ("/clips/{clip_id}/still", self.still, _about("What is on screen at a time.", "image/jpeg", 404)),
             ("/clips/{clip_id}/preview", self.preview, _about("A part of it, small and silent.", "video/mp4", 404)),
             ("/stats", self.stats, _about("What the library holds and can be filtered by.", Stats)),
+            ("/browse", self.browse, _about("Clips without a query, by day or by path.", BrowsedClips)),
             ("/files", self.files, _about("Files of the library, also those that were set aside.", Files)),
             ("/retry", self.retry_state, _about("How trying again goes.", Retry)),
             ("/health", self.health, _about("Whether the server answers and its model is loaded.", Health)),
@@ -210,6 +212,21 @@ class Api:
         return answers.files_answer(
             await self._desk.query(lambda library: library.files(state, text, limit=limit, offset=offset))
         )
+
+    async def browse(
+        self,
+        where: Where = None,
+        order: BrowseOrder = "latest",
+        limit: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = 48,
+        offset: Annotated[int, Query(ge=0, le=FURTHEST_FILE)] = 0,
+    ) -> Response:
+        """List clips without a query; past the last there are none."""
+
+        def answer(library: Library) -> bytes:
+            found = library.browse(where, order, limit, offset)
+            return answers.browse_answer(found, library.roots()).model_dump_json().encode()
+
+        return _json(await self._desk.query_once(("browse", where, order, limit, offset), answer))
 
     async def retry(self) -> Retry:
         """Index the folders again, with what was set aside; one run at a time."""

@@ -6,6 +6,7 @@ import json
 import operator
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
 from evenreel.library.contents import folder_of
-from evenreel.library.search.filters import COLUMNS, Filter, parse_filter
+from evenreel.library.search.columns import COLUMNS, columns_of
+from evenreel.library.search.filters import Filter, parse_filter
 from scripts.filter_attack import attack, filters
 from tests.each import of_each
 from tests.library.fakes import empty_catalog
@@ -225,12 +227,68 @@ def test_relative_paths_begin_below_the_indexed_folder(places: list[list[str]], 
         shown = os.path.join(folder_of(path, folders), place[-1] + ".mp4")
         for test, value, expected in (("=", shown, True), ("=", path, False), ("like", "/%", False)):
             quoted = value.replace("'", "''")
-            condition = parse_filter(f"path {test} '{quoted}'", relative_paths=True)
+            condition = parse_filter(f"path {test} '{quoted}'", (), columns_of(connection, relative_paths=True))
             found = connection.execute(
                 f"SELECT 1 FROM files JOIN clips USING (clip_id) WHERE clip_id = ? AND {condition.sql}",
                 (clip_id, *condition.parameters),
             ).fetchone()
             assert (found is not None) is expected, (test, value)
+        folder = folder_of(path, folders).replace("'", "''")
+        condition = parse_filter(f"folder = '{folder}'", (), columns_of(connection))
+        assert connection.execute(
+            f"SELECT 1 FROM files JOIN clips USING (clip_id) WHERE clip_id = ? AND {condition.sql}",
+            (clip_id, *condition.parameters),
+        ).fetchone()
+
+
+DATES = [("2019-12-31T23:30:00", "2019-12-31"), ("2024-05-31", "2024-05-31"), (None, "2001-09-09")]
+
+
+def test_dates_are_days_of_the_camera_or_else_of_the_file() -> None:
+    connection = empty_catalog()
+    for number, (created, _) in enumerate(DATES):
+        connection.execute("INSERT INTO clips VALUES (?, 'mp4', 'h264', 3, 2, 1, 1, 1, 1, '[]', '')", (str(number),))
+        connection.execute(
+            "INSERT INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id)"
+            " VALUES (?, 'a.mp4', '', 1, 1000000000000000000, 1, 'indexed', ?)",
+            (f"/v/{number}.mp4", str(number)),
+        )
+        if created:
+            connection.execute("INSERT INTO recorded VALUES (?, ?)", (str(number), created))
+
+    def found(text: str) -> list[str]:
+        condition = parse_filter(text, (), columns_of(connection))
+        rows = connection.execute(
+            f"SELECT clip_id FROM files JOIN clips USING (clip_id) WHERE {condition.sql} ORDER BY 1",
+            condition.parameters,
+        )
+        return [clip_id for (clip_id,) in rows]
+
+    for number, (_, day) in enumerate(DATES):
+        assert found(f"date = '{day}'") == [str(number)]
+    assert found("date >= '2019-01-01'") == ["0", "1"]
+    assert found("date between '2019-12-31' and '2019-12-31'") == ["0"]
+    assert found("date like '2024-05%'") == ["1"]
+    assert found("created is null") == ["2"]
+    assert found("modified = '2001-09-09'") == ["0", "1", "2"]
+    assert found("orientation = 'landscape' and has_words = false and has_speech = 0") == ["0", "1", "2"]
+    for wrong in ("date > 2024", "date = 'May'", "date > '2024-5-1'"):
+        with pytest.raises(UsageError, match="A day is written '2024-05-31'"):
+            found(wrong)
+
+
+def test_a_time_in_utc_counts_as_the_day_that_it_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = empty_catalog()
+    connection.execute("INSERT INTO clips VALUES ('0', 'mp4', 'h264', 3, 2, 1, 1, 1, 1, '[]', '')")
+    connection.execute("INSERT INTO recorded VALUES ('0', '2024-05-31T22:30:00Z')")
+    condition = parse_filter("created = '2024-06-01'", (), columns_of(connection))
+    for zone, expected in (("UTC", None), ("Asia/Tokyo", (1,))):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        counted = connection.execute(f"SELECT 1 FROM clips WHERE {condition.sql}", condition.parameters).fetchone()
+        assert counted == expected
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_a_relative_path_that_is_not_utf_8_or_lies_at_the_top() -> None:
@@ -244,7 +302,7 @@ def test_a_relative_path_that_is_not_utf_8_or_lies_at_the_top() -> None:
     )
 
     def count(text: str) -> int:
-        condition = parse_filter(text, relative_paths=True)
+        condition = parse_filter(text, (), columns_of(connection, relative_paths=True))
         counted = connection.execute(f"SELECT count(*) FROM files WHERE {condition.sql}", condition.parameters)
         return int(counted.fetchone()[0])
 

@@ -8,6 +8,8 @@ as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` 
 metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL, a comparison with a missing
 value is neither true nor false, and `like` ignores the case of English letters.
 
+A date is a day, `date >= '2024-05-01'`, and as text `date like '2024-05%'`.
+
 The column `element` exists where the library has scene elements. A clip has several or none, so a comparison is true
 where one of them is such; `!=` is true where none is equal, `is null` where there is none.
 """
@@ -15,16 +17,15 @@ where one of them is such; `!=` is true where none is equal, `is null` where the
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
+from evenreel.library.search.columns import COLUMNS, ELEMENT, PHRASE, Column, columns_of
 from evenreel.library.search.metadata_columns import MetadataKeys
-from evenreel.library.store.catalog import has_elements
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
@@ -38,36 +39,12 @@ TOLD = 80
 MAX_TOLD = 50
 """Most metadata columns that an error lists."""
 
-Kind = Literal["number", "text", "any"]
+Kind = Literal["number", "text", "date", "any"]
 Value = str | int | float
 
-COLUMNS: dict[str, tuple[str, Kind]] = {
-    "path": ("CAST(files.path AS TEXT)", "text"),  # a path that is not UTF-8 is stored as bytes
-    "name": ("files.name", "text"),
-    "container": ("clips.container", "text"),
-    "codec": ("clips.codec", "text"),
-    "duration_s": ("clips.duration_s", "number"),
-    "fps": ("clips.fps", "number"),
-    "width": ("clips.width", "number"),
-    "height": ("clips.height", "number"),
-    "has_vision": ("clips.has_vision", "number"),
-    "has_text": ("clips.has_text", "number"),
-}
-"""Columns that every library can be filtered by, with their SQL over `files` joined with `clips`, and their kind."""
-
-ELEMENT = "element"
-"""Column of the phrases of a scene dictionary that a clip shows."""
-
-_PHRASE = "clip_elements.phrase"
 _OF_CLIP = "EXISTS (SELECT 1 FROM clip_elements WHERE clip_elements.clip_id = clips.clip_id AND {})"
 
-_ROOT = f"rtrim(CAST(roots.path AS TEXT), '{os.sep}') || '{os.sep}'"
-_ABOVE = (
-    f"(SELECT max(length({_ROOT})) FROM roots WHERE substr(CAST(files.path AS TEXT), 1, length({_ROOT})) = {_ROOT})"
-)
-_RELATIVE_PATH = f"ifnull(substr(CAST(files.path AS TEXT), {_ABOVE} + 1), files.name)"
-"""What is below the innermost indexed folder, as `contents.root_of` finds it."""
-
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 _PARTS = {
@@ -125,22 +102,17 @@ def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_pa
     """
     if text is None:
         return Filter()
-    keys, elements = MetadataKeys(connection), has_elements(connection)
-    return parse_filter(text, keys, elements=elements, relative_paths=relative_paths)
+    return parse_filter(text, MetadataKeys(connection), columns_of(connection, relative_paths=relative_paths))
 
 
-def parse_filter(
-    text: str, keys: Collection[str] = (), *, elements: bool = False, relative_paths: bool = False
-) -> Filter:
+def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, Column] = COLUMNS) -> Filter:
     """Parse the text of a filter to an SQL condition with bound values.
 
     Args:
-        text: comparisons of columns with literals, joined by and, or, not. A column is one of `COLUMNS` or a metadata
+        text: comparisons of columns with literals, joined by and, or, not. A column is one of `columns` or a metadata
             key (`metadata.name` where a key has the name of a column; in double quotation marks where it has spaces).
         keys: keys of the library's metadata.
-        elements: whether the library has scene elements.
-        relative_paths: whether `path` is relative to the innermost indexed folder that holds a file, so that filters
-            cannot reveal where it is; the name alone where no folder does.
+        columns: columns of the library, see `columns_of`.
 
     Raises:
         UsageError: the text is no filter; the message says what was not understood.
@@ -149,8 +121,6 @@ def parse_filter(
         raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")
     from sqlglot.errors import SqlglotError
 
-    columns = COLUMNS | ({ELEMENT: (_PHRASE, "text")} if elements else {})
-    columns |= {"path": (_RELATIVE_PATH, "text")} if relative_paths else {}
     try:
         text.encode()
         return _Walker(keys, columns).filter(_parse(text))
@@ -183,7 +153,7 @@ def _example() -> str:
 class _Walker:
     """Writes the SQL of a tree, refusing every node that is not listed."""
 
-    def __init__(self, keys: Collection[str], columns: Mapping[str, tuple[str, Kind]]) -> None:
+    def __init__(self, keys: Collection[str], columns: Mapping[str, Column]) -> None:
         self._keys, self._columns = keys, columns
         self._conditions = 0
 
@@ -229,7 +199,7 @@ class _Walker:
             raise self._refused(tree)
         left, right = _aligned([self._operand(tree.left), self._operand(tree.right)])
         values = left.parameters + right.parameters
-        if _PHRASE not in {left.sql, right.sql}:
+        if PHRASE not in {left.sql, right.sql}:
             return Filter(f"({left.sql} {operator} {right.sql})", values)
         if operator not in {"=", "!="}:
             raise _no_order()
@@ -249,11 +219,14 @@ class _Walker:
                 raise self._refused(tree)
         else:
             others, template = [tree.args["expression"]], "({} LIKE {})"
-        operands = _aligned([self._operand(tree.this), *map(self._operand, others)])
+        given = [self._operand(tree.this), *map(self._operand, others)]
+        if isinstance(tree, nodes.Like):  # parts of a day are text
+            given = [replace(one, kind="text") if one.kind == "date" else one for one in given]
+        operands = _aligned(given)
         if isinstance(tree, nodes.Like) and operands[1].kind == "number":
             raise UsageError(f"Only text is compared by like; write it as {operands[0].name} like '%...%'.")
         sql = template.format(*(operand.sql for operand in operands))
-        if any(operand.sql == _PHRASE for operand in operands):
+        if any(operand.sql == PHRASE for operand in operands):
             if isinstance(tree, nodes.Between):
                 raise _no_order()
             sql = f"({_OF_CLIP.format(sql)})"
@@ -267,7 +240,7 @@ class _Walker:
         if not isinstance(tree.args["expression"], nodes.Null):
             raise self._refused(tree)
         operand = self._operand(tree.this)
-        if operand.sql == _PHRASE:
+        if operand.sql == PHRASE:
             return Filter(f"(NOT {_OF_CLIP.format('TRUE')})")
         return Filter(f"({operand.sql} IS NULL)", operand.parameters)
 
@@ -343,11 +316,22 @@ def _aligned(operands: list[_Operand]) -> list[_Operand]:
     """The operands of one comparison, all of one kind."""
     if all(operand.sql == "?" for operand in operands):
         raise UsageError(f"A comparison needs a column, not only values; {_example()}")
+    operands = _with_days(operands)
     kinds = {operand.kind for operand in operands} - {"any"}
     if len(kinds) != 1:
         raise _mismatch(operands)
     kind = kinds.pop()
     return [operand.as_kind(kind) for operand in operands]
+
+
+def _with_days(operands: list[_Operand]) -> list[_Operand]:
+    """The operands, texts beside a date taken for days."""
+    if all(operand.kind != "date" for operand in operands):
+        return operands
+    for operand in operands:
+        if operand.sql == "?" and not (operand.kind == "text" and _DAY.fullmatch(str(operand.parameters[0]))):
+            raise UsageError(f"A day is written '2024-05-31' in a filter, not {operand.name}; or like '2024-05%'.")
+    return [replace(operand, kind="date") if operand.sql == "?" else operand for operand in operands]
 
 
 def _mismatch(operands: list[_Operand]) -> UsageError:

@@ -23,13 +23,13 @@ from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Version of the catalog's tables.
 
 1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
 
 2: rows are sealed, as a changed bit in a row was believed; words of names are found as people type them.
-3: `shots`. 4: `track_blocks`. 5: `transcripts`, `utterances`, and the word index over what is said.
+3: `shots`. 4: `track_blocks`. 5: `transcripts`, `utterances`, and the word index over what is said. 6: `recorded`.
 """
 
 CATALOG = "catalog.sqlite"

@@ -29,6 +29,7 @@ COLUMNS = {
     "transcripts": ("clip_id", "number", "source", "origin", "language", "size", "mtime_ns", "ctime_ns", "problem"),
     "utterances": ("clip_id", "number", "transcript", "text", "start_s", "end_s")
     + ("language", "confidence", "speaker", "words"),
+    "recorded": ("clip_id", "created"),
 }
 """Table -> its columns, in the order of the rows below; every table begins with its key."""
 
@@ -53,6 +54,7 @@ def rows_of(shard: Shard, digest: str) -> Rows:
             for number, track in enumerate(shard.tracks or ())
         ],
         **speech_rows(shard.clip_id, shard.transcripts or ()),
+        "recorded": [(shard.clip_id, info.created)] if info.created else [],
     }
 
 

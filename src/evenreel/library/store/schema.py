@@ -17,13 +17,18 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-FROM_SHARDS = ("clips", "moments", "tracks", "shots", "transcripts", "utterances")
+FROM_SHARDS = ("clips", "moments", "tracks", "shots", "transcripts", "utterances", "recorded")
 _ON_SIGNS = ("track_words", "track_blocks", "vocabulary", "vocabulary_trigrams")
 _SAID = ("said_words", "said_vocabulary", "said_trigrams", "said_blocks")
 FULL_TEXT = (*_ON_SIGNS, *_SAID, "about", "name_words", "name_trigrams")
 DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
 
-SINCE_FORMAT = {"shots": 3, "track_blocks": 4, **dict.fromkeys(("transcripts", "utterances", *_SAID), 5)}
+SINCE_FORMAT = {
+    "shots": 3,
+    "track_blocks": 4,
+    **dict.fromkeys(("transcripts", "utterances", *_SAID), 5),
+    "recorded": 6,
+}
 """Tables that catalogs of earlier formats lack, each with the first format that has it."""
 
 MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))

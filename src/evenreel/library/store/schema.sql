@@ -65,6 +65,12 @@ CREATE TABLE shots (
     PRIMARY KEY (clip_id, number)
 ) WITHOUT ROWID;
 
+-- When a clip was recorded, where its file says it; see evenreel.media.dates.
+CREATE TABLE recorded (
+    clip_id TEXT PRIMARY KEY REFERENCES clips (clip_id) ON DELETE CASCADE,
+    created TEXT NOT NULL       -- ISO 8601
+) WITHOUT ROWID;
+
 CREATE TABLE tracks (
     track_id   INTEGER PRIMARY KEY,
     clip_id    TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,

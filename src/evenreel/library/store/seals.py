@@ -29,7 +29,7 @@ from evenreel.library.store.schema import SINCE_FORMAT, tables
 
 SEALS = "seals"
 
-SEALED_WITH = dict.fromkeys(("moments", "shots", "tracks", "transcripts", "utterances"), "clips")
+SEALED_WITH = dict.fromkeys(("moments", "shots", "tracks", "transcripts", "utterances", "recorded"), "clips")
 """Tables whose rows are under the seal of another table's part."""
 
 PART = {
@@ -40,6 +40,7 @@ PART = {
     "tracks": "clip_id",
     "transcripts": "clip_id",
     "utterances": "clip_id",
+    "recorded": "clip_id",
     "files": "clip_id",
     "clip_elements": "clip_id",
 }

@@ -1,0 +1,85 @@
+"""Columns that a library can be filtered by, with their SQL over `files` joined with `clips`."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from evenreel.library.store import seals
+from evenreel.library.store.catalog import has_elements
+from evenreel.library.store.timed_texts import SAID
+
+ColumnKind = Literal["number", "text", "date"]
+
+
+class Column(NamedTuple):
+    """SQL of a column, and the kind of its values; a date is text such as `2024-05-31`."""
+
+    sql: str
+    kind: ColumnKind
+
+
+ELEMENT = "element"
+"""Column of the phrases of a scene dictionary that a clip shows."""
+PHRASE = "clip_elements.phrase"
+
+_PATH = "CAST(files.path AS TEXT)"  # a path that is not UTF-8 is stored as bytes
+_ROOT = f"rtrim(CAST(roots.path AS TEXT), '{os.sep}') || '{os.sep}'"
+_ABOVE = f"(SELECT max(length({_ROOT})) FROM roots WHERE substr({_PATH}, 1, length({_ROOT})) = {_ROOT})"
+RELATIVE_PATH = f"ifnull(substr({_PATH}, {_ABOVE} + 1), files.name)"
+"""What is below the innermost indexed folder, as `contents.root_of` finds it."""
+
+# What is left where all letters but separators are taken off the end.
+_ITS_FOLDER = f"rtrim({_PATH}, replace({_PATH}, '{os.sep}', ''))"
+_FOLDER = f"ifnull(rtrim(substr({_ITS_FOLDER}, {_ABOVE} + 1), '{os.sep}'), '')"
+_MODIFIED = "date(files.mtime_ns / 1000000000, 'unixepoch', 'localtime')"
+_CREATED = (
+    "(SELECT date(created, CASE WHEN created LIKE '%Z' THEN 'localtime' ELSE '+0 days' END) FROM recorded"
+    " WHERE recorded.clip_id = clips.clip_id)"
+)
+
+COLUMNS: Mapping[str, Column] = {
+    "path": Column(_PATH, "text"),
+    "name": Column("files.name", "text"),
+    "folder": Column(_FOLDER, "text"),
+    "container": Column("clips.container", "text"),
+    "codec": Column("clips.codec", "text"),
+    "duration_s": Column("clips.duration_s", "number"),
+    "size_bytes": Column("files.size", "number"),
+    "fps": Column("clips.fps", "number"),
+    "width": Column("clips.width", "number"),
+    "height": Column("clips.height", "number"),
+    "orientation": Column(
+        "CASE WHEN clips.width > clips.height THEN 'landscape' WHEN clips.width < clips.height THEN 'portrait'"
+        " ELSE 'square' END",
+        "text",
+    ),
+    "modified": Column(_MODIFIED, "date"),
+    "has_vision": Column("clips.has_vision", "number"),
+    "has_text": Column("clips.has_text", "number"),
+    "has_words": Column("EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)", "number"),
+}
+"""Columns of every library: `folder` is below the indexed one, '' at its top; `has_text` says that words on screen were
+looked for, `has_words` that there are some."""
+
+_SPEECH = {"has_speech": Column("EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)", "number")}
+_DATES = {"created": Column(_CREATED, "date"), "date": Column(f"coalesce({_CREATED}, {_MODIFIED})", "date")}
+_NO_DATES = {"date": COLUMNS["modified"]}
+
+
+def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) -> dict[str, Column]:
+    """Return the columns of a catalog, which may be of an earlier format.
+
+    `created` is the day on which a file says that it was recorded, `date` that day or else `modified`.
+
+    Args:
+        connection: connection to the catalog.
+        relative_paths: whether `path` is relative to the innermost indexed folder that holds a file, so that filters
+            cannot reveal where it is; the name alone where no folder does.
+    """
+    found = {**COLUMNS, **(_DATES if seals.has_table(connection, "recorded") else _NO_DATES)}
+    found |= _SPEECH if seals.has_table(connection, SAID.table) else {}
+    found |= {ELEMENT: Column(PHRASE, "text")} if has_elements(connection) else {}
+    return found | ({"path": Column(RELATIVE_PATH, "text")} if relative_paths else {})

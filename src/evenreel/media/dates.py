@@ -1,0 +1,46 @@
+"""When a video says that it was recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+_NAMES = ("com.apple.quicktime.creationdate", "date_recorded", "creation_time", "date", "year")
+"""Names of what says so, those that know the camera's own time first; case does not count."""
+
+_DAY = re.compile(r"(\d{4})[-:/.](\d\d)[-:/.](\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?$")
+_FIRST_YEAR = 1975  # before, a clock that was never set: they begin in 1904 and 1970
+
+
+def recorded_at(metadata: Mapping[str, str]) -> str | None:
+    """Return when a video was recorded, by the metadata of its container or a stream; None where they do not say.
+
+    Returns:
+        ISO 8601 to the second: in the camera's own time where that is known (`2024-05-31T14:03:00`), else in UTC, with
+        a Z; a day alone where no more is told.
+
+    Example:
+        >>> recorded_at({"creation_time": "2024-05-31T12:03:00.000000Z"})
+        '2024-05-31T12:03:00Z'
+        >>> recorded_at({"com.apple.quicktime.creationdate": "2024-05-31T14:03:00+0200"})
+        '2024-05-31T14:03:00'
+        >>> recorded_at({"creation_time": "1904-01-01T00:00:00.000000Z"})
+    """
+    given = {name.casefold(): value for name, value in metadata.items()}
+    return next(filter(None, (_read(given[name]) for name in _NAMES if name in given)), None)
+
+
+def _read(text: str) -> str | None:
+    found = _DAY.fullmatch(text.strip())
+    if found is None:
+        return None
+    year, month, day, clock, zone = found.groups()
+    clock = None if clock is None else f"{clock}:00"[:8]
+    try:
+        when = datetime.fromisoformat(f"{year}-{month}-{day}T{clock or '00:00:00'}")
+    except ValueError:
+        return None
+    if not _FIRST_YEAR <= when.year <= datetime.now(timezone.utc).year + 1:
+        return None
+    return when.isoformat() + ("Z" if zone == "Z" else "") if clock else f"{year}-{month}-{day}"
