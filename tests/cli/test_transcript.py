@@ -13,6 +13,8 @@ import srt
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
 from tests.library.videos import write_video
+from tests.speech.picture_files import PictureTrack, disc_packets, film_with_pictures
+from tests.speech.subtitle_files import Line
 
 ENGLISH = "WEBVTT\n\n00:00.200 --> 00:01.000\n<v Ann>Good morning.\n\n00:01.000 --> 00:01.800\nThe tram is late.\n"
 
@@ -61,3 +63,26 @@ def test_what_is_not_there_is_said_in_a_sentence(place: Path) -> None:
         assert (found.returncode, found.stdout) == (1, ""), clip
         assert sentence in found.stderr.replace("\n", " ")
         assert "Traceback" not in found.stderr
+
+
+def test_subtitles_in_pictures_are_indexed_found_and_printed(tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    lines = [Line(500, 1500, "Where is the key\nof the old house?"), Line(1700, 2400, "It was here yesterday.")]
+    film_with_pictures(tmp_path / "videos" / "film.mkv", [PictureTrack("pgs", disc_packets(lines))])
+    indexed = evenreel(tmp_path, "index", "videos", "-l", "library", "--no-vision", "--no-ocr")
+    assert "its subtitles are pictures" in " ".join(indexed.stdout.split())
+    unread = run(tmp_path, "videos/film.mkv")
+    assert "its subtitles are pictures, and no text in pictures was to be read" in unread.stderr.replace("\n", " ")
+
+    assert evenreel(tmp_path, "index", "videos", "-l", "library", "--no-vision").returncode == 0
+    assert run(tmp_path, "videos/film.mkv").stdout == "Where is the key of the old house?\nIt was here yesterday.\n"
+    subtitles = run(tmp_path, "videos/film.mkv", "--format", "srt", "--language", "en").stdout
+    assert [cue.start.total_seconds() for cue in srt.parse(subtitles)] == [0.5, 1.7]
+    (hit,) = json.loads(evenreel(tmp_path, "search", "yesterday", "-l", "library", "--json").stdout)["hits"]
+    assert Path(hit["path"]).name == "film.mkv"
+    assert [moment["start_s"] for moment in hit["moments"]] == [1.7]
+
+
+def evenreel(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evenreel", *words]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)

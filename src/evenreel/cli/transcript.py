@@ -68,7 +68,11 @@ def _nothing(clip: str, found: tuple[Transcript, ...], language: str | None) -> 
     said = sorted({one.language or "unknown" for one in found if one.utterances})
     if said:
         return f"Nothing is said in {language} in {clip[:200]}; there are transcripts in: {', '.join(said)}."
-    problems = [f"{Path(one.origin).name}: {one.problem}" for one in found if one.problem and one.origin]
+    problems = [
+        one.problem if one.source == "stream" else f"{Path(one.origin).name}: {one.problem}"
+        for one in found
+        if one.problem
+    ]
     why = f" ({'; '.join(problems)})" if problems else ""
     return (
         f"Nothing is known of what is said in {clip[:200]}{why}; put subtitles beside the video (.srt, .vtt, .ass) and "

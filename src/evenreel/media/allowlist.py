@@ -103,6 +103,12 @@ SOUND_DECODERS = (
 TEXT_SUBTITLES = frozenset({"subrip", "srt", "text", "mov_text", "webvtt", "ass", "ssa"})
 """Kinds of subtitle streams whose packets are text, by FFmpeg's names."""
 
+PICTURE_SUBTITLES = ("pgssub", "dvdsub", "dvbsub")
+"""Decoders of subtitles in pictures, by FFmpeg's names: of Blu-ray discs (PGS), of DVDs (VobSub), of broadcasts (DVB).
+
+No other reading of a file has them.
+"""
+
 CONTAINER_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"}
 """Short names of the demuxers that FFmpeg names by a list."""
 
@@ -132,6 +138,15 @@ def codec_options(limits: MediaLimits) -> dict[str, str]:
     FFmpeg counts the padding of its buffers too.
     """
     return {"max_pixels": str(limits.max_pixels * 11 // 10 + 2**16)}
+
+
+def picture_subtitle_options(max_pixels: int) -> dict[str, str]:
+    """Return the FFmpeg options of a decoder of subtitles in pictures.
+
+    Args:
+        max_pixels: largest width times height of what a subtitle is drawn on.
+    """
+    return {"codec_whitelist": ",".join(PICTURE_SUBTITLES), "max_pixels": str(max_pixels)}
 
 
 def packet_options() -> dict[str, str]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import stat
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -14,7 +15,14 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.allowlist import DECODERS, DEMUXERS, TEXT_SUBTITLES, codec_options, open_options
+from evenreel.media.allowlist import (
+    DECODERS,
+    DEMUXERS,
+    PICTURE_SUBTITLES,
+    TEXT_SUBTITLES,
+    codec_options,
+    open_options,
+)
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -169,8 +177,17 @@ def _choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStrea
 
 def subtitles_of_text(container: InputContainer) -> list[SubtitleStream]:
     """List the subtitle streams of a container whose packets are text."""
+    return _subtitles_in(container, TEXT_SUBTITLES)
+
+
+def subtitles_in_pictures(container: InputContainer) -> list[SubtitleStream]:
+    """List the subtitle streams of a container that are pictures of a kind that can be decoded."""
+    return _subtitles_in(container, PICTURE_SUBTITLES)
+
+
+def _subtitles_in(container: InputContainer, names: Collection[str]) -> list[SubtitleStream]:
     coded = [stream for stream in container.streams.subtitles if stream.codec_context is not None]
-    return [stream for stream in coded if stream.codec_context.name in TEXT_SUBTITLES]
+    return [stream for stream in coded if stream.codec_context.name in names]
 
 
 def refused_size(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[int, int] | None:

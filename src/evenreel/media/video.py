@@ -15,7 +15,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media.allowlist import CONTAINER_NAMES
 from evenreel.media.dates import recorded_at
-from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container, subtitles_of_text
+from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container, subtitles_in_pictures, subtitles_of_text
 from evenreel.media.packets import JOINABLE, Demuxer, UnsafeSkipError, mean_rate, presentation_times
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
 from evenreel.media.sampling import SamplingRule, TimeRule
@@ -114,8 +114,8 @@ class Video:
 
         The last packets are read, and all of them where the last contradict the header; nothing is decoded.
         """
-        stream, extent = self._source.stream, self._extent
-        name = self._source.container.format.name
+        stream, container, extent = self._source.stream, self._source.container, self._extent
+        name = container.format.name
         width, height = self._shown_size
         return VideoInfo(
             container=CONTAINER_NAMES.get(name, name),
@@ -128,8 +128,8 @@ class Video:
             rotation=orientation_of(self._source.first_frame).degrees,
             notes=tuple(self.notes),
             starts_s=self._source.clock.starts_s,
-            subtitle_streams=len(subtitles_of_text(self._source.container)),
-            created=recorded_at({**stream.metadata, **self._source.container.metadata}),
+            subtitle_streams=len(subtitles_of_text(container)) + len(subtitles_in_pictures(container)),
+            created=recorded_at({**stream.metadata, **container.metadata}),
         )
 
     def frames(self, rule: SamplingRule, shots: ShotFinder | None = None) -> Iterator[Frame]:

@@ -1,20 +1,20 @@
 """Subtitle streams of text inside a video, read packet by packet: no decoder of FFmpeg runs.
 
-Streams of pictures (PGS, VobSub, DVB) are left out, as a note says.
+Streams of pictures are for `evenreel.speech.pictures`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evenreel.errors import MediaError
 from evenreel.media import open_video
-from evenreel.media.allowlist import packet_options
-from evenreel.media.languages import language_tag
-from evenreel.media.opening import FFMPEG_ERRORS, open_file, subtitles_of_text
+from evenreel.media.allowlist import CONTAINER_NAMES, packet_options
+from evenreel.media.languages import language_tag, same_language
+from evenreel.media.opening import FFMPEG_ERRORS, open_file, subtitles_in_pictures, subtitles_of_text
 from evenreel.speech.encodings import decode
 from evenreel.speech.subtitles import LARGEST_BYTES, MOST_CUES, Cue, Format, Subtitles, too_many_cues, utterances_of
 from evenreel.wording import count
@@ -50,21 +50,24 @@ class _Stream:
 
 
 def read_streams(path: str | os.PathLike[str]) -> Iterator[Subtitles | None]:
-    """Read the subtitle streams of a video; yields None now and then while it reads, then what each stream says.
+    """Read the streams of text of a video; yields None now and then while it reads, then what each stream says.
 
-    Times count from where a player's timeline begins. A stream without any words is left out.
+    Times count from where a player's timeline begins. A stream without any words is left out. The last of them has no
+    words where streams of pictures are to be read.
 
     Raises:
         MediaError: the file cannot be opened, or a stream is too large.
     """
     with open_file(path, packet_options()) as container:
         of_text = subtitles_of_text(container)
-        wanted = {stream.index: _Stream(stream.codec_context.name, _language(stream)) for stream in of_text}
-        pictures = len(container.streams.subtitles) - len(wanted)
+        wanted = {stream.index: _Stream(stream.codec_context.name, language_of(stream)) for stream in of_text}
+        pictures = pictures_to_read(container)
+        others = len(container.streams.subtitles) - len(of_text) - len(subtitles_in_pictures(container))
         if wanted:
-            start_s = _starts_s(path)
-            for packet in _packets(container, wanted):
-                _take(wanted[packet.stream.index], packet, start_s)
+            start_s = starts_s(path)
+            for packet in packets_of(container, wanted):
+                if packet is not None:
+                    _take(wanted[packet.stream.index], packet, start_s)
                 yield None
     for stream in wanted.values():
         try:
@@ -73,31 +76,61 @@ def read_streams(path: str | os.PathLike[str]) -> Iterator[Subtitles | None]:
             )
         except MediaError:  # nothing is said in it
             continue
-    if pictures:
-        yield Subtitles((), (f"{count(pictures, 'stream')} of subtitles in pictures left out",))
+    if pictures or others:
+        notes = [f"{count(others, 'stream')} of subtitles of a kind that is not read left out"] if others else []
+        yield Subtitles((), tuple(notes), pictures=len(pictures))
 
 
-def _starts_s(path: str | os.PathLike[str]) -> float:
-    """Where a player's timeline begins on the file's own clock, in seconds."""
+def pictures_to_read(container: InputContainer) -> list[SubtitleStream]:
+    """Choose the streams of pictures to read: of each language the first that is not of forced subtitles alone.
+
+    Streams in the language of a stream of text are left out; those without a language count as of one.
+    """
+    known = [language_of(stream) for stream in subtitles_of_text(container) if not _is_forced(stream)]
+    chosen = []
+    for stream in sorted(subtitles_in_pictures(container), key=_is_forced):
+        language = language_of(stream)
+        if language not in known and not any(same_language(language, one) for one in known):
+            chosen.append(stream)
+            known.append(language)
+    return sorted(chosen, key=lambda stream: stream.index)
+
+
+def _is_forced(stream: SubtitleStream) -> bool:
+    from av.stream import Disposition
+
+    return bool(stream.disposition & Disposition.forced)
+
+
+def starts_s(path: str | os.PathLike[str]) -> float:
+    """Return where a player's timeline begins on the file's own clock, in seconds.
+
+    Raises:
+        MediaError: the file has no video that can be opened.
+    """
     with open_video(path) as video:
         return video.info.starts_s
 
 
-def _language(stream: SubtitleStream) -> str | None:
+def language_of(stream: SubtitleStream) -> str | None:
+    """Return the language that a container says of a stream, as a BCP 47 tag; None where it says none."""
     return language_tag(stream.metadata.get("language"))
 
 
-def _packets(container: InputContainer, wanted: dict[int, _Stream]) -> Iterator[Packet[Stream]]:
-    """Packets of the wanted streams; damage ends the file, as its end does."""
+def packets_of(container: InputContainer, wanted: Collection[int]) -> Iterator[Packet[Stream] | None]:
+    """Yield the packets of streams by their numbers, and None now and then in between; damage ends the file too."""
     from av.stream import Discard
 
+    paced = set(wanted)
+    if CONTAINER_NAMES.get(container.format.name) != "mp4":  # the whole file is read anyway, which takes its time
+        paced |= {stream.index for stream in container.streams.video}
     for stream in container.streams:
-        if stream.index not in wanted:
+        if stream.index not in paced:
             stream.discard = Discard.all  # not even read from the disk where the index allows
     try:
-        for packet in container.demux([container.streams[index] for index in wanted]):
+        for packet in container.demux([container.streams[index] for index in sorted(paced)]):
             if packet.size:
-                yield packet
+                yield packet if packet.stream.index in wanted else None
     except FFMPEG_ERRORS:
         return
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenreel.errors import MediaError
 from evenreel.media.content import unreadable
@@ -16,8 +16,11 @@ from evenreel.media.workers import Message, Worker
 from evenreel.speech.subtitles import LARGEST_BYTES, Subtitles, parse_subtitles, too_large
 from evenreel.speech.transcripts import utterance
 
+if TYPE_CHECKING:
+    from evenreel.speech.pictures import SheetRecogniser
+
 TARGET = "evenreel.speech.subtitle_worker:SubtitleFiles"
-"""What a `Worker` runs to read subtitles."""
+"""What a `Worker` runs to read subtitles of text."""
 
 _TICK_S = 1.0
 
@@ -25,23 +28,38 @@ _TICK_S = 1.0
 class SubtitleFiles:
     """Worker that answers `{"path", "language"}` of a subtitle file, or `{"path"}` of a video with streams of text.
 
-    The answer is a message `subtitles` each, with `utterances` and `notes`; a `tick` says that reading goes on.
+    With `"pictures": true` the streams of pictures of a video are read, and no others. The answer is a message
+    `subtitles` each, with `utterances`, `notes` and `pictures`; a `tick` says that reading goes on.
+
+    Args:
+        reader: recogniser of text in pictures; None where there are no tasks with pictures.
     """
+
+    def __init__(self, reader: SheetRecogniser | None = None) -> None:
+        self._reader = reader
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
         """Read the subtitle file, or the streams of the video."""
         if "language" in task:
             yield _message(read_sidecar(task["path"], task["language"])), None
             return
-        from evenreel.speech.streams import read_streams  # whoever has the worker run does not need FFmpeg
-
         told = time.monotonic()
-        for found in read_streams(task["path"]):
+        for found in self._streams(task):
             if found is not None:
                 yield _message(found), None
             elif time.monotonic() - told > _TICK_S:
                 told = time.monotonic()
                 yield {"kind": "tick"}, None
+
+    def _streams(self, task: dict[str, Any]) -> Iterator[Subtitles | None]:
+        # Whoever has the worker run does not need FFmpeg.
+        if task.get("pictures") and self._reader is not None:
+            from evenreel.speech.pictures import read_pictures
+
+            return read_pictures(task["path"], self._reader)
+        from evenreel.speech.streams import read_streams
+
+        return read_streams(task["path"])
 
 
 def read_sidecar(path: str, language: str | None = None) -> Subtitles:
@@ -66,24 +84,29 @@ def read_sidecar(path: str, language: str | None = None) -> Subtitles:
     return parse_subtitles(data, os.path.splitext(path)[1], language)
 
 
-def read_with(worker: Worker, path: str, sidecar: Mapping[str, Any] | None = None) -> list[Subtitles]:
-    """Have a worker of `TARGET` read a subtitle file, or the streams of a video.
+def read_with(worker: Worker, path: str, wanted: Mapping[str, Any] | None = None) -> list[Subtitles]:
+    """Have a worker of `SubtitleFiles` read a subtitle file, or the streams of a video.
 
     Args:
         worker: the worker.
         path: path of the file.
-        sidecar: `language` of a subtitle file; None for a video.
+        wanted: `language` of a subtitle file, or `pictures` where they are wanted of a video; None for its text.
 
     Raises:
         MediaError: it cannot be read, or the worker crashed, hung or grew too large over it.
     """
-    messages = worker.run({"path": path, **(sidecar or {})})
+    messages = worker.run({"path": path, **(wanted or {})})
     return [
-        Subtitles(tuple(map(utterance, message["utterances"])), tuple(message["notes"]))
+        Subtitles(tuple(map(utterance, message["utterances"])), tuple(message["notes"]), message["pictures"])
         for message, _ in messages
         if message["kind"] == "subtitles"
     ]
 
 
 def _message(found: Subtitles) -> dict[str, Any]:
-    return {"kind": "subtitles", "utterances": list(map(asdict, found.utterances)), "notes": list(found.notes)}
+    return {
+        "kind": "subtitles",
+        "utterances": list(map(asdict, found.utterances)),
+        "notes": list(found.notes),
+        "pictures": found.pictures,
+    }

@@ -53,12 +53,14 @@ class Subtitles:
     """What a subtitle file or stream says.
 
     Attributes:
-        utterances: its cues in the order of their times, at least one.
+        utterances: its cues in the order of their times.
         notes: sentences on what was left out or is doubtful; none where it is as it should be.
+        pictures: number of streams of pictures beside it that are still to be read.
     """
 
     utterances: tuple[Utterance, ...]
     notes: tuple[str, ...] = ()
+    pictures: int = 0
 
 
 @dataclass(frozen=True)
@@ -234,13 +236,13 @@ def _cue(event: SSAEvent, text: str, speaker: str = "") -> Cue:
 def _plain(cue: Cue, form: Format) -> tuple[str, str | None]:
     """Words and speaker without tags, each in one line."""
     if form in {"ass", "ssa"}:
-        return _one_line(_without_overrides(cue.text)), _one_line(cue.speaker or "") or None
+        return one_line(_without_overrides(cue.text)), one_line(cue.speaker or "") or None
     text, voices = cue.text, _VOICE.findall(cue.text) if form == "vtt" else []
     text = _TAG.sub("", text)
     if form == "vtt":
         text, voices = html.unescape(text), [html.unescape(name) for name in voices]
-    speakers = dict.fromkeys(filter(None, map(_one_line, voices)))
-    return _one_line(text), ", ".join(speakers) or None
+    speakers = dict.fromkeys(filter(None, map(one_line, voices)))
+    return one_line(text), ", ".join(speakers) or None
 
 
 def _without_overrides(text: str) -> str:
@@ -249,7 +251,8 @@ def _without_overrides(text: str) -> str:
     return SSAEvent(text=text).plaintext
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return a text as one line, with single spaces, without control characters."""
     return " ".join("".join(_kept(text)).split())
 
 

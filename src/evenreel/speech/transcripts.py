@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,11 +17,12 @@ class Transcript:
     """What one source says of a clip.
 
     A clip whose streams were looked at has a transcript of source `stream` for each that says something, else one
-    without utterances.
+    without utterances; one more says that its streams of pictures were not read, or could not be.
 
     Attributes:
         source: a subtitle file beside the video, a subtitle stream inside it, or a speech model.
-        origin: path of the subtitle file, number of the stream among those that say something, or name of the model.
+        origin: path of the subtitle file, number of the stream among those that say something (`NO_STREAM`, `UNREAD`
+            and `UNREADABLE` where nothing is said), or name of the model.
         utterances: what is said, in the order of its times.
         language: language as a BCP 47 tag; None where it is not known.
         stamp: stamp of the subtitle file; None for another source.
@@ -35,8 +37,29 @@ class Transcript:
     problem: str | None = None
 
 
-NO_STREAM = Transcript("stream", "")
-"""Says that a clip's streams were looked at, and none says anything."""
+NO_STREAM = Transcript("stream", "none")
+"""Says that a clip's streams were looked at, and none says anything. Its origin is empty in a shard of before streams
+of pictures were looked for."""
+
+UNREAD = Transcript("stream", "unread", problem="its subtitles are pictures, and no text in pictures was to be read")
+"""Says that a clip's streams of pictures were left out, as its text on screen was."""
+
+UNREADABLE = Transcript("stream", "pictures")
+"""Says with its problem that a clip's streams of pictures cannot be read."""
+
+
+def streams_known(rows: Collection[tuple[str, str | None]], *, pictures: bool, retry: bool) -> bool:
+    """Return whether nothing is to be looked for in a clip's streams.
+
+    Args:
+        rows: origins and problems of what is known of its streams.
+        pictures: whether streams of pictures are to be read.
+        retry: whether what could not be read is to be tried again.
+    """
+    behind = {""} | ({UNREAD.origin} if pictures else set())
+    return bool(rows) and not any(
+        origin in behind or (retry and problem and origin != UNREAD.origin) for origin, problem in rows
+    )
 
 
 def transcript_record(transcript: Transcript) -> dict[str, Any]:

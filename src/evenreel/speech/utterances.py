@@ -36,7 +36,8 @@ class Utterance:
         end_s: when it ends.
         source: where it is from.
         language: language as a BCP 47 tag such as `en` or `pt-BR`; None where it is not known.
-        confidence: how sure the speech model is, from 0 to 1; None for subtitles.
+        confidence: how sure the speech model is, or the recogniser of subtitles in pictures, from 0 to 1; None for
+            subtitles of text.
         speaker: who speaks, where the source says so.
         words: its words with their times; empty where the source has none.
     """

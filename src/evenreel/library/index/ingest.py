@@ -195,7 +195,7 @@ class IndexJob:
         self._read_all(work_of(plans))
         gone = [mark_gone(one.store, plan) for one, plan in zip(self._models, plans, strict=True)]
         self._report.missing, self._report.moved = gone[0]
-        read_subtitles(self._store, found, self._settings.limits, self._report, self._progress)
+        read_subtitles(self._store, found, self._settings, self._report, self._progress)
         self._report.metadata_changed = self._store.update_metadata()
         for one in self._models:
             one.store.drop_replaced()

@@ -14,20 +14,22 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from evenreel.config import MediaLimits
+from evenreel.config import IndexSettings, allowed_threads
 from evenreel.errors import MediaError
 from evenreel.features.progress import TRANSIENT, SetAside, StagedProgress
 from evenreel.features.shards import DamagedShardError, read_shard, shard_path
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan
+from evenreel.library.index.subtitle_reader import READER
 from evenreel.library.store.catalog import SHARDS, loaded_path
 from evenreel.library.store.speech import put_transcripts, settle_transcripts
 from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.workers import Worker
+from evenreel.onscreen.engine import engine_id
 from evenreel.speech.sidecars import Sidecar, sidecars_of
-from evenreel.speech.subtitle_worker import TARGET, read_with
+from evenreel.speech.subtitle_worker import read_with
 from evenreel.speech.subtitles import Subtitles
-from evenreel.speech.transcripts import NO_STREAM, Stamp, Transcript
+from evenreel.speech.transcripts import NO_STREAM, UNREAD, UNREADABLE, Stamp, Transcript, streams_known
 from evenreel.wording import count, printable
 
 _ORDER = {"sidecar": 0, "stream": 1, "recognised": 2}
@@ -45,18 +47,18 @@ class _Clip:
     duration_s: float | None
     sidecars: dict[str, Sidecar] = field(default_factory=dict)
     known: dict[str, tuple[Stamp, str | None]] = field(default_factory=dict)
-    streams_known: bool = False
+    streams: list[tuple[str, str | None]] = field(default_factory=list)
 
 
 def read_subtitles(
-    store: Store, found: Scan, limits: MediaLimits, report: IndexReport, progress: StagedProgress
+    store: Store, found: Scan, settings: IndexSettings, report: IndexReport, progress: StagedProgress
 ) -> None:
     """Bring what subtitles say of the clips of some folders up to date; a file that cannot be read is set aside.
 
     Args:
         store: the library, locked and open, with the clips of the run.
         found: files of the folders.
-        limits: what reading one file may cost.
+        settings: what reading one file may cost, and whether text in pictures is read.
         report: gets counts, notes and what was set aside.
         progress: receives the stage where there is something to read.
 
@@ -67,12 +69,12 @@ def read_subtitles(
     stamps = {file.path: file for file in found.subtitles if file.error is None}
     clips = list(_clips(store.connection, found, stamps))
     _note_known(store.connection, clips, stamps, report)
-    changed = [clip for clip in clips if _is_behind(clip, stamps)]
+    changed = [clip for clip in clips if _is_behind(clip, stamps, settings)]
     if not changed:
         return
     progress.stage("reading subtitles", len(changed))
-    with closing(Worker(TARGET, {}, limits)) as worker:
-        run = _SubtitleRun(store, worker, stamps, report)
+    with closing(Worker(READER, {"threads": allowed_threads()}, settings.limits)) as worker:
+        run = _SubtitleRun(store, worker, stamps, report, settings)
         for clip in changed:
             run.update(clip)
             progress.advance(1)
@@ -89,20 +91,21 @@ def _clips(connection: sqlite3.Connection, found: Scan, stamps: dict[str, FoundF
         if (path := loaded_path(stored)) in there:
             clip = clips.setdefault(clip_id, _Clip(clip_id, path, duration_s))
             clip.sidecars.update({sidecar.path: sidecar for sidecar in beside.get(path, ())})
-    for clip_id, source, origin, language, *stamp in connection.execute(
-        "SELECT clip_id, source, origin, language, size, mtime_ns, ctime_ns FROM transcripts"
+    for clip_id, source, origin, problem, language, *stamp in connection.execute(
+        "SELECT clip_id, source, origin, problem, language, size, mtime_ns, ctime_ns FROM transcripts"
     ):
         if clip_id in clips and source == "stream":
-            clips[clip_id].streams_known = True
+            clips[clip_id].streams.append((origin, problem))
         elif clip_id in clips and source == "sidecar":
             clips[clip_id].known[loaded_path(origin)] = (stamp[0], stamp[1], stamp[2]), language
     yield from clips.values()
 
 
-def _is_behind(clip: _Clip, stamps: dict[str, FoundFile]) -> bool:
+def _is_behind(clip: _Clip, stamps: dict[str, FoundFile], settings: IndexSettings) -> bool:
     wanted = {path: (_stamp(stamps[path]), sidecar.language) for path, sidecar in clip.sidecars.items()}
     kept = {path: known for path, known in clip.known.items() if path in wanted or not _is_gone(path, stamps)}
-    return not clip.streams_known or kept != {**kept, **wanted} or kept != clip.known
+    known = streams_known(clip.streams, pictures=settings.read_text, retry=settings.retry)
+    return not known or kept != {**kept, **wanted} or kept != clip.known
 
 
 def _is_gone(path: str, stamps: dict[str, FoundFile]) -> bool:
@@ -136,10 +139,19 @@ class _SubtitleRun:
         worker: reads files that nobody trusts.
         stamps: subtitle files of the folders, by path.
         report: gets counts, notes and what was set aside.
+        settings: settings of the run.
     """
 
-    def __init__(self, store: Store, worker: Worker, stamps: dict[str, FoundFile], report: IndexReport) -> None:
+    def __init__(
+        self,
+        store: Store,
+        worker: Worker,
+        stamps: dict[str, FoundFile],
+        report: IndexReport,
+        settings: IndexSettings,
+    ) -> None:
         self._store, self._worker, self._stamps, self._report = store, worker, stamps, report
+        self._settings = settings
 
     def update(self, clip: _Clip) -> None:
         """Read what is new or has changed of a clip, and store it with what it has."""
@@ -153,13 +165,16 @@ class _SubtitleRun:
         kept = [one for one in old if one.source != "sidecar" or self._holds(one, clip)]
         there = {one.origin for one in kept if one.source == "sidecar"}
         new = [self._sidecar(clip, sidecar) for path, sidecar in clip.sidecars.items() if path not in there]
-        if not any(one.source == "stream" for one in old):
-            new += self._streams(clip)
+        streams = [one for one in kept if one.source == "stream"]
+        rows = [(one.origin, one.problem) for one in streams]
+        if not streams_known(rows, pictures=self._settings.read_text, retry=self._settings.retry):
+            kept = [one for one in kept if one.source != "stream"]
+            new += self._streams(clip, streams)
         whole = sorted([*kept, *filter(None, new)], key=lambda one: (_ORDER[one.source], os.fsencode(one.origin)))
         put_transcripts(library, self._store.connection, shard, whole)
         gone = {one.origin for one in old if one.source == "sidecar"} - {one.origin for one in whole}
         self._report.subtitles_gone += len(gone)
-        self._report.subtitles += sum(bool(one and one.utterances) for one in new)
+        self._report.subtitles += sum(bool(one.utterances) for one in whole if one not in old)
 
     def _holds(self, known: Transcript, clip: _Clip) -> bool:
         sidecar = clip.sidecars.get(known.origin)
@@ -179,14 +194,35 @@ class _SubtitleRun:
             self._report.set_aside.append(SetAside("", path, error.reason, str(error)))
             return None if error.reason in TRANSIENT else replace(known, problem=printable(str(error)))
 
-    def _streams(self, clip: _Clip) -> list[Transcript]:
+    def _streams(self, clip: _Clip, known: list[Transcript]) -> list[Transcript]:
+        """What the streams of a clip say; those of text are not read again for those of pictures."""
+        said = [one for one in known if one.utterances]
+        pictured = any(one.origin in (UNREAD.origin, UNREADABLE.origin) for one in known)
+        if not pictured:
+            try:
+                found = [self._within(clip, clip.path, one) for one in read_with(self._worker, clip.path)]
+            except MediaError as error:  # its pictures were read
+                log.info("no subtitles of %s: %s", printable(clip.path), error)
+                return [replace(NO_STREAM, problem=printable(str(error)))]
+            said, pictured = _transcripts(found), any(one.pictures for one in found)
+        read = self._pictures(clip) if pictured else []
+        said += [one for one in read if one.utterances]
+        numbered = [replace(one, origin=str(number)) for number, one in enumerate(said)]
+        return [*numbered, *(one for one in read if not one.utterances)] or [NO_STREAM]
+
+    def _pictures(self, clip: _Clip) -> list[Transcript]:
+        """What streams of pictures say, or why they were not read."""
+        path = printable(clip.path)
+        if not self._settings.read_text:
+            self._report.notes.append((path, f"{UNREAD.problem}; a run without --no-ocr reads them"))
+            return [UNREAD]
+        engine_id()  # raises where there are no models, for which no file is to blame
         try:
-            found = [self._within(clip, clip.path, one) for one in read_with(self._worker, clip.path)]
-        except MediaError as error:  # its pictures were read
-            log.info("no subtitles of %s: %s", printable(clip.path), error)
-            return [replace(NO_STREAM, problem=printable(str(error)))]
-        said = [one.utterances for one in found if one.utterances]
-        return [Transcript("stream", str(n), one, one[0].language) for n, one in enumerate(said)] or [NO_STREAM]
+            found = read_with(self._worker, clip.path, {"pictures": True})
+            return _transcripts([self._within(clip, clip.path, one) for one in found])
+        except MediaError as error:
+            self._report.notes.append((path, printable(f"its subtitles in pictures cannot be read: {error}")))
+            return [UNREAD if error.reason in TRANSIENT else replace(UNREADABLE, problem=printable(str(error)))]
 
     def _within(self, clip: _Clip, path: str, found: Subtitles) -> Subtitles:
         """Subtitles without those that start after the clip's end; notes on these and on others go to the report."""
@@ -201,4 +237,8 @@ class _SubtitleRun:
         self._report.notes += [(printable(path), note) for note in notes]
         if found.utterances and not kept:
             raise MediaError("not_media", "all of its cues come after the end of the video; are they of another cut?")
-        return Subtitles(kept)
+        return replace(found, utterances=kept)
+
+
+def _transcripts(found: list[Subtitles]) -> list[Transcript]:
+    return [Transcript("stream", "", one.utterances, one.utterances[0].language) for one in found if one.utterances]
