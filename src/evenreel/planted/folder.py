@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -34,10 +34,11 @@ from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
 from evenreel.planted.vocabulary import data_text
 from evenreel.planted.write import scene_bytes
-from evenreel.types import FloatArray
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+    from evenreel.planted.voices import Recordings
 
 ClipsDone = Callable[[int, int], object]
 PAGE = "planted.json"
@@ -52,7 +53,7 @@ def write_corpus(
     workers: int = 0,
     progress: ClipsDone | None = None,
     edit: str | None = None,
-    recordings: Mapping[str, FloatArray] | None = None,
+    recordings: Recordings | None = None,
 ) -> int:
     """Render a planned corpus into a folder; a clip that is there already is not rendered again.
 
@@ -79,6 +80,10 @@ def write_corpus(
     folder, shown = Path(folder), plan
     if edit is not None:
         shown, plan = edited(plan, edit), described(plan, edit)
+    if said := [sentence for clip in shown.clips for sentence in clip.scene.spoken]:
+        from evenreel.planted.voices import check_voices
+
+        check_voices(said, recordings)
     try:
         _claim(folder, page_of(plan, edit))
         missing = [clip for clip in shown.clips if not (folder / clip_path(clip)).is_file()]
@@ -172,7 +177,7 @@ def _render(renderings: Sequence[Callable[[], None]], workers: int, done: Callab
             raise
 
 
-def _render_clip(path: Path, scene: Scene, recordings: Mapping[str, FloatArray] | None) -> None:
+def _render_clip(path: Path, scene: Scene, recordings: Recordings | None) -> None:
     write_durably(path, scene_bytes(scene, recordings))
 
 
