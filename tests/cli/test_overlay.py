@@ -57,7 +57,7 @@ def audit(place: Path, system: str) -> dict[str, Any]:
 
 def test_what_reads_follows_misleading_words_and_what_sees_alone_does_not(planted: Path) -> None:
     reads, sees = audit(planted, "bm25"), audit(planted, "mean_pool")
-    assert reads["effect"]["name"] == "rise of a wrong clip beyond the control (overlay), SD"
+    assert reads["effect"]["name"] == "rise of a wrong clip by written words beyond the control (overlay), SD"
     assert reads["effect"]["value"] > 1.0 and reads["effect"]["low"] > 0.5
     assert abs(sees["effect"]["value"]) < 0.1
     assert "a wrong clip that carries words of the caption's clip rises by" in reads["sentence"]

@@ -27,8 +27,6 @@ VOICEOVERS = (VOICEOVER, VOICEOVER_CONTROL)
 VOICEOVER_OF = "voiceover_of"
 """Column of the clips that names the clip whose words are said in each."""
 
-LENDERS = (OVERLAY_OF, VOICEOVER_OF)
-
 Fits = Callable[[str, str], bool]
 """Whether a clip, named first, may carry the words of another one."""
 
