@@ -48,7 +48,7 @@ class VoiceoverSettings:
 
 
 @dataclass(frozen=True)
-class SpokenWords:
+class VoiceoverWords:
     """Misleading words to say in clips, taken from other clips.
 
     Attributes:
@@ -78,7 +78,7 @@ class SpokenWords:
         return mark_lenders(corpus, self.distractors if edit == VOICEOVER else None, VOICEOVER_OF)
 
 
-def spoken_words(corpus: Corpus, seed: int = 0) -> SpokenWords:
+def spoken_words(corpus: Corpus, seed: int = 0) -> VoiceoverWords:
     """Assign each clip the first caption of another clip of its split, see `evenreel.edits.lending.lend_words`.
 
     Args:
@@ -94,7 +94,7 @@ def spoken_words(corpus: Corpus, seed: int = 0) -> SpokenWords:
     whole = {clip: _sayable(some[0]) if some else "" for clip, some in captions_of(corpus).items()}
     said = {clip: shortened(text, MOST_LETTERS) for clip, text in whole.items()}
     distractors = lend_words(corpus, said, seed, _nothing_to_say)
-    return SpokenWords(
+    return VoiceoverWords(
         {own: said[other] for own, other in distractors.items()},
         distractors,
         shortened=sum(said[clip] != text for clip, text in whole.items()),
