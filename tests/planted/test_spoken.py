@@ -99,7 +99,8 @@ def test_tables_say_where_a_word_is_and_classes_do_not_depend_on_it() -> None:
 def test_a_spoken_world_is_told_apart_and_not_taken_for_one_that_was_measured() -> None:
     plain, spoken = plan_of(0.0), plan_of(0.5)
     assert page_of(plain)["digest"] != page_of(spoken)["digest"]
-    assert (page_of(plain)["settings"]["spoken"], page_of(spoken)["settings"]["spoken"]) == (0.0, 0.5)
+    assert "spoken" not in page_of(plain)["settings"] and page_of(spoken)["settings"]["spoken"] == 0.5
+    assert "voice" not in page_of(plain)["planted"] and "a voice says it" in page_of(spoken)["planted"]
     assert admission_of(plain) is not None and admission_of(spoken) is None
 
 

@@ -32,7 +32,7 @@ from evenreel.planted.readings import reading, stretch_of
 from evenreel.planted.scenes import Scene, SignBoard
 from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
-from evenreel.planted.vocabulary import data_text
+from evenreel.planted.vocabulary import data_text, spoken_text
 from evenreel.planted.write import scene_bytes
 
 if TYPE_CHECKING:
@@ -107,24 +107,25 @@ def write_corpus(
 
 def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
     """Return the content of `planted.json`: what was planted, with the name of any edit."""
-    settings = {name: value for name, value in asdict(plan.settings).items() if name != "harder"}
-    harder = plan.settings.harder
+    harder, spoken = plan.settings.harder, plan.settings.spoken
+    left_out = {"harder"} if spoken else {"harder", "spoken"}
+    settings = {name: value for name, value in asdict(plan.settings).items() if name not in left_out}
     return {
         "renderer": RENDERER,
         "bias": plan.bias,
         "strength": plan.strength,
         "seed": plan.seed,
         "clips": len(plan.clips),
-        "planted": " ".join([bias_text(plan.bias), *harder_texts(harder)]),
+        "planted": " ".join([bias_text(plan.bias), *([spoken_text()] if spoken else []), *harder_texts(harder)]),
         "partners": plan.partners,
         "settings": {**settings, **harder.changed},
         "statistics": [asdict(each) for each in planted_statistics(plan)],
-        "digest": sha256((repr(plan) + _spoken_text(plan) + (edit or "") + data_text()).encode()).hexdigest(),
+        "digest": sha256((repr(plan) + _said_text(plan) + (edit or "") + data_text()).encode()).hexdigest(),
         **({"edit": edit} if edit else {}),
     }
 
 
-def _spoken_text(plan: PlantedCorpus) -> str:
+def _said_text(plan: PlantedCorpus) -> str:
     """What clips say, with their ids; empty where none says anything."""
     return "".join(f"{clip.clip_id}{clip.scene.spoken}" for clip in plan.clips if clip.scene.spoken)
 

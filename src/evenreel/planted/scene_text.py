@@ -26,8 +26,8 @@ _SPOKEN_S = 1.8
 def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     """Draw a group of clips, each with a sign, which with probability `strength` differ in the sign's word alone.
 
-    With `PlantSettings.spoken` a voice says the word of some clips, in place of their sign. `biases.json` has the
-    shares that result, and what holds in the test split.
+    With `PlantSettings.spoken` a voice says the word of some clips, in place of their sign. `biases.json` and
+    `spoken.json` have the shares that result, and what holds in the test split.
     """
     rng, count, settings = streams.scene, world.settings.group, world.settings
     words = [str(word).upper() for word in rng.choice(shapes(), count, replace=False)]

@@ -189,6 +189,11 @@ def spoken_captions() -> tuple[str, ...]:
     return tuple(_read_beside("spoken")["captions"])
 
 
+def spoken_text() -> str:
+    """Return the description, as in `planted.json`, of words that are spoken."""
+    return str(_read_beside("spoken")["planted"])
+
+
 @cache
 def annotators() -> dict[str, tuple[str, ...]]:
     """Return the habits of each annotator, by name: sentence patterns with the slot {caption}, different for each."""
