@@ -27,6 +27,7 @@ CAPTIONS = (
     "said: a lighthouse",
     "a green square",
     "nobody waits",
+    '""',
 )
 CLIPS = tuple(f"clip_{number:02}" for number in range(5))
 
@@ -66,7 +67,7 @@ def test_scores_are_how_many_clips_each_stands_before(library: Library) -> None:
     assert (found.missing, done[-1]) == ((), 1.0)
     assert (tuple(found.scores.video_ids), found.scores.caption_ids) == (CLIPS, [f"q{n}" for n in range(len(CAPTIONS))])
     assert found.scores.about.uses == ("word counts of the gallery",)
-    asked = ("the ferry waits for nobody", "nobody is said", "said a lighthouse", "a green square", "nobody waits")
+    asked = ("the ferry waits for nobody", "nobody is said", "said a lighthouse", "a green square", "nobody waits", "-")
     for row, query in zip(found.scores.values, asked, strict=True):
         hits = library.search(query, k=100).hits
         merit = {Path(hit.path).stem: (hit.state, hit.score, hit.written) for hit in hits}
