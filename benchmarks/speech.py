@@ -43,8 +43,8 @@ import numpy as np
 from benchmarks.ingest import bare_loops, index
 from evenreel.config import allowed_threads, usable_cores
 from evenreel.media.sound import SAMPLE_RATE
-from evenreel.planted import VOICES, Entity, Scene, SpokenSentence, can_speak, speak, write_scene
-from evenreel.speech import load_speech_reader, read_speech
+from evenreel.planted import Entity, Scene, SpokenSentence, speak, write_scene
+from evenreel.speech import VOICES, can_speak, load_speech_reader, read_speech
 from evenreel.types import FloatArray
 
 DATA = Path(os.environ.get("EVENREEL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -149,7 +149,7 @@ def _spoken_clips(folder: Path) -> Iterator[_SpokenClip]:
         noisy = number % 2 == 1
         spoken = SpokenSentence(text, voice, start_s=1.0, snr_db=SNR_DB if noisy else None)
         subject = Entity("ring", "yellow", "large")
-        scene = Scene((subject,), "sways", "beach", duration_s=6.0, width=64, height=48, seed=number, spoken=spoken)
+        scene = Scene((subject,), "sways", "beach", duration_s=6.0, width=64, height=48, seed=number, spoken=(spoken,))
         path = folder / f"{number:02}.mp4"
         write_scene(path, scene)
         yield _SpokenClip(path, text, noisy)

@@ -1,4 +1,4 @@
-"""The audit `overlay` as it is typed, from clips to the sentence: on planted clips, and words written on given ones."""
+"""The audit `overlay` as it is typed, from clips to the sentence: on planted clips, and words laid over given ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from evenreel.corpus.on_screen import make_texts
 from evenreel.errors import UsageError
 from evenreel.features import find_clips
 from evenreel.features.signs import sign_texts
+from evenreel.media import open_sound
 from evenreel.planted import write_clip
+from evenreel.speech import VOICES, can_speak, speak_text
+from evenreel.types import FloatArray
 from tests.cli.test_library_commands import here
 
 EDITS = {"clean": (), "overlay": ("--edit", "overlay"), "control": ("--edit", "overlay-control")}
@@ -57,7 +60,7 @@ def audit(place: Path, system: str) -> dict[str, Any]:
 
 def test_what_reads_follows_misleading_words_and_what_sees_alone_does_not(planted: Path) -> None:
     reads, sees = audit(planted, "bm25"), audit(planted, "mean_pool")
-    assert reads["effect"]["name"] == "rise of a wrong clip beyond the control (overlay), SD"
+    assert reads["effect"]["name"] == "rise of a wrong clip by written words beyond the control (overlay), SD"
     assert reads["effect"]["value"] > 1.0 and reads["effect"]["low"] > 0.5
     assert abs(sees["effect"]["value"]) < 0.1
     assert "a wrong clip that carries words of the caption's clip rises by" in reads["sentence"]
@@ -107,11 +110,39 @@ def test_words_that_are_written_on_clips_are_read_there(given: Path, tmp_path: P
     assert "overlay_of" not in load_corpus(tmp_path / "overlay-control").clips.columns
 
 
+@pytest.mark.skipif(not can_speak(), reason="espeak-ng is not here (pip install espeakng-loader)")
+def test_words_are_said_over_clips(given: Path, tmp_path: Path) -> None:
+    heard: dict[str, dict[str, FloatArray]] = {}
+    for name in ("voiceover", "voiceover-control"):
+        output = done("corpus", "edit", given, "--edit", name, "--out", tmp_path / name)
+        assert "Over 3 clips a voice says another clip's first caption, as far as the clip is long enough." in output
+        heard[name] = {}
+        for clip, path in load_corpus(tmp_path / name).clips.select("clip_id", "path").iter_rows():
+            with open_sound(tmp_path / name / path) as sound:
+                heard[name][clip] = np.concatenate([block.samples for block in sound.blocks()])
+    distractors = dict(load_corpus(tmp_path / "voiceover").clips.select("clip_id", "voiceover_of").iter_rows())
+    assert sorted(distractors.values()) == sorted(SHOWN) and all(own != other for own, other in distractors.items())
+    assert "voiceover_of" not in load_corpus(tmp_path / "voiceover-control").clips.columns
+    for clip, sound in heard["voiceover"].items():
+        assert (np.abs(sound) > 0.02).mean() > 0.2
+        said = [speak_text(CAPTIONS[distractors[clip]], voice) for voice in VOICES]
+        assert max(alike(sound, one) for one in said) > 0.9
+        assert max(alike(heard["voiceover-control"][clip], one) for one in said) < 0.7
+
+
+def alike(sound: FloatArray, spoken: FloatArray) -> float:
+    """How alike two sounds are in how loud they are over the time, hundredths of a second, from -1 to 1."""
+    length = min(len(sound), len(spoken)) // 160 * 160
+    loud = [np.abs(one[:length]).reshape(-1, 160).mean(axis=1) for one in (sound, spoken)]
+    return float(np.corrcoef(*loud)[0, 1])
+
+
 def test_what_is_wrong_is_said_before_a_clip_is_read(given: Path, tmp_path: Path) -> None:
     for words, sentence in {
         (): "Say what becomes of the clips: --remove background, entity or motion, or --edit overlay",
         ("--remove", "motion", "--edit", "overlay"): "and not both",
-        ("--edit", "sticker"): "There is no edit 'sticker' of clips; there are: overlay, overlay-control",
+        ("--edit", "sticker"): "there are: overlay, overlay-control, voiceover, voiceover-control",
+        ("--edit", "voiceover", "--place", "kitchen"): "leave --place out",
         ("--edit", "overlay", "--control"): "the control of --edit overlay is overlay-control",
         ("--edit", "overlay", "--share", "0.5", "--device", "cpu"): "With --edit, leave --share and --device out",
         ("--edit", "overlay-control", "--model", "builtin", "--tagger", "spacy"): "leave --model and --tagger out",

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.language.scramble import scrambled
+from evenreel.language.scramble import VOWELS, babbled, scrambled
 
 seeds = st.integers(0, 99)
 
@@ -18,6 +18,16 @@ def test_every_letter_and_digit_becomes_another_one(text: str, seed: int) -> Non
     for before, after in zip(text, other, strict=True):
         assert (before == after) != before.isalnum()
         assert before.isdecimal() == after.isdecimal() and before.isupper() == after.isupper()
+
+
+@given(st.text(max_size=30), seeds)
+def test_vowels_become_other_vowels_where_a_text_is_to_be_said(text: str, seed: int) -> None:
+    other = babbled(text, np.random.default_rng(seed))
+    assert len(other) == len(text)
+    for before, after in zip(text, other, strict=True):
+        assert (before == after) != before.isalnum()
+        assert before.isdecimal() == after.isdecimal() and before.isupper() == after.isupper()
+        assert (before.lower() in VOWELS) == (after.lower() in VOWELS)
 
 
 def test_a_single_digit_becomes_each_of_the_others_as_often() -> None:

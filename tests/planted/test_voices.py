@@ -1,9 +1,7 @@
-"""Spoken sentences: the same in every run, in the voice, at the time and over the noise that were asked for."""
+"""Spoken sentences in planted clips: at the time and over the noise that were asked for."""
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,80 +23,56 @@ from evenreel.planted import (
     write_corpus,
     write_scene,
 )
-from evenreel.planted.voices import VOICES, SpokenSentence, can_speak, sound_of, speak
+from evenreel.planted.voices import PAUSE_S, SpokenSentence, check_voices, sound_of, speak
+from evenreel.speech import synthesis
 from evenreel.types import FloatArray
 
 TEXT = "A red circle moves to the left."
 RECORDING = (0.5 * np.sin(np.arange(SAMPLE_RATE) / 10)).astype(np.float32)
-espeak = pytest.mark.skipif(not can_speak(), reason="espeak-ng is not here (pip install espeakng-loader)")
-
-
-@espeak
-def test_a_sentence_sounds_the_same_in_every_run_and_other_voices_otherwise() -> None:
-    spoken = {voice: speak(SpokenSentence(TEXT, voice)) for voice in VOICES}
-    for voice, samples in spoken.items():
-        np.testing.assert_array_equal(samples, speak(SpokenSentence(TEXT, voice)))
-        assert 1.0 < len(samples) / SAMPLE_RATE < 5.0
-        assert 0.1 < np.abs(samples).max() <= 1
-    assert len({samples.tobytes() for samples in spoken.values()}) == len(VOICES)
-    slow = speak(SpokenSentence(TEXT, words_per_minute=90))
-    assert len(slow) > 1.3 * len(spoken[VOICES[0]])
-
-
-@espeak
-def test_a_voice_that_there_is_not_is_one_sentence() -> None:
-    with pytest.raises(UsageError, match="cannot say .* with the voice 'nobody'"):
-        speak(SpokenSentence(TEXT, "nobody"))
 
 
 def test_a_recording_is_taken_before_espeak_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voices, "_output", lambda *_: pytest.fail("espeak-ng was asked"))
+    monkeypatch.setattr(voices, "speak_text", lambda *_: pytest.fail("espeak-ng was asked"))
     assert speak(SpokenSentence(TEXT), {TEXT: RECORDING}) is RECORDING
 
 
 def test_without_espeak_and_recording_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voices, "installed", lambda name: False)
+    monkeypatch.setattr(synthesis, "installed", lambda name: False)
     monkeypatch.setenv("PATH", "")
-    assert not can_speak()
-    with pytest.raises(UsageError, match="pip install espeakng-loader"):
-        speak(SpokenSentence(TEXT))
+    with pytest.raises(UsageError, match=f"pip install espeakng-loader, .*; or give a recording of '{TEXT}'"):
+        speak(SpokenSentence(TEXT), {"another": RECORDING})
+    check_voices([SpokenSentence(TEXT)], {TEXT: RECORDING})
 
 
-def test_the_command_is_asked_where_the_package_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in that writes a file of sound as espeak-ng does to a pipe: with the longest length in its header."""
-    command = tmp_path / "espeak-ng"
-    command.write_text(
-        f"#!{sys.executable}\n"
-        "import struct, sys\n"
-        "assert sys.argv[1:] == ['--stdout', '-v', 'en-us', '-s', '150', '--stdin']\n"
-        f"assert sys.stdin.read() == {TEXT!r}\n"
-        "head = struct.pack('<4sI4s4sIHHIIHH4sI', b'RIFF', 0x7FFFF000 + 36, b'WAVE', b'fmt ', 16, 1, 1, 16000, 32000,"
-        " 2, 16, b'data', 0x7FFFF000)\n"
-        "sys.stdout.buffer.write(head + struct.pack('<h', 16384) * 1000)\n"
-    )
-    command.chmod(0o755)
-    monkeypatch.setattr(voices, "installed", lambda name: False)
-    monkeypatch.setenv("PATH", os.fspath(tmp_path))
-    np.testing.assert_array_equal(speak(SpokenSentence(TEXT)), np.full(1000, 0.5, np.float32))
+def test_a_sentence_waits_for_the_one_before() -> None:
+    """Of a second each: the next begins at its time, or in a pause after the one that is still spoken."""
+    bank = {TEXT: RECORDING, "next": -RECORDING}
+    for start_s, begins_s in ((0.5, 1.2 + PAUSE_S), (4.0, 4.0)):
+        sound = sound_of([SpokenSentence(TEXT, start_s=0.2), SpokenSentence("next", start_s=start_s)], 3.0, 0, bank)
+        places = {0.2: RECORDING, begins_s: -RECORDING}
+        expected = np.zeros(max(3 * SAMPLE_RATE, round((begins_s + 1) * SAMPLE_RATE)), np.float32)
+        for place_s, samples in places.items():
+            expected[round(place_s * SAMPLE_RATE) :][:SAMPLE_RATE] = samples
+        np.testing.assert_array_equal(sound, expected)
 
 
 @pytest.mark.parametrize("snr_db", [0.0, 10.0, 20.0])
 def test_noise_is_as_loud_as_was_stated(snr_db: float) -> None:
     bank = {TEXT: RECORDING}
-    clean = sound_of(SpokenSentence(TEXT, start_s=2.0), 5.0, 0, bank)
-    noisy = sound_of(SpokenSentence(TEXT, start_s=2.0, snr_db=snr_db), 5.0, 0, bank)
+    clean = sound_of([SpokenSentence(TEXT, start_s=2.0)], 5.0, 0, bank)
+    noisy = sound_of([SpokenSentence(TEXT, start_s=2.0, snr_db=snr_db)], 5.0, 0, bank)
     assert len(clean) == len(noisy) == 5 * SAMPLE_RATE
     np.testing.assert_array_equal(clean[2 * SAMPLE_RATE : 3 * SAMPLE_RATE], RECORDING)
     assert not clean[: 2 * SAMPLE_RATE].any()
     noise = noisy[3 * SAMPLE_RATE :]
     found_db = 10 * np.log10(np.mean(np.square(RECORDING)) / np.mean(np.square(noise)))
     assert found_db == pytest.approx(snr_db, abs=0.5)
-    np.testing.assert_array_equal(noisy, sound_of(SpokenSentence(TEXT, start_s=2.0, snr_db=snr_db), 5.0, 0, bank))
-    assert (noisy != sound_of(SpokenSentence(TEXT, start_s=2.0, snr_db=snr_db), 5.0, 1, bank)).any()
+    np.testing.assert_array_equal(noisy, sound_of([SpokenSentence(TEXT, start_s=2.0, snr_db=snr_db)], 5.0, 0, bank))
+    assert (noisy != sound_of([SpokenSentence(TEXT, start_s=2.0, snr_db=snr_db)], 5.0, 1, bank)).any()
 
 
 def test_a_sentence_that_is_longer_than_its_clip_is_whole() -> None:
-    assert len(sound_of(SpokenSentence(TEXT, start_s=0.5), 1.0, 0, {TEXT: RECORDING})) == 1.5 * SAMPLE_RATE
+    assert len(sound_of([SpokenSentence(TEXT, start_s=0.5)], 1.0, 0, {TEXT: RECORDING})) == 1.5 * SAMPLE_RATE
 
 
 # -- clips -----------------------------------------------------------------------------------------------
@@ -114,7 +88,7 @@ def heard(path: Path) -> FloatArray:
 
 def test_a_clip_says_its_sentence_when_it_should(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
-    write_scene(path, replace(SCENE, spoken=SAID), {TEXT: RECORDING})
+    write_scene(path, replace(SCENE, spoken=(SAID,)), {TEXT: RECORDING})
     found = heard(path)
     loud = np.flatnonzero(np.abs(found) > 0.1) / SAMPLE_RATE
     assert loud[0] == pytest.approx(1.25, abs=0.03)
@@ -127,14 +101,14 @@ def test_a_clip_says_its_sentence_when_it_should(tmp_path: Path) -> None:
         pictures = [[frame.pixels for frame in video.frames(rule)] for video in (one, other)]
     np.testing.assert_array_equal(*pictures)
     again = tmp_path / "c.mp4"
-    write_scene(again, replace(SCENE, spoken=SAID), {TEXT: RECORDING})
+    write_scene(again, replace(SCENE, spoken=(SAID,)), {TEXT: RECORDING})
     assert again.read_bytes() == path.read_bytes()
 
 
 def speaking(plan: PlantedCorpus, text: str) -> PlantedCorpus:
     """The plan, with its first clip saying something."""
     first, *rest = plan.clips
-    scene = replace(first.scene, spoken=SpokenSentence(text))
+    scene = replace(first.scene, spoken=(SpokenSentence(text),))
     return replace(plan, clips=(replace(first, shot=replace(first.shot, scene=scene)), *rest))
 
 

@@ -14,8 +14,8 @@ from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, MediaError
 from evenreel.media.sound import SAMPLE_RATE
 from evenreel.media.workers import Worker
-from evenreel.planted import Entity, Scene, SpokenSentence, can_speak, write_scene
-from evenreel.speech import load_speech_reader, read_speech
+from evenreel.planted import Entity, Scene, SpokenSentence, write_scene
+from evenreel.speech import can_speak, load_speech_reader, read_speech
 from evenreel.speech.speech_worker import recognise_with, speech_worker
 from tests.sound_files import Track, write_sound
 from tests.speech.speech_models import write_onnx, write_whisper
@@ -38,7 +38,7 @@ def test_a_worker_hears_what_is_heard_here(worker: Worker, model: Path, tmp_path
     path = tmp_path / "a.mp4"
     spoken = SpokenSentence("A yellow ring moves to the left.", start_s=1.5)
     ring = Entity("ring", "yellow", "large")
-    write_scene(path, Scene((ring,), "sways", "beach", width=64, height=48, spoken=spoken))
+    write_scene(path, Scene((ring,), "sways", "beach", width=64, height=48, spoken=(spoken,)))
     found = recognise_with(worker, path)
     assert found == read_speech(path, load_speech_reader(str(model)))
     (said,) = found.utterances

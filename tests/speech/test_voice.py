@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError
 from evenreel.media.sound import SAMPLE_RATE, SoundBlock
-from evenreel.planted.voices import SpokenSentence, can_speak, speak
-from evenreel.speech import voice
+from evenreel.speech import can_speak, speak_text, voice
 from evenreel.speech.voice import WINDOW, SpeechPiece, VoiceDetector, VoiceRule, find_pieces
 from evenreel.types import FloatArray
 
@@ -150,7 +149,7 @@ def test_silence_and_noise_hold_no_speech_and_are_not_kept(monkeypatch: pytest.M
 def test_what_is_said_is_found_where_it_is_said() -> None:
     if not can_speak():
         pytest.skip("espeak-ng is not here (pip install espeakng-loader)")
-    spoken = speak(SpokenSentence("A small red circle moves slowly to the left of the picture."))
+    spoken = speak_text("A small red circle moves slowly to the left of the picture.")
     silence = np.zeros(4 * SAMPLE_RATE, np.float32)
     found = list(find_pieces(blocks_of(np.concatenate([silence, spoken, silence, spoken])), VoiceDetector(), RULE))
     begins = [4.0, 8.0 + len(spoken) / SAMPLE_RATE]

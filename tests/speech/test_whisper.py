@@ -12,8 +12,8 @@ import pytest
 
 from evenreel.errors import EncoderError, UsageError
 from evenreel.media.sound import SAMPLE_RATE
-from evenreel.planted.voices import VOICES, SpokenSentence, can_speak, sound_of, speak
-from evenreel.speech import SpeechReader, Utterance, load_speech_reader
+from evenreel.planted.voices import SpokenSentence, sound_of, speak
+from evenreel.speech import VOICES, SpeechReader, Utterance, can_speak, load_speech_reader
 from evenreel.speech.whisper import WhisperModel
 from evenreel.types import FloatArray
 from tests.speech.speech_models import write_whisper
@@ -196,7 +196,7 @@ def test_nothing_is_heard_in_music_without_words(real: SpeechReader) -> None:
 def test_words_in_noise_are_those_of_the_engine_by_itself(real: SpeechReader) -> None:
     model = real.model
     assert isinstance(model, WhisperModel)
-    samples = sound_of(SpokenSentence(SENTENCES[1], VOICES[2], start_s=1.0, snr_db=15), 6.0, seed=3)
+    samples = sound_of([SpokenSentence(SENTENCES[1], VOICES[2], start_s=1.0, snr_db=15)], 6.0, seed=3)
     segments, _ = model._engine.transcribe(samples, vad_filter=True, word_timestamps=True)
     expected = [(word.word.strip(), float(word.start)) for segment in segments for word in segment.words]
     found = [(word.text, word.start_s) for one in hear(real, samples) for word in one.words]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 LEAST_S, MOST_S = 0.5, 30.0
 EDIT_HELP = (
     "Write only the test split, after this edit and under the same ids, for the audits visual, textual and overlay: "
-    "background-swapped or -removed, entity-..., motion-..., control; of 'textual' also style-..., content-..., "
-    "caption-control; of 'scene_text' overlay, overlay-control."
+    "background-swapped or -removed, entity-..., motion-..., control; voiceover, voiceover-control; of 'textual' also "
+    "style-..., content-..., caption-control; of 'scene_text' overlay, overlay-control."
 )
 
 
@@ -39,6 +39,7 @@ class PlantOptions:
         long: shortest and longest long clip of `length`, in seconds; None for 5 and 8.
         mirrors: every clip of `source` beside its mirror, in all splits; needs --strength 0.
         signs: signs of a clip of `scene_text`, one after the other; captions name the word on one.
+        spoken: for `scene_text`: share of the clips whose word a voice says instead of a sign; needs espeak-ng.
         difficulty: for `visual`: from 0 to 1, or hard, which is 1: smaller subjects among others like them.
         new_annotators: for `textual`: habits tell nothing of a clip, and test captions have new ones.
         misread: for `scene_text`: share of the characters misread, in each twelfth of a clip anew.
@@ -57,6 +58,7 @@ class PlantOptions:
     long: tuple[float, float] | None = None
     mirrors: bool = False
     signs: int = 1
+    spoken: Annotated[float, OptionForm(least=0, most=1)] = 0.0
     difficulty: str = "0"
     new_annotators: bool = False
     misread: Annotated[float, OptionForm(least=0, most=1)] = 0.0
@@ -70,6 +72,8 @@ class PlantOptions:
             )
         if self.signs != 1 and self.bias != "scene_text":
             raise UsageError(f"--signs is of the bias 'scene_text', not of {self.bias!r}; leave it out.")
+        if self.spoken and self.bias != "scene_text":
+            raise UsageError(f"--spoken is of the bias 'scene_text', not of {self.bias!r}; leave it out.")
         for name, span in (("--short", self.short), ("--long", self.long)):
             if span and not LEAST_S <= span[0] <= span[1] <= MOST_S:
                 raise UsageError(
@@ -86,7 +90,7 @@ class PlantOptions:
         from evenreel.planted import Harder, PlantSettings, plan_corpus
 
         harder = Harder(self._hardness(), self.new_annotators, self.misread, self.traced_signs, self.mirror_tint)
-        usual = PlantSettings(mirrors=self.mirrors, signs=self.signs, harder=harder)
+        usual = PlantSettings(mirrors=self.mirrors, signs=self.signs, spoken=self.spoken, harder=harder)
         settings = replace(usual, short_s=self.short or usual.short_s, long_s=self.long or usual.long_s)
         return plan_corpus(cast("BiasName", self.bias), self.strength, self.clips, self.seed, settings)
 

@@ -1,4 +1,4 @@
-"""Assignment of distractors: which clip's on-screen words each clip is to show, each clip's used about as often."""
+"""Assignment of distractors: which clip's words each clip is to show or say, each clip's used about as often."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ OVERLAYS = (OVERLAY, OVERLAY_CONTROL)
 """Names of the edits of clips: with another clip's words, and with as many letters that say nothing."""
 
 OVERLAY_OF = "overlay_of"
-"""Column of the clips that names the clip whose words each carries."""
+"""Column of the clips that names the clip whose words each carries on its screen."""
+
+VoiceoverName = Literal["voiceover", "voiceover-control"]
+VOICEOVER: VoiceoverName = "voiceover"
+VOICEOVER_CONTROL: VoiceoverName = "voiceover-control"
+VOICEOVERS = (VOICEOVER, VOICEOVER_CONTROL)
+"""Names of the edits of clips: a voice says another clip's words, and as many syllables that say nothing."""
+
+VOICEOVER_OF = "voiceover_of"
+"""Column of the clips that names the clip whose words are said in each."""
 
 Fits = Callable[[str, str], bool]
 """Whether a clip, named first, may carry the words of another one."""
@@ -25,14 +34,14 @@ Fits = Callable[[str, str], bool]
 def assign_distractors(
     carriers: Sequence[str], distractors: Sequence[str], fits: Fits, random: np.random.Generator
 ) -> dict[str, str]:
-    """Assign each clip (carrier) another clip (distractor) whose on-screen words it is to show, drawn at random.
+    """Assign each clip (carrier) another clip (distractor) whose words it is to show or say, drawn at random.
 
     Where `fits` allows every pair, each distractor is used equally often, give or take one.
 
     Args:
         carriers: clip ids.
         distractors: clip ids.
-        fits: `fits(carrier, distractor)` is true where the carrier may show the distractor's words.
+        fits: `fits(carrier, distractor)` is true where the carrier may show or say the distractor's words.
         random: generator of the draws.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Clips of a corpus with edited pictures, written as files under the same ids for any system that reads videos."""
+"""Clips of a corpus with edited pictures or sound, written as files under the same ids for any system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -29,7 +29,8 @@ from evenreel.media.content import stamp
 from evenreel.media.encode import clip_bytes
 from evenreel.media.workers import Worker
 from evenreel.progress import Progress, stretch_of
-from evenreel.types import Corpus, Pixels
+from evenreel.types import Corpus, FloatArray, Pixels
+from evenreel.wording import count
 
 READER = "evenreel.media.moments:MomentReader"
 PAGE = "edited.json"
@@ -39,15 +40,19 @@ MOST_READERS = 4
 MOST_BYTES = 256 * 2**20
 """Pixels of one clip that are held at a time; a longer or larger one gets fewer frames a second."""
 
+MOST_SOUND_S = 3_600.0
+"""Seconds of sound of one clip that are kept, mono at 16 kHz; what is beyond is left out."""
+
 _LOOKING = 0.05
 """Share of the work that is put down to headers."""
 
-_VERSION = 1
+_SOUND_RATE = 16_000
+_VERSION = 2
 """Of how clips are written; those of another one are written anew."""
 
 
 class ClipEdit(Protocol):
-    """An edit of the pictures of clips, such as an overlay of words."""
+    """An edit of the pictures or the sound of clips, such as an overlay of words."""
 
     @property
     def described(self) -> Mapping[str, Any]:
@@ -58,6 +63,9 @@ class ClipEdit(Protocol):
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
         """Edit the frames (T, 3, H, W) of a clip, as many after as before; a MediaError sets the clip aside."""
+
+    def edit_sound(self, clip_id: str, sound: FloatArray) -> FloatArray:
+        """Edit the sound of a clip, (N,) mono at 16 kHz and as long as the clip; zeros for one without sound."""
 
 
 @dataclass
@@ -110,7 +118,9 @@ def edit_clips(
         facts = clip_facts(corpus, header, stretch_of(progress, 0.0, _LOOKING))
         report = ClipEditReport(str(folder), set_aside=[*facts.set_aside])
         jobs = _readable(corpus, facts.table)
-        report.set_aside += _Editing(writer, edit, settings).run(jobs, stretch_of(progress, _LOOKING, 1.0))
+        editing = _Editing(writer, edit, settings)
+        report.set_aside += editing.run(jobs, stretch_of(progress, _LOOKING, 1.0))
+        report.notices += editing.notices
         report.written, report.unchanged = writer.written, len(writer.clips) - writer.written
         if not writer.clips:
             raise CorpusError(f"No clip could be edited; the first: {report.set_aside[0].sentence}.")
@@ -147,6 +157,7 @@ class _Editing:
     def __init__(self, writer: CorpusWriter, edit: ClipEdit, settings: ClipEditSettings) -> None:
         self._writer, self._edit, self._settings = writer, edit, settings
         self._aside: dict[str, SetAside] = {}
+        self._silenced: dict[str, str] = {}
         self._editing = threading.Lock()
 
     def run(self, jobs: Sequence[_EditJob], progress: Progress) -> list[SetAside]:
@@ -154,6 +165,16 @@ class _Editing:
         readers = min(usable_cores(), MOST_READERS)
         ClipRun(self._new_reader, self._write, self._set_aside, readers, progress).run(jobs)
         return [self._aside[clip.clip_id] for clip, _ in jobs if clip.clip_id in self._aside]
+
+    @property
+    def notices(self) -> Iterator[str]:
+        """Iterate over notices about what was written in this run, a sentence each."""
+        if self._silenced:
+            path, why = next(iter(self._silenced.items()))
+            yield (
+                f"The sound of {count(len(self._silenced), 'clip')} cannot be read and counts as silent; the first: "
+                f"{path}: {why}."
+            )
 
     def _new_reader(self) -> Worker:
         return Worker(READER, {"limits": asdict(self._settings.limits)}, self._settings.limits)
@@ -168,20 +189,33 @@ class _Editing:
         self._aside[job.clip.clip_id] = clip_aside(job.clip, error)
 
     def _edited(self, worker: Worker, clip: CorpusClip, times_s: Sequence[float], rate: float) -> bytes:
-        pixels = self._read(worker, clip, times_s)
+        pixels, sound = self._read(worker, clip, times_s, len(times_s) / rate)
         with self._editing:  # an edit need not bear several threads
-            pixels = self._edit(clip.clip_id, pixels)
+            pixels, sound = self._edit(clip.clip_id, pixels), self._edit.edit_sound(clip.clip_id, sound)
         pictures = map(np.ascontiguousarray, pixels.transpose(0, 2, 3, 1))
-        return clip_bytes(pictures, Fraction(rate).limit_denominator(1000))
+        heard = sound if sound.any() else None
+        return clip_bytes(pictures, Fraction(rate).limit_denominator(1000), sound=heard)
 
-    def _read(self, worker: Worker, clip: CorpusClip, times_s: Sequence[float]) -> Pixels:
-        """Read frames (T, 3, H, W) at some moments, H and W even."""
-        task = {"path": str(self._settings.videos / clip.path), "at_s": [*times_s]}
-        found = [pixels for _, pixels in worker.run(task) if pixels is not None]
+    def _read(
+        self, worker: Worker, clip: CorpusClip, times_s: Sequence[float], length_s: float
+    ) -> tuple[Pixels, FloatArray]:
+        """Read frames (T, 3, H, W) at some moments, H and W even, and the sound (N,) of the clip."""
+        start_s = clip.part.start_s or 0.0
+        sound_s = [start_s, start_s + min(length_s, MOST_SOUND_S)]
+        task = {"path": str(self._settings.videos / clip.path), "at_s": [*times_s], "sound_s": sound_s}
+        found: list[Pixels] = []
+        sound = np.zeros(round((sound_s[1] - start_s) * _SOUND_RATE), np.float32)
+        for message, array in worker.run(task):
+            if message["kind"] == "frame" and array is not None:
+                found.append(array)
+            elif message["kind"] == "sound" and array is not None:
+                _put(array, message["start_s"] - start_s, sound)
+            elif message["kind"] == "no_sound" and message["reason"] != "no_sound":
+                self._silenced[clip.path] = message["why"]
         if len(found) != len(times_s):
             raise MediaError("no_frames", f"it has {len(found)} of the {len(times_s)} frames that its header promises")
         height, width = (side // 2 * 2 for side in found[0].shape[:2])
-        return np.stack([pixels[:height, :width] for pixels in found]).transpose(0, 3, 1, 2)
+        return np.stack([pixels[:height, :width] for pixels in found]).transpose(0, 3, 1, 2), sound
 
     def _key(self, clip: CorpusClip) -> str:
         """Return 32 hex digits over all that goes into a file."""
@@ -189,6 +223,13 @@ class _Editing:
         named = [_VERSION, clip.clip_id, clip.path, asdict(clip.part), source, self._settings.fps]
         named += [dict(self._edit.described), *self._edit.described_of(clip.clip_id)]
         return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
+
+
+def _put(block: FloatArray, at_s: float, sound: FloatArray) -> None:
+    """Put a block of samples at its time into the sound of a clip, as far as it lies in there."""
+    first = round(at_s * _SOUND_RATE)
+    inner = block[max(0, -first) : max(0, len(sound) - first)]
+    sound[max(0, first) : max(0, first) + len(inner)] = inner
 
 
 def _times(clip: CorpusClip, fact: _Fact, fps: float) -> tuple[float, list[float]]:
@@ -200,6 +241,6 @@ def _times(clip: CorpusClip, fact: _Fact, fps: float) -> tuple[float, list[float
     if not fact.duration_s:
         raise MediaError("no_frames", "nothing tells how long it is")
     most = max(1, MOST_BYTES // (3 * fact.width * fact.height))
-    count = min(most, max(1, round(fact.duration_s * min(fps, fact.fps or fps))))
-    rate = count / fact.duration_s
-    return rate, [(clip.part.start_s or 0.0) + (number + 0.5) / rate for number in range(count)]
+    frames = min(most, max(1, round(fact.duration_s * min(fps, fact.fps or fps))))
+    rate = frames / fact.duration_s
+    return rate, [(clip.part.start_s or 0.0) + (number + 0.5) / rate for number in range(frames)]

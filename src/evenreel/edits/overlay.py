@@ -7,7 +7,6 @@ networks); `evenreel.audits.edits.overlay` says how far.
 from __future__ import annotations
 
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -18,11 +17,11 @@ import numpy as np
 import polars as pl
 from PIL import Image, ImageDraw, ImageFont
 
-from evenreel.corpus import make_corpus
-from evenreel.corpus.distractors import OVERLAY, OVERLAY_CONTROL, OVERLAY_OF, OVERLAYS, OverlayName, assign_distractors
-from evenreel.errors import CorpusError, MediaError, UsageError
+from evenreel.corpus.distractors import OVERLAY, OVERLAY_CONTROL, OVERLAY_OF, OVERLAYS, OverlayName
+from evenreel.edits.lending import captions_of, lend_words, mark_lenders, shortened
+from evenreel.errors import MediaError, UsageError
 from evenreel.language.scramble import scrambled
-from evenreel.types import Corpus, Pixels
+from evenreel.types import Corpus, FloatArray, Pixels
 
 MOST_LETTERS = 90
 """Of the words that are lent; what is beyond is left out, at the end of a word where one ends before."""
@@ -102,18 +101,13 @@ class DistractorWords:
 
     def mark(self, corpus: Corpus, edit: OverlayName) -> Corpus:
         """Return a corpus with a column that names each clip's distractor; without the column for the control."""
-        clips = corpus.clips.drop(OVERLAY_OF, strict=False)
-        if edit == OVERLAY:
-            distractors = [self.distractors[clip] for clip in clips["clip_id"]]
-            clips = clips.with_columns(pl.Series(OVERLAY_OF, distractors, pl.String))
-        return make_corpus(clips, corpus.captions)
+        return mark_lenders(corpus, self.distractors if edit == OVERLAY else None, OVERLAY_OF)
 
 
 def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> DistractorWords:
     """Assign each clip the words of another clip: those on that clip's screen, or else its first caption.
 
-    Both clips are of the same split. A clip never gets words of which it shows all itself, or of a clip with a caption
-    equal to one of its own. Each clip's words are used about as often.
+    Both clips are of the same split, see `evenreel.edits.lending.lend_words`.
 
     Args:
         corpus: corpus of the clips.
@@ -123,23 +117,11 @@ def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) 
     Raises:
         CorpusError: there are no words for some clip, or none that the font could write.
     """
-    said, shown = _captions(corpus), _on_screen(corpus, texts)
+    said, shown = captions_of(corpus), _on_screen(corpus, texts)
     on_screen = {clip: _drawn(some) for clip, some in shown.items()}
     whole = {clip: on_screen[clip] or _drawn(said[clip][:1]) for clip in said}
-    drawn = {clip: _short(text) for clip, text in whole.items()}
-    sentences = {clip: {_folded(one) for one in some} for clip, some in said.items()}
-    terms = {clip: set(_folded(text).split()) for clip, text in drawn.items()}
-
-    def fits(carrier: str, distractor: str) -> bool:  # a clip shows all of its own words, so it never lends to itself
-        return sentences[carrier].isdisjoint(sentences[distractor]) and not terms[distractor] <= terms[carrier]
-
-    distractors: dict[str, str] = {}
-    for split, clips in _by_split(corpus).items():
-        able = [clip for clip in clips if terms[clip]]
-        if not able:
-            raise CorpusError(_nothing_to_write(split, len(clips)))
-        random = np.random.default_rng([seed, crc32(split.encode())])
-        distractors |= assign_distractors(clips, able, fits, random)
+    drawn = {clip: shortened(text, MOST_LETTERS) for clip, text in whole.items()}
+    distractors = lend_words(corpus, drawn, seed, _nothing_to_write)
     reduced = sum(any(map(_loses_letters, shown[clip] or said[clip][:1])) for clip in said)
     return DistractorWords(
         {own: drawn[other] for own, other in distractors.items()},
@@ -147,7 +129,7 @@ def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) 
         captioned=sum(not on_screen[other] for other in distractors.values()),
         reduced=reduced,
         shortened=sum(len(text) > MOST_LETTERS for text in whole.values()),
-        silent=sum(not one for one in terms.values()),
+        silent=sum(not text for text in drawn.values()),
     )
 
 
@@ -207,6 +189,10 @@ class Overlay:
         painted = pixels.copy()
         painted[:, :, height - size[0] :] = banner(said, layout, size)
         return painted
+
+    def edit_sound(self, clip_id: str, sound: FloatArray) -> FloatArray:
+        """Return the sound (N,) of a clip, which stays as it is."""
+        return sound
 
 
 @dataclass(frozen=True)
@@ -328,18 +314,6 @@ def _folded_letters(text: str) -> str:
     return " ".join("".join(plain).translate(_PLAIN).split())
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
-def _short(text: str) -> str:
-    """Return as many of the words as `MOST_LETTERS` have room for, or the beginning of the first one."""
-    if len(text) <= MOST_LETTERS:
-        return text
-    whole, _, _ = text[: MOST_LETTERS + 1].rpartition(" ")
-    return whole or text[:MOST_LETTERS]
-
-
 def _nothing_to_write(split: str, clips: int) -> str:
     """Return the sentence for a split without any word to lend."""
     of = f"the split {split!r}" if split else "the corpus"
@@ -347,14 +321,6 @@ def _nothing_to_write(split: str, clips: int) -> str:
         f"Not one of the {clips:,} clips of {of} has words that could be put onto another: Pillow's own font writes "
         "Latin letters alone. Give captions, or words on screen (texts.parquet), in Latin letters."
     )
-
-
-def _captions(corpus: Corpus) -> dict[str, list[str]]:
-    """Return the captions of each clip, in the order of the table."""
-    found: dict[str, list[str]] = {clip: [] for clip in corpus.clips["clip_id"]}
-    for clip, text in corpus.captions.select("clip_id", "text").iter_rows():
-        found[clip].append(text)
-    return found
 
 
 def _on_screen(corpus: Corpus, texts: pl.DataFrame | None) -> dict[str, list[str]]:
@@ -365,11 +331,4 @@ def _on_screen(corpus: Corpus, texts: pl.DataFrame | None) -> dict[str, list[str
     shown = texts.filter(pl.col("clip_id").is_in([*found])).sort("start_frame", nulls_last=False, maintain_order=True)
     for clip, text in shown.select("clip_id", "text").iter_rows():
         found[clip].append(text)
-    return found
-
-
-def _by_split(corpus: Corpus) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for clip, split in corpus.clips.select("clip_id", "split").iter_rows():
-        found[split or ""].append(clip)
     return found

@@ -17,7 +17,7 @@ from evenreel.encoders.loading import LoadedEncoder
 from evenreel.errors import MediaError, UsageError
 from evenreel.language.tokens import Tagger
 from evenreel.language.wording import content_phrases
-from evenreel.types import Corpus, Pixels
+from evenreel.types import Corpus, FloatArray, Pixels
 
 
 class Removal:
@@ -68,6 +68,10 @@ class Removal:
         if settings.control:
             mask = shifted(mask, crc32(f"{settings.seed} {clip_id}".encode()))
         return paint_over(pixels, mask)
+
+    def edit_sound(self, clip_id: str, sound: FloatArray) -> FloatArray:
+        """Return the sound (N,) of a clip, which stays as it is."""
+        return sound
 
 
 def caption_entities(corpus: Corpus, tagger: Tagger) -> dict[str, tuple[str, ...]]:

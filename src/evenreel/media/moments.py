@@ -1,4 +1,4 @@
-"""The part of reading clips' frames at given moments that runs in a killable worker."""
+"""The part of reading clips' frames at given moments, and their sound, that runs in a killable worker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from evenreel.config import MediaLimits
-from evenreel.media import open_video
+from evenreel.errors import MediaError
+from evenreel.media import open_sound, open_video
 from evenreel.media.workers import Message
 
 
@@ -34,7 +35,8 @@ class GivenTimes:
 class MomentReader:
     """Worker that answers a task `{"path", "at_s"}` with the frames on screen at these seconds, pixels (H, W, 3).
 
-    Each frame is a message of its own.
+    Each frame is a message of its own. Where the task has `sound_s`, a start and an end in seconds, the blocks of sound
+    that are heard between follow, with `start_s` each, and a message with `no_sound` where that cannot be read.
 
     Args:
         limits: fields of `MediaLimits`.
@@ -47,4 +49,17 @@ class MomentReader:
         """Read one clip."""
         with open_video(task["path"], self._limits) as video:
             for frame in video.frames(GivenTimes(task["at_s"])):
-                yield {"time_s": frame.time_s}, frame.pixels
+                yield {"kind": "frame", "time_s": frame.time_s}, frame.pixels
+        if "sound_s" in task:
+            yield from self._sound(task["path"], *task["sound_s"])
+
+    def _sound(self, path: str, start_s: float, end_s: float) -> Iterator[Message]:
+        try:
+            with open_sound(path, self._limits) as sound:
+                for block in sound.readable_blocks():
+                    if block.start_s >= end_s:
+                        return
+                    heard = block.samples if block.end_s > start_s else None
+                    yield {"kind": "sound", "start_s": block.start_s}, heard
+        except MediaError as error:
+            yield {"kind": "no_sound", "reason": error.reason, "why": str(error)}, None

@@ -18,5 +18,5 @@ from .scenes import (
 from .shots import PlantSettings as PlantSettings
 from .statistics import PlantedStatistics as PlantedStatistics, planted_statistics as planted_statistics
 from .tables import corpus_of as corpus_of
-from .voices import VOICES as VOICES, SpokenSentence as SpokenSentence, can_speak as can_speak, speak as speak
+from .voices import SpokenSentence as SpokenSentence, speak as speak
 from .write import write_clip as write_clip, write_scene as write_scene

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from evenreel.corpus.distractors import OVERLAY, OVERLAYS
+from evenreel.corpus.distractors import OVERLAY, OVERLAYS, VOICEOVER, VOICEOVERS
 from evenreel.errors import UsageError
 from evenreel.language.style import SOMETHING
 from evenreel.planted.captions import any_of
@@ -22,6 +22,7 @@ from evenreel.planted.plan import PlantedClip, PlantedCorpus, Split
 from evenreel.planted.scenes import Part, Scene
 from evenreel.planted.shots import Sentence
 from evenreel.planted.vocabulary import activities, backgrounds, colours, habits_beside, shapes
+from evenreel.planted.voiceover import marked_by_voice, voiced_over
 
 _SEEDS = 2**32
 
@@ -31,25 +32,25 @@ def edited(plan: PlantedCorpus, edit: str, split: Split = "test") -> PlantedCorp
 
     Args:
         plan: planned corpus of any bias for edits of clips (`CLIP_EDITS`), of `textual` for those of captions
-            (`CAPTION_EDITS`), of `scene_text` for misleading signs (`OVERLAYS`).
+            (`CAPTION_EDITS`), of `scene_text` for misleading signs (`OVERLAYS`), of any for voices (`VOICEOVERS`).
         edit: name of the edit. `control` renders a clip's scene with another seed: other places of things in the
             background, another shake of the camera. `caption-control` rewrites a caption by another habit of its own
             annotator.
-        split: split to edit and return; misleading signs are for the test split.
+        split: split to edit and return; misleading signs and voices are for the test split.
 
     Raises:
         CorpusError: clips are too similar for the words of one to mislead on another.
         UsageError: there is no such edit of that split, or the captions have no annotators, or name no word.
     """
     clips = plan.split(split)
-    if edit in OVERLAYS:
+    if edit in MISLEADING:
         if split != "test":
-            raise UsageError(f"The edit {edit!r} gives the clips of the test split misleading signs, not of {split!r}.")
-        return replace(plan, clips=overlaid(plan, edit))
+            raise UsageError(f"The edit {edit!r} gives the clips of the test split misleading words, not of {split!r}.")
+        return replace(plan, clips=MISLEADING[edit](plan, edit))
     if edit in CLIP_EDITS:
         return replace(plan, clips=tuple(_with_scene(clip, edit, plan.seed) for clip in clips))
     if edit not in CAPTION_EDITS:
-        known = ", ".join((*CLIP_EDITS, *OVERLAYS, *CAPTION_EDITS))
+        known = ", ".join((*CLIP_EDITS, *MISLEADING, *CAPTION_EDITS))
         raise UsageError(f"{edit!r} is no edit of planted corpora; there are: {known}.")
     if any(caption.annotator is None for clip in clips for caption in clip.shot.captions):
         raise UsageError(
@@ -65,11 +66,10 @@ def described(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
         CorpusError: clips are too similar for the words of one to mislead on another.
         UsageError: there is no such edit of such a corpus.
     """
-    if edit == OVERLAY:
-        return replace(plan, clips=marked(plan))
-    if edit in OVERLAYS:
-        return replace(plan, clips=plan.split("test"))
-    return replace(plan, clips=plan.split("test")) if edit in CLIP_EDITS else edited(plan, edit)
+    if edit in LENDING:
+        return replace(plan, clips=LENDING[edit](plan))
+    changes_clips = edit in CLIP_EDITS or edit in MISLEADING
+    return replace(plan, clips=plan.split("test")) if changes_clips else edited(plan, edit)
 
 
 def _with_scene(clip: PlantedClip, edit: str, seed: int) -> PlantedClip:
@@ -184,3 +184,15 @@ CAPTION_EDITS: dict[str, Callable[[Sentence, np.random.Generator, Sentence], Sen
     "caption-control": _write_again,
 }
 """What becomes of a caption, by the name of the edit; it may borrow of one of another clip."""
+
+MISLEADING: dict[str, Callable[[PlantedCorpus, str], tuple[PlantedClip, ...]]] = {
+    **dict.fromkeys(OVERLAYS, overlaid),
+    **dict.fromkeys(VOICEOVERS, voiced_over),
+}
+"""Test clips with misleading words on a sign or in a voice, or their control, by the name of the edit."""
+
+LENDING: dict[str, Callable[[PlantedCorpus], tuple[PlantedClip, ...]]] = {
+    OVERLAY: marked,
+    VOICEOVER: marked_by_voice,
+}
+"""Test clips as they are, each with the id of the clip that lends it words, by the name of the edit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -32,12 +32,13 @@ from evenreel.planted.readings import reading, stretch_of
 from evenreel.planted.scenes import Scene, SignBoard
 from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
-from evenreel.planted.vocabulary import data_text
+from evenreel.planted.vocabulary import data_text, spoken_text
 from evenreel.planted.write import scene_bytes
-from evenreel.types import FloatArray
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+    from evenreel.planted.voices import Recordings
 
 ClipsDone = Callable[[int, int], object]
 PAGE = "planted.json"
@@ -52,7 +53,7 @@ def write_corpus(
     workers: int = 0,
     progress: ClipsDone | None = None,
     edit: str | None = None,
-    recordings: Mapping[str, FloatArray] | None = None,
+    recordings: Recordings | None = None,
 ) -> int:
     """Render a planned corpus into a folder; a clip that is there already is not rendered again.
 
@@ -79,6 +80,10 @@ def write_corpus(
     folder, shown = Path(folder), plan
     if edit is not None:
         shown, plan = edited(plan, edit), described(plan, edit)
+    if said := [sentence for clip in shown.clips for sentence in clip.scene.spoken]:
+        from evenreel.planted.voices import check_voices
+
+        check_voices(said, recordings)
     try:
         _claim(folder, page_of(plan, edit))
         missing = [clip for clip in shown.clips if not (folder / clip_path(clip)).is_file()]
@@ -102,24 +107,25 @@ def write_corpus(
 
 def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
     """Return the content of `planted.json`: what was planted, with the name of any edit."""
-    settings = {name: value for name, value in asdict(plan.settings).items() if name != "harder"}
-    harder = plan.settings.harder
+    harder, spoken = plan.settings.harder, plan.settings.spoken
+    left_out = {"harder"} if spoken else {"harder", "spoken"}
+    settings = {name: value for name, value in asdict(plan.settings).items() if name not in left_out}
     return {
         "renderer": RENDERER,
         "bias": plan.bias,
         "strength": plan.strength,
         "seed": plan.seed,
         "clips": len(plan.clips),
-        "planted": " ".join([bias_text(plan.bias), *harder_texts(harder)]),
+        "planted": " ".join([bias_text(plan.bias), *([spoken_text()] if spoken else []), *harder_texts(harder)]),
         "partners": plan.partners,
         "settings": {**settings, **harder.changed},
         "statistics": [asdict(each) for each in planted_statistics(plan)],
-        "digest": sha256((repr(plan) + _spoken_text(plan) + (edit or "") + data_text()).encode()).hexdigest(),
+        "digest": sha256((repr(plan) + _said_text(plan) + (edit or "") + data_text()).encode()).hexdigest(),
         **({"edit": edit} if edit else {}),
     }
 
 
-def _spoken_text(plan: PlantedCorpus) -> str:
+def _said_text(plan: PlantedCorpus) -> str:
     """What clips say, with their ids; empty where none says anything."""
     return "".join(f"{clip.clip_id}{clip.scene.spoken}" for clip in plan.clips if clip.scene.spoken)
 
@@ -172,7 +178,7 @@ def _render(renderings: Sequence[Callable[[], None]], workers: int, done: Callab
             raise
 
 
-def _render_clip(path: Path, scene: Scene, recordings: Mapping[str, FloatArray] | None) -> None:
+def _render_clip(path: Path, scene: Scene, recordings: Recordings | None) -> None:
     write_durably(path, scene_bytes(scene, recordings))
 
 

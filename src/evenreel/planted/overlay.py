@@ -13,9 +13,13 @@ from evenreel.corpus.distractors import OVERLAY, assign_distractors
 from evenreel.errors import UsageError
 from evenreel.language.scramble import scrambled
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
+from evenreel.planted.scenes import SignBoard
 
 _SEED = 1_000
 """Sets the stream of these draws apart from those of other edits."""
+
+_PLAIN = SignBoard("")
+"""Look of the sign on a clip whose own word is said, not written."""
 
 
 def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
@@ -71,8 +75,8 @@ def overlay_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
 
     def fits(carrier: str, distractor: str) -> bool:
         own, other = by_id[carrier], by_id[distractor]
-        shown = {sign.text for sign in own.scene.signs}
-        return _appearance(own) != _appearance(other) and _named_word(other) not in shown | taken[_group_id(own)]
+        told = {*own.shot.words, *taken[_group_id(own)]}
+        return _appearance(own) != _appearance(other) and _named_word(other) not in told
 
     dealt = assign_distractors([*by_id], able, fits, np.random.default_rng([plan.seed, _SEED]))
     return {carrier: by_id[distractor] for carrier, distractor in dealt.items()}
@@ -80,7 +84,7 @@ def overlay_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
 
 def _with_sign(clip: PlantedClip, word: str) -> PlantedClip:
     scene = clip.scene
-    own = scene.signs[0]
+    own = scene.signs[0] if scene.signs else _PLAIN
     sign = replace(own, text=word, y=1 - own.y, start_s=0.0, end_s=inf)
     return replace(clip, shot=replace(clip.shot, scene=replace(scene, signs=(*scene.signs, sign))))
 
@@ -90,7 +94,7 @@ def _names_a_word(clip: PlantedClip) -> bool:
 
 
 def _named_word(clip: PlantedClip) -> str:
-    return clip.scene.signs[clip.shot.named_sign].text
+    return clip.shot.named_word or ""
 
 
 def _group_id(clip: PlantedClip) -> str:

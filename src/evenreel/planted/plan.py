@@ -35,6 +35,7 @@ class PlantedClip:
         pair_id: id of the real clip that a generated one mirrors; only the test split holds both, or, with
             `PlantSettings.mirrors`, every split.
         overlay_of: id of the clip whose word is on its misleading sign, after the edit `overlay`.
+        voiceover_of: id of the clip whose caption a misleading voice says, after the edit `voiceover`.
     """
 
     clip_id: str
@@ -42,6 +43,7 @@ class PlantedClip:
     shot: Shot
     pair_id: str | None = None
     overlay_of: str | None = field(default=None, repr=False)
+    voiceover_of: str | None = field(default=None, repr=False)
 
     @property
     def scene(self) -> Scene:
@@ -170,7 +172,9 @@ def _units(bias: BiasName, split: Split, seed: int, world: World) -> Iterator[tu
     """Units of clips without end; each has streams of chance of its own."""
     for unit in count():
         root = (seed, SPLITS.index(split), unit)
-        streams = RandomStreams(*(np.random.default_rng([*root, stream]) for stream in range(3)))
+        streams = RandomStreams(
+            *(np.random.default_rng([*root, stream]) for stream in range(len(RandomStreams._fields)))
+        )
         shots, name = BIASES[bias].draw(streams, world), f"{split}_{unit:05d}"
         yield tuple(_clip(name, place, split, shot) for place, shot in enumerate(shots))
 

@@ -108,7 +108,8 @@ class Scene:
         without: parts that the pictures leave out: `background` is then grey, `entity` is the thing that captions name,
             and without `motion` every frame is the middle one. It is not in the `repr`, of which the digests of written
             corpora are made.
-        spoken: sentence that is spoken in the clip; None for a clip without sound. It is not in the `repr` either.
+        spoken: sentences that are spoken in the clip, in their order; none for a clip without sound. They are not in
+            the `repr` either.
     """
 
     entities: tuple[Entity, ...]
@@ -124,7 +125,7 @@ class Scene:
     seed: int = 0
     look: Look = PLAIN
     without: frozenset[Part] = field(default=frozenset(), repr=False)
-    spoken: SpokenSentence | None = field(default=None, repr=False)
+    spoken: tuple[SpokenSentence, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn or written.

@@ -34,6 +34,7 @@ class PlantSettings:
         generated_share: share of generated training clips of `source` at strength 0.
         signs: number of signs a clip of `scene_text` shows, one after the other; its captions name the word on one of
             them. It is not in the `repr`, of which the digests of written corpora are made: their scenes tell it.
+        spoken: share of the clips of `scene_text` whose word a voice says instead of a sign; not in the `repr` either.
         mirrors: for `source`, whether all splits have every clip beside its mirror, as a benchmark of pairs has;
             nothing is planted then, and the strength must be 0.
         harder: settings of a harder world; not in the `repr` either.
@@ -52,6 +53,7 @@ class PlantSettings:
     generated_share: float = 0.5
     mirrors: bool = False
     signs: int = field(default=1, repr=False)
+    spoken: float = field(default=0.0, repr=False)
     harder: Harder = field(default=Harder(), repr=False)
 
     def __post_init__(self) -> None:
@@ -67,8 +69,9 @@ class PlantSettings:
         if not 2 <= self.group <= words:
             raise UsageError(f"a group has 2 to {words} clips, one for each word on their signs; it was {self.group}")
         _check_signs(self, most=words - self.group + 1)
-        if not 0 <= self.generated_share <= 1:
-            raise UsageError(f"generated_share is between 0 and 1; it was {self.generated_share}")
+        for name in ("generated_share", "spoken"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
+                raise UsageError(f"{name} is between 0 and 1; it was {share}")
         _check_lengths(self.short_s, self.long_s)
 
 
@@ -79,11 +82,13 @@ class RandomStreams(NamedTuple):
         scene: generator of what the unit shows.
         plant: generator of whether and how the bias applies; it gives the same numbers at every strength.
         words: generator of the captions' wording.
+        voice: generator of what is said, and how.
     """
 
     scene: np.random.Generator
     plant: np.random.Generator
     words: np.random.Generator
+    voice: np.random.Generator
 
 
 class World(NamedTuple):
@@ -130,6 +135,7 @@ class Shot:
         source: source of the clip, `camera` or a generator.
         follows: whether the clip agrees with what is planted, by the bias or by chance; None where that has no meaning.
         named_sign: index of the scene's sign whose word captions name, where they name one.
+        said: word, in capitals, that captions name and a voice says in place of that sign; None for one on a sign.
     """
 
     scene: Scene
@@ -139,6 +145,20 @@ class Shot:
     source: str = CAMERA
     follows: bool | None = None
     named_sign: int = field(default=0, repr=False)
+    said: str | None = field(default=None, repr=False)
+
+    @property
+    def named_word(self) -> str | None:
+        """The word, in capitals, that is on a sign or said, and that captions name where they name one."""
+        if self.said is not None or not self.scene.signs:
+            return self.said
+        return self.scene.signs[self.named_sign].text
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words that are on signs or said as the named word, in capitals."""
+        on_signs = tuple(sign.text for sign in self.scene.signs)
+        return on_signs if self.said is None else (*on_signs, self.said)
 
 
 def _check_signs(settings: PlantSettings, most: int) -> None:

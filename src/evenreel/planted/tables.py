@@ -8,9 +8,9 @@ from functools import cache
 import polars as pl
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.distractors import OVERLAY_OF
+from evenreel.corpus.distractors import OVERLAY_OF, VOICEOVER_OF
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
-from evenreel.planted.shots import Sentence
+from evenreel.planted.shots import Sentence, Shot
 from evenreel.planted.vocabulary import activities, backgrounds, colours, shapes, sizes
 from evenreel.types import Corpus
 
@@ -33,10 +33,14 @@ def corpus_of(plan: PlantedCorpus) -> Corpus:
 
     Columns after the standard ones: `follows` (the clip agrees with what is planted, empty where that has no meaning),
     the five attributes and the `word` of its sign, of several that which captions name; of captions, their `annotator`.
-    After the edit `overlay`, `overlay_of`: the clip whose word is on the misleading sign.
+    Where words are spoken, `word_in` (`sign` or `speech`: where the word is), `spoken` (the sentence that is said) and
+    `spoken_start_s`. After the edit `overlay`, `overlay_of`: the clip whose word is on the misleading sign; after
+    `voiceover`, `voiceover_of`: the clip whose caption a voice says.
     """
     return make_corpus(
-        pl.DataFrame([_clip_row(clip) for clip in plan.clips], infer_schema_length=None),
+        pl.DataFrame(
+            [_clip_row(clip, spoken=plan.settings.spoken > 0) for clip in plan.clips], infer_schema_length=None
+        ),
         pl.DataFrame([row for clip in plan.clips for row in _caption_rows(clip)], infer_schema_length=None),
     )
 
@@ -46,9 +50,9 @@ def clip_path(clip: PlantedClip) -> str:
     return f"{CLIPS_FOLDER}/{clip.clip_id}.mp4"
 
 
-def _clip_row(clip: PlantedClip) -> dict[str, object]:
+def _clip_row(clip: PlantedClip, *, spoken: bool) -> dict[str, object]:
     scene, shot = clip.scene, clip.shot
-    verbs, nouns = _classes(clip, shot.names, [sign.text for sign in scene.signs])
+    verbs, nouns = _classes(clip, shot.names, shot.words)
     return {
         "clip_id": clip.clip_id,
         "path": clip_path(clip),
@@ -64,8 +68,19 @@ def _clip_row(clip: PlantedClip) -> dict[str, object]:
         "noun_classes": nouns,
         "follows": shot.follows,
         **scene.attributes,
-        "word": _named_word(clip),
+        "word": shot.named_word,
+        **(_spoken_cells(shot) if spoken else {}),
         **({OVERLAY_OF: clip.overlay_of} if clip.overlay_of else {}),
+        **({VOICEOVER_OF: clip.voiceover_of} if clip.voiceover_of else {}),
+    }
+
+
+def _spoken_cells(shot: Shot) -> dict[str, object]:
+    said = None if shot.said is None else shot.scene.spoken[0]
+    return {
+        "word_in": "sign" if said is None else "speech",
+        "spoken": said and said.text,
+        "spoken_start_s": said and said.start_s,
     }
 
 
@@ -76,7 +91,7 @@ def _caption_rows(clip: PlantedClip) -> list[dict[str, object]]:
 
 
 def _caption_row(clip: PlantedClip, caption_id: str, sentence: Sentence) -> dict[str, object]:
-    verbs, nouns = _classes(clip, sentence.names, [_named_word(clip)])
+    verbs, nouns = _classes(clip, sentence.names, [clip.shot.named_word])
     return {
         "caption_id": caption_id,
         "clip_id": clip.clip_id,
@@ -88,18 +103,12 @@ def _caption_row(clip: PlantedClip, caption_id: str, sentence: Sentence) -> dict
 
 
 def _classes(clip: PlantedClip, names: Sequence[str], words: Sequence[str | None]) -> tuple[list[int], list[int]]:
-    """Numbers of the verb and of the nouns; `words` are those on signs, for the name `word`."""
+    """Numbers of the verb and of the nouns; `words` are those on signs or said, for the name `word`."""
     verb = next(name for name in VERBS if name in clip.shot.names)
     values, number = clip.scene.attributes, _class_numbers()
     numbers = {name: number[name, values[name]] for name in names if name != "word"}
     verbs = [numbers.pop(verb)] if verb in names else []
     return verbs, [*numbers.values(), *(number["word", word] for word in words if word and "word" in names)]
-
-
-def _named_word(clip: PlantedClip) -> str | None:
-    """What the sign says that captions name, where they name one; None where there is no sign."""
-    signs = clip.scene.signs
-    return signs[clip.shot.named_sign].text if signs else None
 
 
 @cache

@@ -105,7 +105,12 @@ class SignStyle:
 
 
 def _read(name: str) -> dict[str, Any]:
-    text = files("evenreel.planted").joinpath("data", f"{name}.json").read_text(encoding="utf-8")
+    return _read_beside(f"data/{name}")
+
+
+def _read_beside(name: str) -> dict[str, Any]:
+    """Of a file that is in no digest of worlds that do without it."""
+    text = files("evenreel.planted").joinpath(f"{name}.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content
 
@@ -173,6 +178,23 @@ def sign_sentences() -> tuple[str, ...]:
 
 
 @cache
+def spoken_sentences() -> tuple[str, ...]:
+    """Return sentence patterns with the slot {word} that a voice says; a speech model hears the word best in these."""
+    return tuple(_read_beside("spoken")["sentences"])
+
+
+@cache
+def spoken_captions() -> tuple[str, ...]:
+    """Return sentence patterns for captions that name a word that is said, with the slots {caption} and {word}."""
+    return tuple(_read_beside("spoken")["captions"])
+
+
+def spoken_text() -> str:
+    """Return the description, as in `planted.json`, of words that are spoken."""
+    return str(_read_beside("spoken")["planted"])
+
+
+@cache
 def annotators() -> dict[str, tuple[str, ...]]:
     """Return the habits of each annotator, by name: sentence patterns with the slot {caption}, different for each."""
     return {name: tuple(patterns) for name, patterns in _read("annotators").items()}
@@ -181,8 +203,7 @@ def annotators() -> dict[str, tuple[str, ...]]:
 @cache
 def new_annotators() -> dict[str, tuple[str, ...]]:
     """Return the habits of further annotators, by name, who share no word with `annotators()`."""
-    text = files("evenreel.planted").joinpath("new_annotators.json").read_text(encoding="utf-8")
-    return {name: tuple(patterns) for name, patterns in json.loads(text).items()}
+    return {name: tuple(patterns) for name, patterns in _read_beside("new_annotators").items()}
 
 
 def habits_beside(annotator: str) -> dict[str, tuple[str, ...]]:
@@ -215,7 +236,7 @@ def unnamed_shapes() -> tuple[str, ...]:
 
 
 def data_text() -> str:
-    """Return all words and numbers of the vocabulary, but for `new_annotators`, as text for digests."""
+    """Return all words and numbers of the folder `data`, as text for digests."""
     data = sorted(files("evenreel.planted").joinpath("data").iterdir(), key=lambda each: each.name)
     return "".join(each.name + each.read_text(encoding="utf-8") for each in data)
 

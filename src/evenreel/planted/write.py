@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evenreel.media.encode import clip_bytes
 from evenreel.planted.draw import draw_clip
 from evenreel.planted.scenes import Scene
-from evenreel.types import FloatArray, Pixels
+from evenreel.types import Pixels
+
+if TYPE_CHECKING:
+    from evenreel.planted.voices import Recordings
 
 
-def write_scene(path: Path, scene: Scene, recordings: Mapping[str, FloatArray] | None = None) -> None:
+def write_scene(path: Path, scene: Scene, recordings: Recordings | None = None) -> None:
     """Render a scene and write it as an mp4 file (H.264, 4:2:0, BT.709; what is spoken as AAC).
 
     Args:
@@ -25,9 +29,9 @@ def write_scene(path: Path, scene: Scene, recordings: Mapping[str, FloatArray] |
     path.write_bytes(scene_bytes(scene, recordings))
 
 
-def scene_bytes(scene: Scene, recordings: Mapping[str, FloatArray] | None = None) -> bytes:
+def scene_bytes(scene: Scene, recordings: Recordings | None = None) -> bytes:
     """Render a scene as the bytes of an mp4 file; see `write_scene`."""
-    if scene.spoken is None:
+    if not scene.spoken:
         return clip_bytes(draw_clip(scene), scene.fps)
     from evenreel.planted.voices import sound_of
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +67,10 @@ def test_three_clips_by_hand() -> None:
     assert {unit: one.value for unit, one in wrong.beyond.items()} == {"sd": 4.0, "places": 1.5, "first": 100.0}
     assert {unit: one.value for unit, one in own.beyond.items()} == {"sd": 4.0, "places": 1.0, "first": 100.0}
     assert found.first == {AS_IS: 0.0, "overlay": 100.0, "control": 0.0}
-    assert (found.effect.value, found.effect.name) == (4.0, "rise of a wrong clip beyond the control (overlay), SD")
+    assert (found.effect.value, found.effect.name) == (
+        4.0,
+        "rise of a wrong clip by written words beyond the control (overlay), SD",
+    )
     assert not found.effect.enough
 
 
@@ -123,7 +128,9 @@ def test_scores_that_do_not_change_have_no_effect_at_all(seed: int) -> None:
     values = read([-1] * CLIPS, 0.0, seed)
     found = audit_overlay(of(values), marked(), **settings_of(values, values))
     assert (found.effect.value, found.effect.low, found.effect.high) == (0.0, 0.0, 0.0)
-    assert found.sentence.startswith("That the ranking follows misleading words cannot be told: a wrong clip that")
+    assert found.sentence.startswith(
+        "That the ranking follows misleading written words cannot be told: a wrong clip that"
+    )
     assert found.tables[1].rows[0][1] == found.tables[1].rows[1][1]
     still = [notice for notice in found.notices if "exactly where it was" in notice]
     assert len(still) == 1
@@ -160,13 +167,13 @@ def test_what_is_read_more_has_the_larger_effect() -> None:
 def test_a_ranking_that_turns_clips_with_the_words_away_is_said_to() -> None:
     clean = read([-1] * CLIPS, 0.0)
     found = audit_overlay(of(clean), marked(), **settings_of(read(NEXT, -2.0), clean))
-    assert found.sentence.startswith("The ranking shuns misleading words: a wrong clip that carries words")
+    assert found.sentence.startswith("The ranking shuns misleading written words: a wrong clip that carries words")
 
 
 def test_without_a_control_the_rise_itself_is_the_effect_and_it_is_said() -> None:
     clean = read([-1] * CLIPS, 0.0)
     found = audit_overlay(of(clean), marked(), **settings_of(read(NEXT, 2.0)))
-    assert found.effect.name == "rise of a wrong clip (overlay), SD"
+    assert found.effect.name == "rise of a wrong clip by written words (overlay), SD"
     assert "beyond the control" not in found.sentence
     assert any("--edit overlay-control" in one for one in found.notices)
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
@@ -185,13 +192,13 @@ def test_a_ranking_where_most_clips_score_0_is_judged_by_places() -> None:
         for table in (clean, edited)
     )
     assert found.unknown[WRONG] == 100
-    assert found.effect.name == "rise of a wrong clip beyond the control (overlay), places"
+    assert found.effect.name == "rise of a wrong clip by written words beyond the control (overlay), places"
     assert found.effect.value == pytest.approx(before[0] - after[0]) and found.effect.value > 20
     assert found.effect.is_significant and found.effect.p_value is not None and found.effect.p_value < 0.001
     told = audit_overlay(of(clean), marked(), **settings_of(edited, clean))
     rise = f"{found.effect.value:.2f}"
     assert told.sentence.startswith(
-        "The ranking follows misleading words: a wrong clip that carries words of the caption's clip rises by "
+        "The ranking follows misleading written words: a wrong clip that carries words of the caption's clip rises by "
         f"{rise} places, {rise} beyond the control (95% interval "
     )
     assert f"It is first for {after[1]:.1f}% of captions, without the words for {before[1]:.1f}%." in told.sentence
@@ -234,10 +241,42 @@ def test_the_page_and_the_json_have_every_table() -> None:
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
 
 
+def spoken(corpus: Corpus) -> Corpus:
+    return make_corpus(corpus.clips.rename({"overlay_of": "voiceover_of"}), corpus.captions)
+
+
+def test_spoken_words_are_measured_as_written_ones_and_all_that_is_said_names_them() -> None:
+    clean, edited = read([-1] * CLIPS, 0.0), read(NEXT, 2.0)
+    asked = settings_of(edited, clean)
+    written, voiced = (audit_overlay(of(clean), one, **asked) for one in (marked(), spoken(marked())))
+    both = written.effect, voiced.effect
+    assert both[0].name == "rise of a wrong clip by written words beyond the control (overlay), SD"
+    assert replace(both[0], name=both[1].name) == both[1]
+    assert both[1].name == "rise of a wrong clip by spoken words beyond the control (overlay), SD"
+    assert voiced.title == "Does the ranking follow misleading spoken words?"
+    assert voiced.sentence.startswith("The ranking follows misleading spoken words: a wrong clip that says words of")
+    for one, other in zip(written.tables, voiced.tables, strict=True):
+        np.testing.assert_equal(one.rows, other.rows)
+    told = json.dumps(voiced.to_json())
+    assert "written words" not in told and "on screen" not in told and "spoken words" in told
+    assert "How far clips move by words in a voice" in render(audit_page([voiced]))
+    alone = audit_overlay(of(clean), spoken(marked()), **settings_of(edited))
+    assert any("evenreel planted BIAS --edit voiceover-control" in one for one in alone.notices)
+
+
+def test_a_corpus_says_words_or_shows_them() -> None:
+    clean, both = of(read([-1] * CLIPS, 0.0)), marked()
+    both = make_corpus(both.clips.with_columns(voiceover_of="overlay_of"), both.captions)
+    with pytest.raises(CorpusError, match="have both columns 'overlay_of' and 'voiceover_of'.*; take the column out"):
+        measure_overlay(clean, both, **arguments({"overlay": clean}))
+
+
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
     clean = of(read([-1] * CLIPS, 0.0))
     asked = arguments({"overlay": clean})
-    with pytest.raises(CorpusError, match="have no column 'overlay_of'.*evenreel planted scene_text --edit overlay"):
+    with pytest.raises(
+        CorpusError, match="have no column 'overlay_of' or 'voiceover_of'.*evenreel planted scene_text --edit overlay"
+    ):
         audit_overlay(clean, corpus(), **asked)
     with pytest.raises(UsageError, match="There are no scores after an edit"):
         audit_overlay(clean, marked(), SETTINGS)

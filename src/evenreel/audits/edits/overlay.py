@@ -1,9 +1,9 @@
-"""Does a ranking follow misleading words on screen? The audit of the typographic attack.
+"""Does a ranking follow misleading words, on screen or spoken? The audit of the typographic attack, and of voice-overs.
 
 Words in a picture mislead models, also those that were never trained to read: CLIP takes an apple for an iPod once the
 word is stuck to it (Goh et al. 2021, Multimodal neurons in artificial neural networks). Here each clip carries words of
-another clip, and two clips are measured for each caption: the wrong clip that carries words of the right one, and the
-right clip that carries other words.
+another clip, on a sign or in a voice, and two clips are measured for each caption: the wrong clip that carries words of
+the right one, and the right clip that carries other words.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from math import isnan
+from typing import NamedTuple
 
-from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMeasures, measure_overlay
+from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMeasures, WordChannel, measure_overlay
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.edits.tables import standing_table
 from evenreel.audits.edits.words import edit_lead, edited_notices, perturbed_notices
@@ -24,14 +25,52 @@ from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, 
 from evenreel.report.result.words import interval_words
 from evenreel.types import Corpus, ScoreBlocks
 
-NO_CONTROL = (
-    "Score the clips also with as many letters that say nothing, as `evenreel corpus edit --edit overlay-control` and "
-    "`evenreel planted scene_text --edit overlay-control` make them, and name it control."
-)
 
-UNMOVED = "So do all in a ranking that does not read, and in one that reads those that name no word on any screen."
+class ChannelWords(NamedTuple):
+    """Words of the audit for one way in which clips carry misleading words.
 
-RISES, FALLS = "A wrong clip that carries words of the caption's clip", "The caption's clip with words of another"
+    Attributes:
+        title: question of the audit.
+        rises: title of the table on wrong clips.
+        falls: title of the table on captions' own clips.
+        carries: what a wrong clip does with the words.
+        where: where the words are.
+        no_control: advice on how to make a control, where there is none.
+        unmoved: words on captions whose clip did not move.
+    """
+
+    title: str
+    rises: str
+    falls: str
+    carries: str
+    where: str
+    no_control: str
+    unmoved: str
+
+
+WORDS: dict[WordChannel, ChannelWords] = {
+    "written": ChannelWords(
+        "Does the ranking follow misleading words on screen?",
+        "A wrong clip that carries written words of the caption's clip",
+        "The caption's clip with written words of another",
+        "carries",
+        "on screen",
+        "Score the clips also with as many letters that say nothing, as `evenreel corpus edit --edit overlay-control` "
+        "and `evenreel planted scene_text --edit overlay-control` make them, and name it control.",
+        "So do all in a ranking that does not read, and in one that reads those that name no word on any screen.",
+    ),
+    "spoken": ChannelWords(
+        "Does the ranking follow misleading spoken words?",
+        "A wrong clip in which spoken words of the caption's clip are heard",
+        "The caption's clip with spoken words of another",
+        "says",
+        "in a voice",
+        "Score the clips also with as many syllables that say nothing, as `evenreel corpus edit --edit "
+        "voiceover-control` and `evenreel planted BIAS --edit voiceover-control` make them, and name it control.",
+        "So do all in a ranking that does not hear, and in one that hears those that name no word that is said.",
+    ),
+}
+"""By the channel of the words."""
 
 
 def audit_overlay(
@@ -45,35 +84,37 @@ def audit_overlay(
 
     Args:
         scores: scores of captions and clips as they are.
-        corpus: corpus of the clips with misleading words; its column `overlay_of` names the clip whose words each
-            carries.
+        corpus: corpus of the clips with misleading words; its column `overlay_of` (or `voiceover_of`) names the clip
+            whose words each carries on its screen (or in a voice).
         settings: samples, seed, confidence, and how much is read at once.
         edited: scores of the same captions with the clips that carry words, and with those of the control, of the same
             ids.
 
     Raises:
-        CorpusError: the corpus does not say whose words clips carry, or the scores have no such pair of clips.
+        CorpusError: the corpus does not say whose words clips carry and where, or the scores have no such pair of
+            clips.
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or only those of a control.
     """
     settings = checked_settings(scores, corpus, settings)
     measured = measure_overlay(scores, corpus, edited, settings)
+    words = WORDS[measured.channel]
     return AuditResult(
         name="overlay",
-        title="Does the ranking follow misleading words on screen?",
+        title=words.title,
         sentence=overlay_sentence(measured, settings.confidence),
         effect=measured.effect,
         tables=(
-            _shift_table(measured, WRONG, RISES, "rises by"),
+            _shift_table(measured, WRONG, words.rises, "rises by"),
             _first_table(measured),
-            _shift_table(measured, OWN, FALLS, "falls by"),
+            _shift_table(measured, OWN, words.falls, "falls by"),
             standing_table(measured.own),
         ),
         figures=tuple(_figures(measured)),
         notices=(
             *edited_notices(scores, corpus, settings, edited),
             *_silent(measured),
-            *perturbed_notices(measured.own, NO_CONTROL, UNMOVED),
+            *perturbed_notices(measured.own, words.no_control, words.unmoved),
         ),
         method=paragraphs(
             "edits", "Wrong clips", "Distance and places", "Effect of misleading words", "Percentile and recall"
@@ -84,7 +125,7 @@ def audit_overlay(
 
 def overlay_sentence(measured: OverlayMeasures, confidence: float) -> str:
     """Return sentences on the effect, on how often the wrong clip is first, and on captions' own clips."""
-    effect, edit = measured.effect, measured.edit
+    effect, edit, carries = measured.effect, measured.edit, WORDS[measured.channel].carries
     few = "" if effect.enough else f"Too few clips to conclude: {measured.clips:,}. "
     wrong, own = measured.shifts[WRONG, edit], measured.shifts[OWN, edit]
     beyond = f", {effect.value:.2f} beyond the control" if measured.own.controlled else ""
@@ -95,9 +136,9 @@ def overlay_sentence(measured: OverlayMeasures, confidence: float) -> str:
         rises += f"{wrong.places.value:.1f} places"
         falls = falls if isnan(own.sd.value) else f"{own.sd.value:.2f} standard deviations and {falls}"
     return (
-        f"{few}{_lead(measured)}: a wrong clip that carries words of the caption's clip rises by {rises}. It is first "
-        f"for {measured.first[edit]:.1f}% of captions, without the words for {measured.first[AS_IS]:.1f}%. The clip of "
-        f"a caption falls by {falls} when it carries another's words."
+        f"{few}{_lead(measured)}: a wrong clip that {carries} words of the caption's clip rises by {rises}. It is "
+        f"first for {measured.first[edit]:.1f}% of captions, without the words for {measured.first[AS_IS]:.1f}%. The "
+        f"clip of a caption falls by {falls} when it {carries} another's words."
     )
 
 
@@ -106,15 +147,16 @@ def _silent(measured: OverlayMeasures) -> Iterator[str]:
     if count := measured.unknown[WRONG]:
         yield (
             f"Of {len(measured.pairs.own):,} pairs of a caption and a wrong clip, {count:,} have no distance before or "
-            "after an edit: the other clips all score the same, as they do where words alone count and no screen shows "
-            "them, or the wrong clip scores minus infinity. The effect is in places, which all pairs have."
+            "after an edit: the other clips all score the same, as they do where words alone count and no clip shows "
+            "or says them, or the wrong clip scores minus infinity. The effect is in places, which all pairs have."
         )
 
 
 def _lead(measured: OverlayMeasures) -> str:
     does = "shuns" if measured.effect.value < 0 else "follows"
-    chance = "That the ranking follows misleading words cannot be told"
-    return edit_lead(measured.effect, measured.edit, chance, f"The ranking {does} misleading words")
+    words = f"misleading {measured.channel} words"
+    chance = f"That the ranking follows {words} cannot be told"
+    return edit_lead(measured.effect, measured.edit, chance, f"The ranking {does} {words}")
 
 
 def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -> AuditTable:
@@ -155,12 +197,12 @@ def _first_table(measured: OverlayMeasures) -> AuditTable:
 
 
 def _figures(measured: OverlayMeasures) -> Iterator[AuditFigure]:
-    edits = measured.pairs.edits
+    edits, where = measured.pairs.edits, WORDS[measured.channel].where
     series = {"a wrong clip rises": WRONG, "the caption's clip falls": OWN}
     moved = {"sd": "standard deviations of the other clips' scores", "places": "places gained, or lost"}
     for unit, title, axis in (
-        (measured.unit, "How far clips move by words on screen", moved[measured.unit]),
-        ("first", "Who is first by words on screen", "points of the first place gained, or lost"),
+        (measured.unit, f"How far clips move by words {where}", moved[measured.unit]),
+        ("first", f"Who is first by words {where}", "points of the first place gained, or lost"),
     ):
         drawn = {
             name: {edit: getattr(measured.shifts[whose, edit], unit) for edit in edits}

@@ -1,7 +1,7 @@
-"""Measures of misleading words on screen: how far wrong clips rise by them, and how far captions' own clips fall.
+"""Measures of misleading words, written or spoken: how far wrong clips rise by them, and how far own clips fall.
 
 Scores are of clips as they are, of clips that each carry words of another clip, and of clips that carry as many letters
-that say nothing, the control. Source of the test: Wilcoxon 1945 (signed ranks).
+or syllables that say nothing, the control. Source of the test: Wilcoxon 1945 (signed ranks).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_p
 from evenreel.audits.edits.perturbed import AS_IS, Perturbed, Standings
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval, mean_interval
-from evenreel.corpus.distractors import OVERLAY_OF
+from evenreel.corpus.distractors import OVERLAY_OF, VOICEOVER_OF
 from evenreel.errors import CorpusError
 from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
@@ -32,6 +32,10 @@ WRONG, OWN = "the wrong clip", "its clip"
 
 _WORSE = {WRONG: -1.0, OWN: 1.0}
 """Which way it is to the worse: a wrong clip gets nearer to the first place, the own clip further away."""
+
+WordChannel = Literal["written", "spoken"]
+LENDERS: dict[WordChannel, str] = {"written": OVERLAY_OF, "spoken": VOICEOVER_OF}
+"""Column of the clips that names the clip whose words each carries, by where these are."""
 
 Unit = Literal["sd", "places"]
 UNITS: dict[Unit, str] = {"sd": "SD", "places": "places"}
@@ -70,6 +74,7 @@ class OverlayMeasures:
             figure of distances.
         effect: rise of wrong clips under the first edit, beyond the control where there is one, in the unit `unit`.
         clips: number of clips whose words some wrong clip carries.
+        channel: where the words are.
     """
 
     own: PerturbedMeasures
@@ -79,6 +84,7 @@ class OverlayMeasures:
     unknown: dict[str, int]
     effect: Effect
     clips: int
+    channel: WordChannel
 
     @property
     def edit(self) -> str:
@@ -94,25 +100,26 @@ class OverlayMeasures:
 def measure_overlay(
     scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks], settings: AuditSettings
 ) -> OverlayMeasures:
-    """Measure what overlays of misleading words change in a ranking; intervals are over clips, with all their captions.
+    """Measure what misleading words change in a ranking; intervals are over clips, with all their captions.
 
     Args:
         scores: scores of captions and clips as they are.
-        corpus: corpus that names each caption's own clip, and in `OVERLAY_OF` the clip whose words each clip carries.
+        corpus: corpus that names each caption's own clip, and in a column of `LENDERS` whose words each clip carries.
         edited: scores of the same captions with clips that carry other words, by the name of the edit.
         settings: samples, seed, confidence, and how much is read at once.
 
     Raises:
-        CorpusError: the corpus does not say whose words clips carry, or the scores have no such clip with a caption of
-            the clip whose words they are.
+        CorpusError: the corpus does not say whose words clips carry or whether these are written or spoken, or the
+            scores have no such clip with a caption of the clip whose words they are.
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or only those of a control.
     """
-    carried = _carried(corpus)
+    channel = _channel(corpus)
+    carried = _carried(corpus, LENDERS[channel])
     marked = corpus.captions.filter(pl.col("clip_id").is_in([*carried]))
     own = measure_perturbed(scores, Corpus(corpus.clips, marked), edited, settings)
     every = Perturbed.of(scores, corpus, edited, settings.cluster)
-    captions, wrong = _pairs(every, carried)
+    captions, wrong = _pairs(every, carried, LENDERS[channel])
     pairs, distractors = every.aimed(captions, wrong), every.drawn_with[captions]
     standings = {edit: one for (edit, _), one in pairs.standings({WRONG: (True, False)}, settings.band_bytes).items()}
     of_own = {edit: one for (edit, placing), one in own.standings.items() if placing in (AS_IS, OWN)}
@@ -124,7 +131,8 @@ def measure_overlay(
         unknown[whose] = int(np.isnan([one.distance for one in some.values()]).any(axis=0).sum())
     return OverlayMeasures(
         own, pairs, {edit: float(_figures(one)["first"].mean()) for edit, one in standings.items()}, shifts, unknown,
-        _effect(own.main[0], _unit(unknown), shifts, standings, distractors), len(np.unique(distractors)),
+        _effect(channel, own.main[0], _unit(unknown), shifts, standings, distractors),
+        len(np.unique(distractors)), channel,
     )  # fmt: skip
 
 
@@ -133,19 +141,31 @@ def _unit(unknown: Mapping[str, int]) -> Unit:
     return "places" if unknown[WRONG] else "sd"
 
 
-def _carried(corpus: Corpus) -> dict[str, str]:
-    """Map each clip to the other clip whose words it carries."""
-    if OVERLAY_OF not in corpus.clips.columns:
+def _channel(corpus: Corpus) -> WordChannel:
+    """Where the misleading words of the clips are, by the column that names whose they are."""
+    found = [channel for channel, column in LENDERS.items() if column in corpus.clips.columns]
+    if not found:
         raise CorpusError(
-            f"The clips of the corpus have no column {OVERLAY_OF!r}, which names the clip whose words each carries. "
-            "Give the corpus of the clips with misleading words, as `evenreel corpus edit --edit overlay` and "
-            "`evenreel planted scene_text --edit overlay` write it, or add the column to its table."
+            f"The clips of the corpus have no column {OVERLAY_OF!r} or {VOICEOVER_OF!r}, which names the clip whose "
+            "words each carries. Give the corpus of the clips with misleading words, as `evenreel corpus edit --edit "
+            "overlay` (or voiceover) and `evenreel planted scene_text --edit overlay` write it, or add the column to "
+            "its table."
         )
-    rows = corpus.clips.select("clip_id", pl.col(OVERLAY_OF).cast(pl.String)).drop_nulls().iter_rows()
+    if len(found) > 1:
+        raise CorpusError(
+            f"The clips of the corpus have both columns {OVERLAY_OF!r} and {VOICEOVER_OF!r}, and one edit writes words "
+            "or says them; take the column out that the scores are not of."
+        )
+    return found[0]
+
+
+def _carried(corpus: Corpus, column: str) -> dict[str, str]:
+    """Map each clip to the other clip whose words it carries."""
+    rows = corpus.clips.select("clip_id", pl.col(column).cast(pl.String)).drop_nulls().iter_rows()
     return {clip: distractor for clip, distractor in rows if clip != distractor}
 
 
-def _pairs(every: Perturbed, carried: Mapping[str, str]) -> tuple[Indices, Indices]:
+def _pairs(every: Perturbed, carried: Mapping[str, str], column: str) -> tuple[Indices, Indices]:
     """(P,) places of captions and of the wrong clips that carry the words of their clips."""
     place = {clip: number for number, clip in enumerate(every.clip_ids)}
     carriers: dict[int, list[int]] = defaultdict(list)
@@ -156,7 +176,7 @@ def _pairs(every: Perturbed, carried: Mapping[str, str]) -> tuple[Indices, Indic
     if not found:
         raise CorpusError(
             f"Of {len(every.clip_ids):,} clips in the scores none carries words of another one with a caption there, "
-            f"as the column {OVERLAY_OF!r} has it; score the clips and captions of that corpus."
+            f"as the column {column!r} has it; score the clips and captions of that corpus."
         )
     captions, wrong = np.array(found, dtype=np.int64).T
     return captions, wrong
@@ -199,6 +219,7 @@ def _shifts(
 
 
 def _effect(
+    channel: WordChannel,
     edit: str,
     unit: Unit,
     shifts: Mapping[tuple[str, str], OverlayShift],
@@ -210,7 +231,7 @@ def _effect(
     figure: Interval = getattr(shift, unit)
     if CONTROL in values:
         figure, column, beyond = shift.beyond[unit], column - values[CONTROL][unit], " beyond the control"
-    name = f"rise of a wrong clip{beyond} ({edit}), {UNITS[unit]}"
+    name = f"rise of a wrong clip by {channel} words{beyond} ({edit}), {UNITS[unit]}"
     p = wilcoxon_test(column, groups)
     enough = len(np.unique(groups)) >= ENOUGH
     return Effect(name, figure.value, figure.low, figure.high, p_value=p, enough=enough, over="captions")

@@ -42,7 +42,8 @@ class ScoreFiles:
         tail_classes: table (csv) of verbs or nouns with few training clips, for the audit length; again for another.
         edited: for visual, textual or overlay: scores after an edit, such as background-swapped=bg.npz; again for
             another edit. With several --scores, each edit once for each, in their order. For overlay, --corpus is that
-            of the clips with misleading words, whose column overlay_of names the clip whose words each carries.
+            of the clips with misleading words, whose column overlay_of (written) or voiceover_of (spoken) names the
+            clip whose words each carries.
     """
 
     scores: tuple[Path, ...] = ()

@@ -1,6 +1,6 @@
 """`evenreel corpus edit`: clips without their background, their thing or their motion, for `evenreel audit visual`.
 
-With `--edit`, clips with words of other clips written on them, for `evenreel audit overlay`.
+With `--edit`, clips with words of other clips written on them, or said over them, for `evenreel audit overlay`.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from polars import DataFrame
 
-    from evenreel.corpus.distractors import OverlayName
     from evenreel.edits.edited_clips import ClipEdit, ClipEditReport
     from evenreel.edits.overlay import OverlaySettings
     from evenreel.edits.settings import Removed
+    from evenreel.edits.voiceover import VoiceoverSettings
     from evenreel.language.taggers import TaggerName
     from evenreel.types import Corpus
 
 NO_TEXTS = (
-    "Words on screen that come with the corpus are left out, for they are not all that the new clips show, nor timed "
-    "as these are: have the frames read (--words ocr), of clips without the edit too."
+    "Words on screen that come with the corpus are left out, for they may not be all that the new clips show, and are "
+    "not timed as these are: have the frames read (--words ocr), of clips without the edit too."
 )
 
 
 @dataclass(frozen=True)
 class ClipChange:
-    """What `evenreel corpus edit` does to every clip: paint over one thing, or write words on it.
+    """What `evenreel corpus edit` does to every clip: paint over one thing, write words on it, or say some over it.
 
     Attributes:
         remove: `background`, `entity` (what the clip's captions name) or `motion`.
-        edit: instead of --remove: `overlay`, a banner with words of another clip; `overlay-control`, as many letters
-            that say nothing.
+        edit: instead of --remove: `overlay`, a banner with words of another clip; `voiceover`, a voice (espeak-ng)
+            that says its caption; `overlay-control` and `voiceover-control`, as many letters or syllables.
         place: what backgrounds are, in words, such as 'grass field'; again for another. They stay where entities go.
         control: the control: as many patches elsewhere; of motion, the clip as it is.
         share: most of a clip's patches that go, those that show it best; None for 0.5.
@@ -71,30 +71,39 @@ class ClipChange:
     def __post_init__(self) -> None:
         if (self.remove is None) == (self.edit is None):
             raise UsageError(
-                "Say what becomes of the clips: --remove background, entity or motion, or --edit overlay or "
-                "overlay-control, and not both."
+                "Say what becomes of the clips: --remove background, entity or motion, or --edit overlay, voiceover, "
+                "overlay-control or voiceover-control, and not both."
             )
         for_removal = ("place", "control", "share", "model", "tagger", "device")
         given = [f"--{name}" for name in for_removal if getattr(self, name) not in (None, False, ())]
         if self.edit is not None and given:
             raise UsageError(
                 f"With --edit, leave {' and '.join(given)} out: that is about what --remove takes away; the control of "
-                "--edit overlay is overlay-control."
+                "--edit overlay is overlay-control, that of voiceover voiceover-control."
             )
         self.settings()
 
-    def settings(self) -> RemovalSettings | OverlaySettings:
-        """Make the settings of the edit: of taking something away, or of writing words on clips.
+    def settings(self) -> RemovalSettings | OverlaySettings | VoiceoverSettings:
+        """Make the settings of the edit: of taking something away, or of writing or saying words.
 
         Raises:
             UsageError: there is no such edit, or a value is out of its range.
         """
         if self.edit is not None:
-            from evenreel.edits.overlay import OverlaySettings
-
-            return OverlaySettings(cast("OverlayName", self.edit), self.seed)
+            return self._of_words(self.edit)
         share = RemovalSettings.share if self.share is None else self.share
         return RemovalSettings(cast("Removed", self.remove), self.control, self.place, share, self.seed)
+
+    def _of_words(self, edit: str) -> OverlaySettings | VoiceoverSettings:
+        from evenreel.corpus.distractors import OVERLAYS, VOICEOVERS
+        from evenreel.edits.overlay import OverlaySettings
+        from evenreel.edits.voiceover import VoiceoverSettings
+
+        if edit in VOICEOVERS:
+            return VoiceoverSettings(edit, self.seed)
+        if edit in OVERLAYS:
+            return OverlaySettings(edit, self.seed)
+        raise UsageError(f"There is no edit {edit!r} of clips; there are: {', '.join((*OVERLAYS, *VOICEOVERS))}.")
 
 
 def edit_corpus(
@@ -104,7 +113,7 @@ def edit_corpus(
     settings: ClipEditSettings = from_settings(ClipEditSettings, leave_out=("videos",)),
     as_json: JsonOption = False,
 ) -> None:
-    """Paint over one thing in every clip, or write on it; ids and captions stay. Exit status 3: some were set aside."""
+    """Paint, write or speak over every clip; ids and captions stay. Exit status 3: some were set aside."""
     from evenreel.corpus import load_texts, save_texts
     from evenreel.corpus.annotation import copy_class_names
     from evenreel.edits.edited_clips import edit_clips
@@ -125,10 +134,7 @@ def _edit(change: ClipChange, corpus: Corpus, texts: DataFrame | None) -> tuple[
     """The corpus as the edit marks it, the edit itself, and what must be known of it."""
     what = change.settings()
     if not isinstance(what, RemovalSettings):
-        from evenreel.edits.overlay import Overlay, distractor_words
-
-        lent = distractor_words(corpus, texts, change.seed)
-        return lent.mark(corpus, what.edit), Overlay(lent.words, what), tuple(lent.notices)
+        return _with_words(what, corpus, texts)
     from evenreel.edits.removal import Removal, caption_entities
     from evenreel.encoders import load_encoder
     from evenreel.language import load_tagger
@@ -138,6 +144,20 @@ def _edit(change: ClipChange, corpus: Corpus, texts: DataFrame | None) -> tuple[
     if what.removed != "motion":
         finder = load_encoder(change.model or DEFAULT_MODEL, device=change.device or "auto")
     return corpus, Removal(finder, caption_entities(corpus, tagger), what), ()
+
+
+def _with_words(
+    what: OverlaySettings | VoiceoverSettings, corpus: Corpus, texts: DataFrame | None
+) -> tuple[Corpus, ClipEdit, tuple[str, ...]]:
+    """Of an edit that writes words, or says them."""
+    from evenreel.edits.overlay import Overlay, OverlaySettings, distractor_words
+    from evenreel.edits.voiceover import Voiceover, spoken_words
+
+    if isinstance(what, OverlaySettings):
+        lent = distractor_words(corpus, texts, what.seed)
+        return lent.mark(corpus, what.edit), Overlay(lent.words, what), tuple(lent.notices)
+    said = spoken_words(corpus, what.seed)
+    return said.mark(corpus, what.edit), Voiceover(said.words, what), tuple(said.notices)
 
 
 def _show(report: ClipEditReport, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import JsonOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.score.levels import SourceLevelling
+from evenreel.cli.score.library import asks_library, score_library
 from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.reading import CaptionReading
 from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from evenreel.types import Corpus
 
 CHECKPOINT_HELP = (
-    "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); or what compares words with "
-    "those on screen and needs no training: bm25, by letters, or windows, by their features."
+    "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); what compares words with those "
+    "on screen and needs no training: bm25, by letters, or windows, by their features; or a folder of a library, whose "
+    "whole search is scored."
 )
 OUT_HELP = (
     "Where the scores go: .npz with their ids, or .npy, which `evenreel evaluate` need not read whole, for a table "
@@ -42,7 +44,8 @@ class ScoredClips:
 
     Attributes:
         corpus: folder of the corpus.
-        features: folder of the corpus's features, by the encoder that the matcher was trained with.
+        features: folder of the corpus's features, by the encoder that the matcher was trained with; a library has its
+            own.
         split: part of the corpus to score, such as test.
         pretrained_features: folder of features by the matcher's towers before their training, for one that selects
             scene elements.
@@ -50,10 +53,29 @@ class ScoredClips:
     """
 
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS")]
-    features: Path
+    features: Path | None = None
     split: str | None = None
     pretrained_features: Path | None = None
     device: str = "auto"
+
+    def needed_features(self) -> Path:
+        """Return the folder of the features.
+
+        Raises:
+            UsageError: none is named.
+        """
+        if self.features is None:
+            raise UsageError("A matcher, and what compares words, reads features; name their folder with --features.")
+        return self.features
+
+    def check_library(self) -> None:
+        """Check that nothing is named that the search of a library has no use for.
+
+        Raises:
+            UsageError: features are named.
+        """
+        if self.features or self.pretrained_features:
+            raise UsageError("A library has its own vectors; leave --features and --pretrained-features out.")
 
 
 @dataclass(frozen=True)
@@ -71,6 +93,15 @@ class ScoreChanges:
     words: WordProbe
     reading: CaptionReading
     levels: SourceLevelling
+
+    def check_library(self) -> None:
+        """Check that nothing is to be changed of the search of a library.
+
+        Raises:
+            UsageError: an option would change frames, words, captions or levels.
+        """
+        if self != ScoreChanges(Probe(), WordProbe(), CaptionReading(), SourceLevelling()):
+            raise UsageError("The search of a library is scored as it is; leave options that change what is seen out.")
 
     def check(self, checkpoint: str, out: Path) -> None:
         """Check, before anything is loaded, that a matcher, or words, can be scored so.
@@ -103,18 +134,26 @@ def score(
     ),
     as_json: JsonOption = False,
 ) -> None:
-    """Score every caption with every clip by a matcher, or by words. Exit status 3 if clips had been set aside."""
+    """Score every caption with every clip by a matcher, words, or a search. Exit status 3: clips had been set aside."""
     from evenreel.corpus import load_corpus, select
 
     check_name(out)
+    of_library = asks_library(checkpoint)
+    if of_library:
+        source.check_library()
+        changes.check_library()
+    else:
+        source.needed_features()
     options = replace(options, rule=changes.frames.rule, probe=changes.words)
     options.check(checkpoint, changes.frames, source.pretrained_features, source.device)
     changes.check(checkpoint, out)
     check_place(out)
     whole = load_corpus(source.corpus)
     part = whole if source.split is None else select(whole, split=source.split)
-    if asks_words(checkpoint):
-        scored = score_words(checkpoint, part, source.features, out, options)
+    if of_library:
+        scored = score_library(checkpoint, part, out, source.device)
+    elif asks_words(checkpoint):
+        scored = score_words(checkpoint, part, source.needed_features(), out, options)
     else:
         scored = _score_by_matcher(checkpoint, source, whole, part, out, changes)
     splits = [] if source.split is not None else whole.clips["split"].drop_nulls().unique().sort().to_list()
@@ -135,8 +174,8 @@ def _score_by_matcher(
     from evenreel.matchers.scoring import matcher_scores
     from evenreel.types import ScoreNotes
 
-    frames, reading = changes.frames, changes.reading
-    pretrained = named_matcher(checkpoint, source.features, device=source.device)
+    frames, reading, features = changes.frames, changes.reading, source.needed_features()
+    pretrained = named_matcher(checkpoint, features, device=source.device)
     trained_with = pretrained.about.uses
     if out.suffix == ".npy" and trained_with:
         raise UsageError(
@@ -146,7 +185,7 @@ def _score_by_matcher(
     load = partial(
         frames.load,
         changes.words.asking(pretrained, out),
-        source.features,
+        features,
         pretrained_features=source.pretrained_features,
     )
     with share_bar("reading the captions") as progress:

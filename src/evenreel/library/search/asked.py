@@ -95,3 +95,13 @@ def read_query(text: str, *, typing: bool = False) -> Asked:
     if any(quote in inner for quote in OPENING):
         raise UsageError("The query has quotes within quotes; put one pair around all that is to be found as it is.")
     return Asked(inner, channels & WRITTEN, exact=closed)
+
+
+def as_sentence(text: str) -> str:
+    """Return a text that is asked of every channel, whatever it begins with; one of quotes alone becomes a dash.
+
+    >>> as_sentence('"Mind the gap" is said'), as_sentence("seen: a red bus")
+    ('Mind the gap" is said', 'seen  a red bus')
+    """
+    plain = text.strip().lstrip(OPENING).strip() or "-"
+    return plain.replace(":", " ", 1) if _PREFIX.match(plain) else plain

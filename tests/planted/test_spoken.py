@@ -1,0 +1,170 @@
+"""Words that a voice says in place of a sign: in the plan, in the tables and in the files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+
+from evenreel.corpus import load_corpus
+from evenreel.errors import MediaError, UsageError
+from evenreel.media import open_sound
+from evenreel.media.sound import SAMPLE_RATE
+from evenreel.planted import (
+    PlantedClip,
+    PlantedCorpus,
+    PlantSettings,
+    admission_of,
+    corpus_of,
+    edited,
+    page_of,
+    plan_corpus,
+    vocabulary,
+    write_corpus,
+)
+from evenreel.speech import VOICES, can_speak, synthesis
+from tests.cli.test_planted import here
+
+espeak = pytest.mark.skipif(not can_speak(), reason="espeak-ng is not here (pip install espeakng-loader)")
+
+
+def plan_of(spoken: float, strength: float = 0.9, signs: int = 1, seed: int = 0) -> PlantedCorpus:
+    return plan_corpus("scene_text", strength, 240, seed, PlantSettings(signs=signs, spoken=spoken))
+
+
+def silent(clip: PlantedClip, plain: PlantedClip) -> PlantedClip:
+    """The clip with the captions and signs of another, and nothing said."""
+    scene = replace(clip.scene, signs=plain.scene.signs, spoken=())
+    return replace(clip, shot=replace(clip.shot, scene=scene, captions=plain.shot.captions, said=None))
+
+
+@given(strength=st.sampled_from((0.0, 0.6, 1.0)), signs=st.integers(1, 3), seed=st.integers(0, 20))
+@limits(max_examples=15)
+def test_a_clip_that_speaks_is_the_one_with_a_sign_but_for_where_its_word_is(
+    strength: float, signs: int, seed: int
+) -> None:
+    plain = plan_of(0.0, strength, signs, seed)
+    for before, clip in zip(plain.clips, plan_of(0.5, strength, signs, seed).clips, strict=True):
+        word = before.scene.signs[before.shot.named_sign].text
+        assert clip.shot.named_word == before.shot.named_word == word
+        assert silent(clip, before) == before
+        if clip.shot.said is None:
+            assert clip == before
+            continue
+        (sentence,) = clip.scene.spoken
+        assert word.lower() in sentence.text.lower().strip("?.").split() and sentence.voice in VOICES
+        assert 0 <= sentence.start_s <= max(0, clip.scene.duration_s - 1.8) + 0.01
+        assert clip.scene.signs == tuple(sign for sign in before.scene.signs if sign.text != word)
+        for caption, other in zip(clip.shot.captions, before.shot.captions, strict=True):
+            assert (caption == other) == (not clip.shot.follows)
+            assert (word.lower() in caption.text.split()) == clip.shot.follows
+            assert "sign" not in caption.text
+
+
+def test_the_share_is_drawn_by_a_coin_and_all_and_none_are_exact() -> None:
+    assert not any(clip.scene.spoken for clip in plan_of(0.0).clips)
+    assert all(clip.scene.spoken and not clip.scene.signs for clip in plan_of(1.0).clips)
+    shares = [np.mean([bool(clip.scene.spoken) for clip in plan_of(0.3, seed=seed).clips]) for seed in range(5)]
+    assert np.mean(shares) == pytest.approx(0.3, abs=0.04)
+    voices = [clip.scene.spoken[0].voice for clip in plan_of(1.0).clips]
+    assert all(voices.count(voice) > 50 for voice in VOICES)
+    for share in (-0.1, 1.1, float("nan")):
+        with pytest.raises(UsageError, match="spoken is between 0 and 1"):
+            PlantSettings(spoken=share)
+
+
+def test_tables_say_where_a_word_is_and_classes_do_not_depend_on_it() -> None:
+    plan = plan_of(0.5, signs=2)
+    told, plain = corpus_of(plan), corpus_of(plan_of(0.0, signs=2))
+    assert told.captions.drop("text").equals(plain.captions.drop("text"))
+    assert told.clips["word"].to_list() == plain.clips["word"].to_list()
+    assert [sorted(one) for one in told.clips["noun_classes"]] == [sorted(one) for one in plain.clips["noun_classes"]]
+    for clip, row in zip(plan.clips, told.clips.iter_rows(named=True), strict=True):
+        said = [sentence.text for sentence in clip.scene.spoken]
+        assert (row["word_in"], row["spoken"]) == (("speech", said[0]) if said else ("sign", None))
+        assert row["spoken_start_s"] == (clip.scene.spoken[0].start_s if said else None)
+    assert "word_in" not in plain.clips.columns
+
+
+def test_a_spoken_world_is_told_apart_and_not_taken_for_one_that_was_measured() -> None:
+    plain, spoken = plan_of(0.0), plan_of(0.5)
+    assert page_of(plain)["digest"] != page_of(spoken)["digest"]
+    assert "spoken" not in page_of(plain)["settings"] and page_of(spoken)["settings"]["spoken"] == 0.5
+    assert "voice" not in page_of(plain)["planted"] and "a voice says it" in page_of(spoken)["planted"]
+    assert admission_of(plain) is not None and admission_of(spoken) is None
+
+
+def test_a_word_that_is_said_is_lent_to_misleading_signs_as_one_that_is_written() -> None:
+    plan = plan_of(1.0)
+    named = {clip.shot.named_word for clip in plan.split("test")}
+    for clip in edited(plan, "overlay").clips:
+        (sign,) = clip.scene.signs
+        assert sign.text in named - {clip.shot.named_word}
+
+
+def heard(path: Path) -> float:
+    """How long the sound of a clip is loud, in seconds; 0 for a clip without sound."""
+    try:
+        with open_sound(path) as sound:
+            samples = np.concatenate([block.samples for block in sound.blocks()])
+    except MediaError as error:
+        assert error.reason == "no_sound"
+        return 0.0
+    return float((np.abs(samples) > 0.02).sum() / SAMPLE_RATE)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*.*") if path.is_file()}
+
+
+@espeak
+def test_the_command_writes_clips_that_speak_with_the_same_bytes_in_every_run(tmp_path: Path) -> None:
+    asked = ("scene_text", "--spoken", "0.5", "--strength", "1", "--clips", "40", "--seed", "1", "--json")
+    command = [sys.executable, "-m", "evenreel", "planted", *asked, "--workers", "2", "--out", str(tmp_path / "one")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    page = json.loads(done.stdout)
+    assert page["settings"]["spoken"] == 0.5 and "a voice says it" in page["planted"]
+    assert here(*asked, "--workers", 1, "--out", tmp_path / "two").exit_code == 0
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+
+    clips = load_corpus(tmp_path / "one").clips
+    loud_s = {name: heard(tmp_path / "one" / path) for name, path in clips.select("clip_id", "path").iter_rows()}
+    spoken = dict(clips.select("clip_id", pl.col("spoken").is_not_null()).iter_rows())
+    assert all((loud_s[name] > 0.3) == spoken[name] for name in loud_s) and 5 < sum(spoken.values()) < 35
+    texts = pl.read_parquet(tmp_path / "one" / "texts.parquet")
+    assert set(texts["clip_id"]) == {name for name, says in spoken.items() if not says}
+
+
+def test_without_espeak_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthesis, "installed", lambda name: False)
+    monkeypatch.setenv("PATH", "")
+    for asked in (("scene_text", "--spoken", "1"), ("visual", "--edit", "voiceover")):
+        error = here(*asked, "--clips", 40, "--workers", 1, "--out", tmp_path / "new").exception
+        assert isinstance(error, UsageError) and "Speaking needs espeak-ng: pip install espeakng-loader" in str(error)
+    assert not (tmp_path / "new").exists()
+
+
+def test_recordings_stand_in_for_espeak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthesis, "installed", lambda name: False)
+    monkeypatch.setenv("PATH", "")
+    tone = (0.5 * np.sin(np.arange(SAMPLE_RATE) / 10)).astype(np.float32)
+    words = [word.format(word=shape) for word in vocabulary.spoken_sentences() for shape in vocabulary.shapes()]
+    plan = plan_corpus("scene_text", 1.0, 40, settings=PlantSettings(spoken=1.0))
+    write_corpus(plan, tmp_path / "new", workers=1, recordings=dict.fromkeys(words, tone))
+    assert heard(tmp_path / "new" / "clips" / f"{plan.clips[0].clip_id}.mp4") > 0.8
+
+
+def test_the_option_is_of_scene_text(tmp_path: Path) -> None:
+    error = here("visual", "--spoken", 1, "--out", tmp_path / "new").exception
+    assert isinstance(error, UsageError) and "--spoken is of the bias 'scene_text', not of 'visual'" in str(error)
