@@ -133,13 +133,13 @@ def _library(plan: PlantedCorpus, work: Path) -> Path:
 def _ranges(clips: list[str], generator: random.Random) -> Iterator[str]:
     while True:
         first = generator.randrange(CLIP_BYTES - RANGE_BYTES)
-        path = f"/api/clips/{generator.choice(clips)}/media"
+        path = f"/api/v1/clips/{generator.choice(clips)}/media"
         yield f"GET {path} HTTP/1.1\r\nHost: localhost\r\nRange: bytes={first}-{first + RANGE_BYTES - 1}\r\n\r\n"
 
 
 def _searches(queries: Iterator[str]) -> Iterator[str]:
     for query in queries:
-        yield f"GET /api/search?q={quote(query)} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        yield f"GET /api/v1/search?q={quote(query)} HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 async def mixture(

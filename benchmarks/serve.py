@@ -91,6 +91,7 @@ class Asked:
     name: str
     processes: list[psutil.Process]
     port: int
+    api: str
     rounds: list[Times] = field(default_factory=list)
     resident: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -102,7 +103,7 @@ class Asked:
             self.own.connection = http.client.HTTPConnection("127.0.0.1", self.port)
         elif time.monotonic() - self.own.answered > IDLE_S:  # another server was asked meanwhile
             self.own.connection.close()
-        self.own.connection.request("GET", f"/api/search?k={K}&q={quote(query)}")
+        self.own.connection.request("GET", f"{self.api}/search?k={K}&q={quote(query)}")
         answer = self.own.connection.getresponse()
         body = answer.read()
         self.own.answered = time.monotonic()
@@ -234,22 +235,23 @@ def serving(
         if found is None:
             raise RuntimeError(f"the server did not start: {said}")
         port = int(found[1])
-        while health(port) == "loading":
+        api = next(api for api in ("/api/v1", "/api") if health(port, api))  # of before there were versions
+        while health(port, api) == "loading":
             time.sleep(0.1)
         server = psutil.Process(process.pid)
-        yield Asked(name, [server, *(server.children() if workers and workers > 1 else [])], port)
+        yield Asked(name, [server, *(server.children() if workers and workers > 1 else [])], port, api)
     finally:
         process.terminate()
         process.wait()
 
 
-def health(port: int) -> str:
-    """State of the server's model."""
+def health(port: int, api: str) -> str:
+    """State of the server's model; empty where this is not where its API is."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", "/api/health")
+    connection.request("GET", f"{api}/health")
     answer: dict[str, str] = json.loads(connection.getresponse().read())
     connection.close()
-    return answer["model"]
+    return answer.get("model", "")
 
 
 def reported(servers: Sequence[Asked], others: Sequence[Times]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def test_words_on_jerseys_answer_with_the_moments_that_show_them(library: Path) 
 def test_the_page_is_told_which_words_answer_and_when(library: Path, tmp_path: Path) -> None:
     settings = ServeSettings(vision=False, cache=tmp_path / "cache", painters=1)
     with TestClient(make_app(library, settings), base_url="http://127.0.0.1:8765") as visitor:
-        best = visitor.get("/api/search", params={"q": "japan netherlands"}).json()["hits"][0]
+        best = visitor.get("/api/v1/search", params={"q": "japan netherlands"}).json()["hits"][0]
     assert best["name"] == "msrvtt_video7500.mp4"
     shown = {sign["text"]: sign for sign in best["on_screen"]}
     assert {"JAPAN", "NETHERLANDS"} <= shown.keys()

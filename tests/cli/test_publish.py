@@ -38,11 +38,11 @@ def test_a_library_is_published_described_searched_and_served(tmp_path: Path) ->
     settings = ServeSettings(vision=False, cache=tmp_path / "pictures", snapshot_cache=Path(cache))
     with TestClient(make_app(Path(place), settings), base_url="http://127.0.0.1:8765") as visitor:
         wait_for_model(visitor)
-        answer = visitor.get("/api/search", params={"q": "bus"}).json()
+        answer = visitor.get("/api/v1/search", params={"q": "bus"}).json()
         assert [hit["clip_id"] for hit in answer["hits"]] == [hit["clip_id"] for hit in own["hits"]]
-        gone = visitor.get(f"/api/clips/{own['hits'][0]['clip_id']}/media")
+        gone = visitor.get(f"/api/v1/clips/{own['hits'][0]['clip_id']}/media")
         assert gone.status_code == 404 and "A published snapshot has no videos" in gone.json()["detail"]
-        assert "A published snapshot is only read" in visitor.post("/api/retry").json()["sentence"]
+        assert "A published snapshot is only read" in visitor.post("/api/v1/retry").json()["sentence"]
 
 
 def test_a_server_takes_up_what_is_published_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,11 +53,11 @@ def test_a_server_takes_up_what_is_published_next(tmp_path: Path, monkeypatch: p
     settings = ServeSettings(vision=False, cache=tmp_path / "pictures", snapshot_cache=tmp_path / "cache")
     with TestClient(make_app(place, settings), base_url="http://127.0.0.1:8765") as visitor:
         wait_for_model(visitor)
-        assert visitor.get("/api/stats").json()["clips"] == 6
+        assert visitor.get("/api/v1/stats").json()["clips"] == 6
         publish_library(make_library(tmp_path / "larger", seed=8, clips=9), place)
-        wait_until(lambda: visitor.get("/api/stats").json()["clips"] == 9)
+        wait_until(lambda: visitor.get("/api/v1/stats").json()["clips"] == 9)
         (place / "current.json").write_text("{")
-        assert visitor.get("/api/search", params={"q": "bus"}).status_code == 200
+        assert visitor.get("/api/v1/search", params={"q": "bus"}).status_code == 200
 
 
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

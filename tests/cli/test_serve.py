@@ -34,9 +34,9 @@ __all__ = ["rendered", "served"]
 TOKEN = "correct horse battery"
 HALF = (
     b"",
-    b"GET /api/sea",
-    b"POST /api/search/image HTTP/1.1\r\nHost: localhost\r\n",
-    b"POST /api/search/image HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: 999\r\n\r\nx",
+    b"GET /api/v1/sea",
+    b"POST /api/v1/search/image HTTP/1.1\r\nHost: localhost\r\n",
+    b"POST /api/v1/search/image HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: 999\r\n\r\nx",
 )
 """Requests that do not go on."""
 
@@ -94,7 +94,7 @@ def test_it_takes_up_a_calibration_and_a_further_model_and_lets_them_go(served: 
 
     def said(until: Callable[[dict[str, Any]], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while not until(answer := get(port, "/api/search?q=a+red+star")[1]):
+        while not until(answer := get(port, "/api/v1/search?q=a+red+star")[1]):
             assert time.monotonic() < deadline, f"it still says {answer}"
             time.sleep(0.1)
 
@@ -102,7 +102,7 @@ def test_it_takes_up_a_calibration_and_a_further_model_and_lets_them_go(served: 
         packaged = calibration_of(library, opened.made_with[1])
     assert packaged is not None
     with running(library) as (_, port):
-        wait_for(port, "/api/health", "model", {"ready"})
+        wait_for(port, "/api/v1/health", "model", {"ready"})
         said(lambda answer: answer["calibration"] == packaged.fitted_on)
         write_calibration(library / FILE, replace(packaged, fitted_on="other clips"))
         said(lambda answer: answer["calibration"] == "other clips")
@@ -115,7 +115,7 @@ def test_it_takes_up_a_calibration_and_a_further_model_and_lets_them_go(served: 
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_until_it_is_told_to_end(served: Served, ended_by: signal.Signals) -> None:
     with running(served.library, "--no-vision") as (process, port):
-        status, answer = get(port, "/api/search?q=harbour")
+        status, answer = get(port, "/api/v1/search?q=harbour")
         assert (status, answer["hits"][0]["on_screen"][0]["text"]) == (200, "HARBOUR")
         held = socket.create_connection(("127.0.0.1", port))  # a visitor who does not hang up
         process.send_signal(ended_by)
@@ -129,7 +129,7 @@ def test_it_ends_quietly_while_a_request_is_answered(served: Served) -> None:
     with running(served.library, "--no-vision", token=TOKEN) as (process, port):
         slow = socket.create_connection(("127.0.0.1", port))
         slow.sendall(b"POST /session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\ntoken=")
-        assert get(port, "/api/stats")[0] == 401  # so it has begun
+        assert get(port, "/api/v1/stats")[0] == 401  # so it has begun
         process.send_signal(signal.SIGINT)
         _, complained = process.communicate(timeout=PATIENCE_S)
         slow.close()
@@ -142,7 +142,7 @@ def test_hazard_54_slow_visitors_hold_nobody_up(served: Served) -> None:
             visitor = slow.enter_context(socket.create_connection(("127.0.0.1", port)))
             visitor.sendall(HALF[number % len(HALF)])
         began = time.monotonic()
-        assert get(port, "/api/search?q=harbour")[0] == 200
+        assert get(port, "/api/v1/search?q=harbour")[0] == 200
         assert time.monotonic() - began < 10
 
 
@@ -150,25 +150,25 @@ def test_trying_again_takes_in_what_was_mended(served: Served, tmp_path: Path) -
     broken = served.videos / "broken.mp4"
     shutil.copytree(served.library, tmp_path / "library")
     with running(tmp_path / "library") as (_, port):
-        assert get(port, "/api/retry")[1]["state"] == "idle"
-        assert get(port, "/api/retry", "POST", Origin="http://evil.example")[0] == 403
-        assert get(port, "/api/files?state=set_aside")[1]["total"] == 1
+        assert get(port, "/api/v1/retry")[1]["state"] == "idle"
+        assert get(port, "/api/v1/retry", "POST", Origin="http://evil.example")[0] == 403
+        assert get(port, "/api/v1/files?state=set_aside")[1]["total"] == 1
         before = broken.read_bytes()
         broken.write_bytes((served.videos / "star.mp4").read_bytes())
         try:
-            status, answer = get(port, "/api/retry", "POST", Origin=f"http://127.0.0.1:{port}")
+            status, answer = get(port, "/api/v1/retry", "POST", Origin=f"http://127.0.0.1:{port}")
             assert (status, answer["state"]) == (202, "running")
-            ended = wait_for(port, "/api/retry", "state", {"done", "failed"})
+            ended = wait_for(port, "/api/v1/retry", "state", {"done", "failed"})
             assert ended == {"state": "done", "sentence": "1 file taken in; 0 files still set aside."}
-            assert get(port, "/api/files?state=set_aside")[1]["total"] == 0
+            assert get(port, "/api/v1/files?state=set_aside")[1]["total"] == 0
         finally:
             broken.write_bytes(before)
 
 
 def test_the_token_opens_the_api(served: Served) -> None:
     with running(served.library, "--no-vision", token=TOKEN) as (_, port):
-        assert get(port, "/api/stats")[0] == 401
-        assert get(port, "/api/stats", Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert get(port, "/api/v1/stats")[0] == 401
+        assert get(port, "/api/v1/stats", Authorization=f"Bearer {TOKEN}")[0] == 200
 
 
 def refused(*options: str) -> tuple[int, str]:

@@ -29,7 +29,7 @@ def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
 def ask(visitor: http.client.HTTPConnection) -> int | None:
     """The status of an answer; None where the connection is gone."""
     try:
-        visitor.request("GET", "/api/search?q=harbour")
+        visitor.request("GET", "/api/v1/search?q=harbour")
         answer = visitor.getresponse()
         answer.read()
     except OSError:
@@ -42,7 +42,7 @@ def ask(visitor: http.client.HTTPConnection) -> int | None:
 @pytest.mark.usefixtures("interruptible")
 def test_visitors_are_spread_and_one_process_takes_only_its_own_with_it(served: Served) -> None:
     with running(served.library, "--workers", "2") as (process, port), contextlib.ExitStack() as opened:
-        assert wait_for(port, "/api/health", "model", {"ready"})["status"] == "ok"
+        assert wait_for(port, "/api/v1/health", "model", {"ready"})["status"] == "ok"
         visitors = [http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S) for _ in range(6)]
         for visitor in visitors:
             visitor.auto_open = 1
@@ -55,7 +55,7 @@ def test_visitors_are_spread_and_one_process_takes_only_its_own_with_it(served: 
         before[0].kill()
         before[0].wait(PATIENCE_S)
         assert sorted(map(str, (ask(visitor) for visitor in visitors))) == ["200"] * 3 + ["None"] * 3
-        assert get(port, "/api/search?q=harbour")[0] == 200
+        assert get(port, "/api/v1/search?q=harbour")[0] == 200
         wait_until(lambda: len(workers_of(process)) == 2)
         after = workers_of(process)
         assert before[1] in after
@@ -63,7 +63,7 @@ def test_visitors_are_spread_and_one_process_takes_only_its_own_with_it(served: 
         # The new one gets visitors too: where the other one is taken away, it answers as soon as it has the model.
         before[1].kill()
         before[1].wait(PATIENCE_S)
-        wait_until(lambda: get(port, "/api/search?q=harbour")[0] == 200)
+        wait_until(lambda: get(port, "/api/v1/search?q=harbour")[0] == 200)
         wait_until(lambda: len(workers_of(process)) == 2)
         last = workers_of(process)
         process.send_signal(signal.SIGINT)
@@ -74,12 +74,12 @@ def test_visitors_are_spread_and_one_process_takes_only_its_own_with_it(served: 
 
 def test_no_visitor_is_lost_where_a_process_is_asked_to_end(served: Served) -> None:
     with running(served.library, "--no-vision", "--workers", "2") as (process, port):
-        wait_for(port, "/api/health", "model", {"none"})
+        wait_for(port, "/api/v1/health", "model", {"none"})
         before = workers_of(process)
         before[0].terminate()
         answered = 0
         while before[0].is_running() and before[0].status() != psutil.STATUS_ZOMBIE:
-            assert get(port, "/api/search?q=harbour")[0] == 200
+            assert get(port, "/api/v1/search?q=harbour")[0] == 200
             answered += 1
         assert answered
         wait_until(lambda: len(workers_of(process)) == 2)
@@ -100,7 +100,7 @@ def test_it_ends_quietly_while_its_processes_begin(served: Served, ended_by: sig
 
 def test_nothing_is_left_where_the_process_that_listens_is_killed(served: Served) -> None:
     with running(served.library, "--no-vision", "--workers", "2") as (process, port):
-        wait_for(port, "/api/health", "model", {"none"})
+        wait_for(port, "/api/v1/health", "model", {"none"})
         begun = workers_of(process)
         process.kill()
         assert len(begun) == 2
@@ -109,9 +109,9 @@ def test_nothing_is_left_where_the_process_that_listens_is_killed(served: Served
 
 def test_one_token_lets_in_at_each_process(served: Served) -> None:
     with running(served.library, "--no-vision", "--workers", "2", token=TOKEN) as (_, port):
-        wait_for(port, "/api/health", "model", {"none"})
-        right = [get(port, "/api/stats", Authorization=f"Bearer {TOKEN}")[0] for _ in range(4)]
-        assert (right, [get(port, "/api/stats")[0] for _ in range(2)]) == ([200] * 4, [401] * 2)
+        wait_for(port, "/api/v1/health", "model", {"none"})
+        right = [get(port, "/api/v1/stats", Authorization=f"Bearer {TOKEN}")[0] for _ in range(4)]
+        assert (right, [get(port, "/api/v1/stats")[0] for _ in range(2)]) == ([200] * 4, [401] * 2)
 
 
 @pytest.mark.parametrize("asked", ["0", "-1", "65", "9" * 40])

@@ -140,7 +140,7 @@ def test_the_page_is_served(place: Path) -> None:
         query = urllib.parse.urlencode({"q": "a tram"})
         for _ in range(100):  # until it listens
             try:
-                with urllib.request.urlopen(f"{address.rstrip('/.')}/api/search?{query}", timeout=20) as answer:
+                with urllib.request.urlopen(f"{address.rstrip('/.')}/api/v1/search?{query}", timeout=20) as answer:
                     assert json.load(answer)["hits"] is not None
                 break
             except urllib.error.URLError:

@@ -30,6 +30,7 @@ from evenreel.library.store.fulltext import rebuild_full_text
 from evenreel.library.store.writer import Store
 from tests.library.damage import as_format_1, change
 from tests.library.fakes import SUBJECTS, Library, WordsEncoder, on_disk
+from tests.library.test_facets import ALWAYS
 
 ACTIVITIES = ("drive bus", "run on beach", "sleep")
 DICTIONARY = given((*SUBJECTS, "bus", "unicorn"), ACTIVITIES)
@@ -149,7 +150,7 @@ def test_a_library_without_a_dictionary_has_none(six: Path) -> None:
     with open_library(six, encoder=WordsEncoder()) as library:
         assert library.search("red bus").hits[0].elements == ()
         assert library.stats().with_elements is None
-        assert [facet.column for facet in library.facets()] == ["duration_s", "has_text", "element"]
+        assert [facet.column for facet in library.facets()] == [*ALWAYS, "element"]
         assert len(library.search("bus", where="element = 'gold'").hits) == 6  # of the metadata
         with pytest.raises(UsageError, match="no column 'elements'"):
             library.search("bus", where="elements = 'bus'")

@@ -73,7 +73,7 @@ def client(served: Served) -> Iterator[TestClient]:
 
 def wait_for_model(visitor: TestClient) -> None:
     """Ask until the model is no longer on its way."""
-    wait_until(lambda: visitor.get("/api/health").json()["model"] != "loading")
+    wait_until(lambda: visitor.get("/api/v1/health").json()["model"] != "loading")
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

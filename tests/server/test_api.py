@@ -26,16 +26,16 @@ def ask(client: TestClient, path: str, **query: object) -> dict[str, Any]:
 
 
 def first(client: TestClient, q: str) -> dict[str, Any]:
-    return dict(ask(client, "/api/search", q=q)["hits"][0])
+    return dict(ask(client, "/api/v1/search", q=q)["hits"][0])
 
 
 def clip_named(client: TestClient, name: str) -> str:
-    files = ask(client, "/api/files", text=name)["files"]
+    files = ask(client, "/api/v1/files", text=name)["files"]
     return str(files[0]["clip_id"])
 
 
 def test_a_search_is_that_of_the_library(client: TestClient, served: Served) -> None:
-    answer = ask(client, "/api/search", q="a red star on a beach", k=3)
+    answer = ask(client, "/api/v1/search", q="a red star on a beach", k=3)
     with open_library(served.library) as library:
         expected = library.search("a red star on a beach", k=3)
     assert [hit["clip_id"] for hit in answer["hits"]] == [hit.clip_id for hit in expected.hits]
@@ -61,15 +61,15 @@ def test_the_matched_words_are_marked(client: TestClient) -> None:
 
 
 def test_the_last_word_may_be_a_beginning_while_it_is_typed(client: TestClient) -> None:
-    typed = ask(client, "/api/search", q="har", typing="true")
+    typed = ask(client, "/api/v1/search", q="har", typing="true")
     assert {hit["state"] for hit in typed["hits"]} == {"may_fit"}
     assert typed["hits"][0]["on_screen"][0]["marks"] == [[0, 3]]
-    complete = ask(client, "/api/search", q="har")
+    complete = ask(client, "/api/v1/search", q="har")
     assert not any(hit["on_screen"] for hit in complete["hits"])
 
 
 def test_a_filter_holds_for_the_hits_and_for_what_they_are_compared_with(client: TestClient) -> None:
-    answer = ask(client, "/api/search", q="a star", where="source = 'camera'")
+    answer = ask(client, "/api/v1/search", q="a star", where="source = 'camera'")
     assert sorted(hit["name"] for hit in answer["hits"]) == ["heart.mp4", "star.mp4"]
     assert (answer["favours"]["shown"], answer["favours"]["all"]) == (2, 2)
     assert answer["favours"]["sentences"] == []
@@ -78,15 +78,15 @@ def test_a_filter_holds_for_the_hits_and_for_what_they_are_compared_with(client:
 def test_an_answer_is_given_again_until_the_library_changes(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = ask(client, "/api/search", q="asked twice")
+    before = ask(client, "/api/v1/search", q="asked twice")
     monkeypatch.setattr("evenreel.server.desk.Desk.query", lambda *_: pytest.fail("the library was asked again"))
-    again = ask(client, "/api/search", q="asked twice")
+    again = ask(client, "/api/v1/search", q="asked twice")
     assert again == before
 
 
 def test_more_like_this_leaves_the_clip_out(client: TestClient) -> None:
     clip_id = clip_named(client, "star.mp4")
-    answer = ask(client, f"/api/clips/{clip_id}/similar", t=1.0, k=2)
+    answer = ask(client, f"/api/v1/clips/{clip_id}/similar", t=1.0, k=2)
     assert len(answer["hits"]) == 2
     assert clip_id not in {hit["clip_id"] for hit in answer["hits"]}
     assert (answer["state"], answer["answering"]) == (None, 2)
@@ -105,7 +105,7 @@ def picture(served: Served, name: str, time_s: float, kind: str = "PNG") -> byte
 
 def test_a_picture_finds_the_clip_it_was_taken_from(client: TestClient, served: Served) -> None:
     body = picture(served, "heart.mp4", 2.0)
-    answer = client.post("/api/search/image", content=body, headers={"content-type": "image/png"})
+    answer = client.post("/api/v1/search/image", content=body, headers={"content-type": "image/png"})
     assert answer.status_code == 200
     assert answer.json()["hits"][0]["name"] == "heart.mp4"
 
@@ -136,77 +136,77 @@ def bomb() -> bytes:
     ids=["bomb", "svg", "polyglot", "empty", "address", "multipart", "21 MiB"],
 )
 def test_hazard_50_bad_pictures_are_refused(client: TestClient, body: bytes, kind: str, status: int) -> None:
-    refused = client.post("/api/search/image", content=body, headers={"content-type": kind})
+    refused = client.post("/api/v1/search/image", content=body, headers={"content-type": kind})
     assert refused.status_code == status
     assert re.fullmatch(r"[A-Z].*\.", refused.json()["detail"], re.DOTALL)
 
 
 def test_hazard_50_a_picture_without_length_is_counted(client: TestClient) -> None:
     body = (bytes(2**20) for _ in range(25))
-    refused = client.post("/api/search/image", content=body, headers={"content-type": "image/png"})
+    refused = client.post("/api/v1/search/image", content=body, headers={"content-type": "image/png"})
     assert refused.status_code == 413
 
 
 @pytest.mark.parametrize("q", ["", "   ", "\x00\x01"])
 def test_hazard_47_an_empty_query_is_one_sentence(client: TestClient, q: str) -> None:
-    refused = client.get("/api/search", params={"q": q})
+    refused = client.get("/api/v1/search", params={"q": q})
     assert refused.status_code == 400
     assert "empty" in refused.json()["detail"]
 
 
 def test_hazard_47_a_huge_query_is_refused(client: TestClient) -> None:
-    refused = client.get("/api/search", params={"q": "x" * 20_000})
+    refused = client.get("/api/v1/search", params={"q": "x" * 20_000})
     assert refused.status_code == 422
     assert refused.json()["detail"].startswith("q: ")
 
 
 @pytest.mark.parametrize("q", ["x" * 1_900, "star \x00 beach", "⭐" * 40, "звезда на пляже", "a " * 400, 'NEAR("* OR'])
 def test_hazard_47_an_odd_query_is_answered(client: TestClient, q: str) -> None:
-    assert ask(client, "/api/search", q=q)["hits"]
+    assert ask(client, "/api/v1/search", q=q)["hits"]
 
 
 def test_hazard_48_nonsense_is_said_not_to_fit(client: TestClient) -> None:
-    answer = ask(client, "/api/search", q="quarterly tax spreadsheet")
+    answer = ask(client, "/api/v1/search", q="quarterly tax spreadsheet")
     assert (answer["state"], answer["answering"]) == ("nothing", 0)
     assert answer["hits"]
 
 
 @pytest.mark.parametrize("k", ["0", "-1", "1000000000", "201", "many", "1.5", ""])
 def test_hazard_49_an_odd_number_of_results_is_refused(client: TestClient, k: str) -> None:
-    refused = client.get("/api/search", params={"q": "star", "k": k})
+    refused = client.get("/api/v1/search", params={"q": "star", "k": k})
     assert refused.status_code == 422
     assert refused.json()["detail"].startswith("k: ")
 
 
 def test_hazard_49_past_the_last_file_there_is_none(client: TestClient) -> None:
-    answer = ask(client, "/api/files", offset=10**9)
+    answer = ask(client, "/api/v1/files", offset=10**9)
     assert (answer["total"], answer["files"]) == (5, [])
 
 
 @pytest.mark.parametrize("where", ["' OR 1=1 --", "source = 'x'; DROP TABLE files", "nothing = 1", "(", "source"])
 def test_hazard_49_a_filter_is_never_sql(client: TestClient, where: str) -> None:
-    refused = client.get("/api/search", params={"q": "star", "where": where})
+    refused = client.get("/api/v1/search", params={"q": "star", "where": where})
     assert refused.status_code == 400
-    assert ask(client, "/api/stats")["files"] == 4
+    assert ask(client, "/api/v1/stats")["files"] == 4
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/api/clips/../../etc/passwd/media",
-        "/api/clips/..%2f..%2fetc%2fpasswd/media",
-        "/api/clips/%2fetc%2fpasswd/media",
-        "/api/clips/C:%5Cwindows/media",
+        "/api/v1/clips/../../etc/passwd/media",
+        "/api/v1/clips/..%2f..%2fetc%2fpasswd/media",
+        "/api/v1/clips/%2fetc%2fpasswd/media",
+        "/api/v1/clips/C:%5Cwindows/media",
         "/media/../../etc/passwd",
         "/static/../app.py",
         "/static/..%2fapp.py",
         "/static//etc/passwd",
-        f"/api/clips/{'0' * 32}/media",
-        f"/api/clips/{'0' * 32}/still",
-        f"/api/clips/{'0' * 32}/preview",
-        f"/api/clips/{'0' * 32}",
-        f"/api/clips/{'0' * 32}/similar",
-        f"/api/clips/{'0' * 32}/transcripts",
+        f"/api/v1/clips/{'0' * 32}/media",
+        f"/api/v1/clips/{'0' * 32}/still",
+        f"/api/v1/clips/{'0' * 32}/preview",
+        f"/api/v1/clips/{'0' * 32}",
+        f"/api/v1/clips/{'0' * 32}/similar",
+        f"/api/v1/clips/{'0' * 32}/transcripts",
     ],
 )
 def test_hazard_51_nothing_but_clips_of_the_library(client: TestClient, path: str) -> None:
@@ -218,10 +218,10 @@ def test_hazard_51_nothing_but_clips_of_the_library(client: TestClient, path: st
 
 def test_the_media_are_the_file(client: TestClient, served: Served) -> None:
     clip_id = clip_named(client, "star.mp4")
-    sent = client.get(f"/api/clips/{clip_id}/media")
+    sent = client.get(f"/api/v1/clips/{clip_id}/media")
     assert sent.content == (served.videos / "star.mp4").read_bytes()
     assert sent.headers["content-type"] == 'video/mp4; codecs="avc1.640028"'
-    head = client.head(f"/api/clips/{clip_id}/media")
+    head = client.head(f"/api/v1/clips/{clip_id}/media")
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-length"] == str(len(sent.content))
 
@@ -244,7 +244,7 @@ def test_hazard_52_ranges(
     client: TestClient, served: Served, asked: str, status: int, start: int, stop: int | None
 ) -> None:
     clip_id = clip_named(client, "star.mp4")
-    sent = client.get(f"/api/clips/{clip_id}/media", headers={"range": asked})
+    sent = client.get(f"/api/v1/clips/{clip_id}/media", headers={"range": asked})
     assert sent.status_code == status
     if status in {200, 206}:
         assert sent.content == (served.videos / "star.mp4").read_bytes()[start:stop]
@@ -253,7 +253,7 @@ def test_hazard_52_ranges(
 
 
 def test_hazard_52_several_ranges_and_if_range(client: TestClient, served: Served) -> None:
-    address = f"/api/clips/{clip_named(client, 'star.mp4')}/media"
+    address = f"/api/v1/clips/{clip_named(client, 'star.mp4')}/media"
     whole = (served.videos / "star.mp4").read_bytes()
     several = client.get(address, headers={"range": "bytes=0-9,20-29"})
     assert several.status_code == 206
@@ -266,25 +266,25 @@ def test_hazard_52_several_ranges_and_if_range(client: TestClient, served: Serve
 
 def test_a_still_and_a_preview(client: TestClient) -> None:
     clip_id = clip_named(client, "star.mp4")
-    still = client.get(f"/api/clips/{clip_id}/still", params={"t": 1.5, "width": 160})
+    still = client.get(f"/api/v1/clips/{clip_id}/still", params={"t": 1.5, "width": 160})
     assert still.headers["content-type"] == "image/jpeg"
     assert "immutable" in still.headers["cache-control"]
     pixels = np.asarray(Image.open(io.BytesIO(still.content)))
     assert pixels.shape[1] == 160
     assert pixels.std() > 10
-    preview = client.get(f"/api/clips/{clip_id}/preview")
+    preview = client.get(f"/api/v1/clips/{clip_id}/preview")
     assert (preview.status_code, preview.headers["content-type"]) == (200, "video/mp4")
-    assert client.get(f"/api/clips/{clip_id}/preview", params={"part": 1}).status_code == 404
+    assert client.get(f"/api/v1/clips/{clip_id}/preview", params={"part": 1}).status_code == 404
 
 
 @pytest.mark.parametrize("t", ["-1", "nan", "inf", "1e9", "soon"])
 def test_a_still_of_no_time_is_refused(client: TestClient, t: str) -> None:
-    refused = client.get(f"/api/clips/{clip_named(client, 'star.mp4')}/still", params={"t": t})
+    refused = client.get(f"/api/v1/clips/{clip_named(client, 'star.mp4')}/still", params={"t": t})
     assert refused.status_code == 422
 
 
 def test_a_clip_with_all_that_is_known_of_it(client: TestClient) -> None:
-    clip = ask(client, f"/api/clips/{clip_named(client, 'cross.mp4')}")
+    clip = ask(client, f"/api/v1/clips/{clip_named(client, 'cross.mp4')}")
     assert clip["name"] == "cross.mp4"
     assert clip["files"] == [{"name": "cross.mp4", "folder": "", "state": "indexed"}]
     assert clip["duration_s"] == pytest.approx(5.0, abs=0.1)
@@ -294,37 +294,37 @@ def test_a_clip_with_all_that_is_known_of_it(client: TestClient) -> None:
 
 
 def test_stats_with_facets(client: TestClient) -> None:
-    stats = ask(client, "/api/stats")
+    stats = ask(client, "/api/v1/stats")
     assert (stats["files"], stats["clips"], stats["set_aside"], stats["vision"]) == (4, 4, 1, True)
     source = next(facet for facet in stats["facets"] if facet["column"] == "source")
     assert source["values"][0] == {"value": "camera", "clips": 2}
 
 
 def test_the_library_view_says_what_was_set_aside_and_why(client: TestClient) -> None:
-    answer = ask(client, "/api/files", state="set_aside")
+    answer = ask(client, "/api/v1/files", state="set_aside")
     assert answer["total"] == 1
     (file,) = answer["files"]
     assert (file["name"], file["reason"], file["still"]) == ("broken.mp4", "not_media", None)
     assert "not a video" in file["sentence"]
-    assert client.get("/api/files", params={"state": "lost"}).status_code == 422
+    assert client.get("/api/v1/files", params={"state": "lost"}).status_code == 422
 
 
 def test_hazard_56_names_are_data(client: TestClient) -> None:
-    sent = client.get("/api/search", params={"q": "an orange circle in the mountains"})
+    sent = client.get("/api/v1/search", params={"q": "an orange circle in the mountains"})
     assert sent.headers["content-type"] == "application/json"
     assert sent.headers["x-content-type-options"] == "nosniff"
     hit = sent.json()["hits"][0]
     assert hit["name"] == "circle <b>.mp4"
-    media = client.head(f"/api/clips/{hit['clip_id']}/media")
+    media = client.head(f"/api/v1/clips/{hit['clip_id']}/media")
     assert "<" not in media.headers["content-disposition"]
 
 
 def test_the_openapi_document_names_every_address(client: TestClient) -> None:
-    document = ask(client, "/api/openapi.json")
+    document = ask(client, "/api/v1/openapi.json")
     assert set(document["paths"]) == {
-        f"/api/{path}"
+        f"/api/v1/{path}"
         for path in (
-            *("search", "search/image", "stats", "files", "retry", "health", "clips/{clip_id}"),
+            *("search", "search/image", "stats", "browse", "files", "retry", "health", "clips/{clip_id}"),
             *(f"clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview")),
         )
     }
@@ -355,20 +355,20 @@ def test_a_file_that_is_another_now_is_not_sent(client: TestClient, served: Serv
     path.write_bytes((served.videos / "star.mp4").read_bytes())
     try:
         for address in ("media", "still?t=2.25&width=640", "preview"):
-            refused = client.get(f"/api/clips/{clip_id}/{address}")
+            refused = client.get(f"/api/v1/clips/{clip_id}/{address}")
             assert refused.status_code == 404
             assert "has changed since it was indexed" in refused.json()["detail"]
     finally:
         path.write_bytes(content)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert client.get(f"/api/clips/{clip_id}/still?t=2.25&width=640").status_code == 200
+    assert client.get(f"/api/v1/clips/{clip_id}/still?t=2.25&width=640").status_code == 200
 
 
 def test_hazard_30_a_file_that_has_gone_is_one_sentence(client: TestClient, served: Served, tmp_path: Path) -> None:
     clip_id = clip_named(client, "heart.mp4")
     (served.videos / "heart.mp4").rename(tmp_path / "elsewhere.mp4")
     try:
-        gone = client.get(f"/api/clips/{clip_id}/media")
+        gone = client.get(f"/api/v1/clips/{clip_id}/media")
         assert gone.status_code == 404
         assert "not there any more" in gone.json()["detail"]
     finally:

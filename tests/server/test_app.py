@@ -39,7 +39,7 @@ def failing(folder: Path, error: Exception) -> TestClient:
     async def fail() -> None:
         raise error
 
-    app.add_api_route("/api/fail", fail)
+    app.add_api_route("/api/v1/fail", fail)
     return TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
 
 
@@ -59,7 +59,7 @@ def test_a_failure_is_a_sentence_that_does_not_tell_how_the_disk_is_laid_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, status: int
 ) -> None:
     caplog.set_level(logging.INFO, "evenreel")
-    answer = failing(tmp_path, error).get("/api/fail")
+    answer = failing(tmp_path, error).get("/api/v1/fail")
     assert answer.status_code == status
     assert set(answer.json()) == {"detail"}
     assert SECRET not in answer.text
@@ -85,7 +85,7 @@ def test_a_failure_is_a_sentence_that_does_not_tell_how_the_disk_is_laid_out(
 def test_what_is_for_visitors_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, status: int
 ) -> None:
-    answer = failing(tmp_path, error).get("/api/fail")
+    answer = failing(tmp_path, error).get("/api/v1/fail")
     assert (answer.status_code, answer.json()) == (status, {"detail": str(error)})
     assert answer.headers.get("retry-after") == ("1" if status == 503 else None)
     assert not caplog.records
@@ -103,11 +103,11 @@ def test_a_visitor_who_leaves_while_sending_is_no_error(tmp_path: Path, caplog: 
     async def send(message: Any) -> None:
         del message
 
-    app.add_api_route("/api/take", take, methods=["POST"])
+    app.add_api_route("/api/v1/take", take, methods=["POST"])
     scope = {
         "type": "http",
         "method": "POST",
-        "path": "/api/take",
+        "path": "/api/v1/take",
         "query_string": b"",
         "headers": [(b"host", b"127.0.0.1")],
         "client": ("127.0.0.1", 1),
@@ -119,7 +119,7 @@ def test_a_visitor_who_leaves_while_sending_is_no_error(tmp_path: Path, caplog: 
 def test_the_application_tells_what_it_answers(tmp_path: Path) -> None:
     app = make_app(tmp_path, ServeSettings(cache=tmp_path))
     assert isinstance(app, FastAPI)
-    assert "/api/search" in app.openapi()["paths"]
+    assert "/api/v1/search" in app.openapi()["paths"]
 
 
 def test_nothing_can_be_put_before_the_guard(tmp_path: Path) -> None:
@@ -183,13 +183,13 @@ def test_an_address_of_nothing_is_a_page_to_browsers_and_a_sentence_to_programs(
         told = visitor.get(path, headers={"accept": accept})
         assert (told.status_code, told.headers["content-type"]) == (404, "application/json")
         assert set(told.json()) == {"detail"}
-        assert "/api/openapi.json" in told.json()["detail"]
+        assert "/api/v1/openapi.json" in told.json()["detail"]
     for answer in (page, told):
         assert "accept" in answer.headers["vary"].lower()
 
 
 def test_the_api_answers_browsers_in_its_own_form(tmp_path: Path) -> None:
     visitor = TestClient(make_app(tmp_path, ServeSettings(cache=tmp_path)), base_url="http://127.0.0.1")
-    assert set(visitor.get("/api/nothing", headers={"accept": "text/html"}).json()) == {"detail"}
+    assert set(visitor.get("/api/v1/nothing", headers={"accept": "text/html"}).json()) == {"detail"}
     wrong = visitor.post("/", headers={"accept": "text/html", "origin": "http://127.0.0.1"})
     assert (wrong.status_code, set(wrong.json())) == (405, {"detail"})

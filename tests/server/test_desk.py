@@ -89,7 +89,7 @@ def test_without_vision_nobody_waits_for_a_model(served: Served) -> None:
     with TestClient(
         make_app(served.library, replace(served.settings, vision=False)), base_url="http://127.0.0.1"
     ) as one:
-        answer = one.get("/api/search", params={"q": "harbour"})
+        answer = one.get("/api/v1/search", params={"q": "harbour"})
         assert (answer.status_code, answer.json()["notices"]) == (200, [])
 
 
@@ -330,15 +330,15 @@ def test_without_its_model_words_are_searched_and_it_is_said(
 
     monkeypatch.setattr(Desk, "_loaded", fail)
     with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1") as visitor:
-        wait_until(lambda: visitor.get("/api/health").json()["model"] == "failed")
-        answer = visitor.get("/api/search", params={"q": "harbour"}).json()
+        wait_until(lambda: visitor.get("/api/v1/health").json()["model"] == "failed")
+        answer = visitor.get("/api/v1/search", params={"q": "harbour"}).json()
         assert answer["hits"][0]["on_screen"][0]["text"] == "HARBOUR"
         assert answer["notices"][0] == "The model could not be loaded, so only words were searched."
-        assert visitor.get("/api/stats").json()["vision"] is False
-        refused = visitor.post("/api/search/image", content=b"x", headers={"content-type": "image/png"})
+        assert visitor.get("/api/v1/stats").json()["vision"] is False
+        refused = visitor.post("/api/v1/search/image", content=b"x", headers={"content-type": "image/png"})
         assert refused.status_code == 400
         clip_id = answer["hits"][0]["clip_id"]
-        assert visitor.get(f"/api/clips/{clip_id}/similar").json()["hits"]  # the stored frames are enough
+        assert visitor.get(f"/api/v1/clips/{clip_id}/similar").json()["hits"]  # the stored frames are enough
 
 
 def test_a_model_that_has_changed_since_is_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,9 +357,9 @@ def test_while_the_model_loads_searches_are_told_to_come_back(served: Served, mo
 
     monkeypatch.setattr(Desk, "_loaded", slow)
     with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1") as visitor:
-        refused = visitor.get("/api/search", params={"q": "star"})
+        refused = visitor.get("/api/v1/search", params={"q": "star"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        assert visitor.get("/api/stats").status_code == 200
+        assert visitor.get("/api/v1/stats").status_code == 200
         gate.set()
 
 
@@ -370,13 +370,13 @@ def test_a_library_that_is_filled_while_it_is_served(served: Served, tmp_path: P
     report = index_folders([tmp_path / "videos"], tmp_path / "library", settings)
     assert (report.indexed, report.newly_aside) == (0, 1)  # a library without a clip, and so without a model yet
     with TestClient(make_app(tmp_path / "library", served.settings), base_url="http://127.0.0.1") as visitor:
-        wait_until(lambda: visitor.get("/api/health").json()["model"] == "none")
-        assert visitor.get("/api/search", params={"q": "a red star"}).json()["hits"] == []
+        wait_until(lambda: visitor.get("/api/v1/health").json()["model"] == "none")
+        assert visitor.get("/api/v1/search", params={"q": "a red star"}).json()["hits"] == []
         shutil.copy(served.videos / "star.mp4", tmp_path / "videos")
         index_folders([tmp_path / "videos"], tmp_path / "library", settings)
-        visitor.get("/api/stats")
-        wait_until(lambda: visitor.get("/api/health").json()["model"] == "ready")
-        answer = visitor.get("/api/search", params={"q": "a red star"}).json()
+        visitor.get("/api/v1/stats")
+        wait_until(lambda: visitor.get("/api/v1/health").json()["model"] == "ready")
+        answer = visitor.get("/api/v1/search", params={"q": "a red star"}).json()
         assert [hit["name"] for hit in answer["hits"]] == ["star.mp4"]
         assert "seen" in answer["hits"][0]["scores"]
 
@@ -399,7 +399,7 @@ def test_sixteen_ask_while_the_model_is_exchanged(tmp_path: Path, monkeypatch: p
 
         def ask(number: int) -> None:
             while not ended.is_set():
-                answer = visitor.get("/api/search", params={"q": queries[number % 8], "k": 6})
+                answer = visitor.get("/api/v1/search", params={"q": queries[number % 8], "k": 6})
                 if answer.status_code == 503:
                     told["come back"] += 1
                     continue

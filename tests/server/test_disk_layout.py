@@ -15,7 +15,7 @@ from .conftest import Served
 
 
 def found(client: TestClient, where: str) -> set[str]:
-    answer = client.get("/api/search", params={"q": "star", "where": where})
+    answer = client.get("/api/v1/search", params={"q": "star", "where": where})
     assert answer.status_code == 200, answer.text
     names = {hit["name"] for hit in answer.json()["hits"]}
     assert answer.json()["favours"]["all"] == len(names)
@@ -47,10 +47,10 @@ def test_no_answer_names_a_folder_above(served: Served, tmp_path: Path) -> None:
         connection.execute("UPDATE files SET sentence = ? WHERE state = 'set_aside'", (complaint,))
         connection.execute("UPDATE meta SET value = ? WHERE key = 'model'", (str(tmp_path / "my model"),))
     with TestClient(make_app(library, served.settings), base_url="http://127.0.0.1:8765") as client:
-        clip_id = client.get("/api/files", params={"text": "star"}).json()["files"][0]["clip_id"]
+        clip_id = client.get("/api/v1/files", params={"text": "star"}).json()["files"][0]["clip_id"]
         wrong = {"q": "star", "where": "nothing = 1"}
         said = "".join(
-            client.get(f"/api/{path}", params=query).text
+            client.get(f"/api/v1/{path}", params=query).text
             for path, query in (
                 ("files", {}),
                 ("stats", {}),

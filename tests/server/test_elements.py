@@ -59,7 +59,7 @@ def phrases(found: dict[str, Any]) -> list[str]:
 
 
 def test_elements_of_a_planted_world_are_right_far_more_often_than_chance(tagged: TestClient) -> None:
-    hits = ask(tagged, "/api/search", q="a large shape", k=4)["hits"]
+    hits = ask(tagged, "/api/v1/search", q="a large shape", k=4)["hits"]
     right = [phrase in SHOWN[hit["name"]] for hit in hits for phrase in phrases(hit)]
     assert len(right) >= 4
     assert sum(right) / len(right) > 0.5  # by chance 1 in 36
@@ -68,23 +68,23 @@ def test_elements_of_a_planted_world_are_right_far_more_often_than_chance(tagged
 
 
 def test_answers_tell_them_and_filters_go_by_them(tagged: TestClient) -> None:
-    (hit,) = ask(tagged, "/api/search", q="a shape", where="element = 'red star'")["hits"]
+    (hit,) = ask(tagged, "/api/v1/search", q="a shape", where="element = 'red star'")["hits"]
     assert hit["name"] == "star.mp4"
     first = hit["elements"][0]
     assert (first["kind"], first["score"] > 3) == ("entity", True)
-    assert ask(tagged, f"/api/clips/{hit['clip_id']}")["elements"] == hit["elements"]
-    assert ask(tagged, "/api/search", q="a shape", where="element = 'unicorn'")["hits"] == []
-    (facet,) = [facet for facet in ask(tagged, "/api/stats")["facets"] if facet["column"] == "element"]
+    assert ask(tagged, f"/api/v1/clips/{hit['clip_id']}")["elements"] == hit["elements"]
+    assert ask(tagged, "/api/v1/search", q="a shape", where="element = 'unicorn'")["hits"] == []
+    (facet,) = [facet for facet in ask(tagged, "/api/v1/stats")["facets"] if facet["column"] == "element"]
     assert facet["label"] == "scene element"
     assert {"value": "red star", "clips": 1} in facet["values"]
-    refused = tagged.get("/api/search", params={"q": "a shape", "where": "element > 'a'"})
+    refused = tagged.get("/api/v1/search", params={"q": "a shape", "where": "element > 'a'"})
     assert (refused.status_code, "have no order" in refused.json()["detail"]) == (400, True)
 
 
 def test_without_a_dictionary_there_are_none(client: TestClient) -> None:
-    hits = ask(client, "/api/search", q="a large shape", k=4)["hits"]
+    hits = ask(client, "/api/v1/search", q="a large shape", k=4)["hits"]
     assert [hit["elements"] for hit in hits] == [[]] * 4
-    refused = client.get("/api/search", params={"q": "a shape", "where": "element = 'red star'"})
+    refused = client.get("/api/v1/search", params={"q": "a shape", "where": "element = 'red star'"})
     assert (refused.status_code, "evenreel elements --library" in refused.json()["detail"]) == (400, True)
 
 

@@ -21,7 +21,7 @@ async def answer(request: Request) -> Response:
 
 
 def client(settings: ServeSettings | None = None, base_url: str = "http://127.0.0.1:8765") -> TestClient:
-    paths = ("/", "/kept", "/api/search", "/api/health")
+    paths = ("/", "/kept", "/api/v1/search", "/api/v1/health")
     app = Starlette(routes=[Route(path, answer, methods=["GET", "POST"]) for path in paths])
     guarded = Guard(app, settings or ServeSettings())
     return TestClient(guarded, base_url=base_url, follow_redirects=False)
@@ -65,12 +65,12 @@ def test_a_server_for_others_knows_numbers_but_not_foreign_names() -> None:
     ],
 )
 def test_hazard_53_a_write_from_another_site_is_refused(headers: dict[str, str]) -> None:
-    assert client().post("/api/search", headers=headers).status_code == 403
+    assert client().post("/api/v1/search", headers=headers).status_code == 403
 
 
 @pytest.mark.parametrize("headers", [{"origin": "http://127.0.0.1:8765"}, {}, {"sec-fetch-site": "same-origin"}])
 def test_a_write_of_our_page_or_of_a_program_is_let_through(headers: dict[str, str]) -> None:
-    assert client().post("/api/search", headers=headers).text == "inside"
+    assert client().post("/api/v1/search", headers=headers).text == "inside"
 
 
 def test_hazard_53_no_page_may_frame_us_and_nothing_is_loaded_from_elsewhere() -> None:
@@ -118,9 +118,9 @@ def test_a_host_may_be_a_number_or_end_in_a_dot(allowed: str, host: str) -> None
 def test_another_site_may_link_to_a_page_but_not_use_the_api() -> None:
     from_elsewhere = {"sec-fetch-site": "cross-site"}
     assert client().get("/", headers=from_elsewhere).text == "inside"
-    refused = client().get("/api/search", headers=from_elsewhere)
+    refused = client().get("/api/v1/search", headers=from_elsewhere)
     assert (refused.status_code, refused.json()) == (403, {"detail": "The request comes from another site."})
-    assert client().get("/api/search", headers={"sec-fetch-site": "same-origin"}).text == "inside"
+    assert client().get("/api/v1/search", headers={"sec-fetch-site": "same-origin"}).text == "inside"
 
 
 def test_what_says_nothing_of_how_long_it_holds_is_asked_for_again() -> None:

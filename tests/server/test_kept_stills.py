@@ -42,8 +42,8 @@ def size(content: bytes) -> tuple[int, int]:
 
 def test_the_pictures_of_a_page_are_there_already(visitor: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     no_decoding(monkeypatch)
-    hits = visitor.get("/api/search", params={"q": "harbour"}).json()["hits"]
-    files = visitor.get("/api/files", params={"state": "indexed"}).json()["files"]
+    hits = visitor.get("/api/v1/search", params={"q": "harbour"}).json()["hits"]
+    files = visitor.get("/api/v1/files", params={"state": "indexed"}).json()["files"]
     assert len(hits) == len(files) == 4
     addresses = [moment["still"] for hit in hits for moment in hit["moments"]]
     for address in (*addresses, *(hit["still"] for hit in hits), *(file["still"] for file in files)):
@@ -54,17 +54,17 @@ def test_the_pictures_of_a_page_are_there_already(visitor: TestClient, monkeypat
 
 
 def test_a_clip_found_by_its_name_alone_has_a_picture_of_its_middle(visitor: TestClient) -> None:
-    (hit,) = visitor.get("/api/search", params={"q": "star"}).json()["hits"]
+    (hit,) = visitor.get("/api/v1/search", params={"q": "star"}).json()["hits"]
     assert hit["moments"] == []
     assert hit["still"].endswith("/still?t=1.500")
     assert visitor.get(hit["still"]).status_code == 200
 
 
 def test_it_is_the_picture_that_would_be_decoded(visitor: TestClient, served: Served, tmp_path: Path) -> None:
-    (hit,) = visitor.get("/api/search", params={"q": "heart"}).json()["hits"]
-    kept = visitor.get(f"/api/clips/{hit['clip_id']}/still", params={"t": 2.0})
+    (hit,) = visitor.get("/api/v1/search", params={"q": "heart"}).json()["hits"]
+    kept = visitor.get(f"/api/v1/clips/{hit['clip_id']}/still", params={"t": 2.0})
     shutil.rmtree(tmp_path / "library" / "stills")
-    decoded = visitor.get(f"/api/clips/{hit['clip_id']}/still", params={"t": 2.0})
+    decoded = visitor.get(f"/api/v1/clips/{hit['clip_id']}/still", params={"t": 2.0})
     assert size(kept.content) == size(decoded.content)
     assert kept.content != decoded.content  # of another quality
     one, other = (Image.open(io.BytesIO(answer.content)).convert("L").resize((32, 18)) for answer in (kept, decoded))
@@ -72,7 +72,7 @@ def test_it_is_the_picture_that_would_be_decoded(visitor: TestClient, served: Se
 
 
 def test_a_larger_picture_is_decoded(visitor: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    (hit,) = visitor.get("/api/search", params={"q": "heart"}).json()["hits"]
+    (hit,) = visitor.get("/api/v1/search", params={"q": "heart"}).json()["hits"]
     asked: list[int] = []
     still = Pictures.still
 
@@ -82,13 +82,13 @@ def test_a_larger_picture_is_decoded(visitor: TestClient, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Pictures, "still", counted)
     for width in (160, 320, 640):
-        found = visitor.get(f"/api/clips/{hit['clip_id']}/still", params={"t": 2.0, "width": width})
+        found = visitor.get(f"/api/v1/clips/{hit['clip_id']}/still", params={"t": 2.0, "width": width})
         assert size(found.content)[0] <= width
     assert asked == [160, 640]
 
 
 def test_a_clip_whose_file_is_gone_is_still_shown(visitor: TestClient, served: Served) -> None:
-    (hit,) = visitor.get("/api/search", params={"q": "cross"}).json()["hits"]
+    (hit,) = visitor.get("/api/v1/search", params={"q": "cross"}).json()["hits"]
     gone = served.videos / "cross.mp4"
     gone.rename(served.videos / "cross.away")
     try:

@@ -39,7 +39,7 @@ async def answer(request: Request) -> Response:
 
 
 def guard(settings: ServeSettings) -> Guard:
-    paths = ("/", "/library", "/api/search", "/api/health", "/static/base.css", "/healthy")
+    paths = ("/", "/library", "/api/v1/search", "/api/v1/health", "/static/base.css", "/healthy")
     return Guard(Starlette(routes=[Route(path, answer) for path in paths]), settings)
 
 
@@ -60,7 +60,7 @@ def action(page: str) -> str:
 
 
 def test_without_the_token_the_api_says_so_and_the_page_asks_for_it(visitor: TestClient) -> None:
-    refused = visitor.get("/api/search")
+    refused = visitor.get("/api/v1/search")
     assert refused.status_code == 401
     assert "Bearer" in refused.json()["detail"]
     asked = visitor.get("/")
@@ -70,15 +70,15 @@ def test_without_the_token_the_api_says_so_and_the_page_asks_for_it(visitor: Tes
     assert TOKEN not in asked.text
 
 
-@pytest.mark.parametrize("path", ["/api/health", "/static/base.css"])
+@pytest.mark.parametrize("path", ["/api/v1/health", "/static/base.css"])
 def test_what_everyone_may_see(visitor: TestClient, path: str) -> None:
     assert visitor.get(path).text == "inside"
     assert visitor.get("/healthy").status_code == 401
 
 
 def test_the_token_is_taken_from_header_cookie_or_address(visitor: TestClient) -> None:
-    assert visitor.get("/api/search", headers={"authorization": f"Bearer {TOKEN}"}).text == "inside"
-    assert visitor.get("/api/search", headers={"cookie": RIGHT_COOKIE}).text == "inside"
+    assert visitor.get("/api/v1/search", headers={"authorization": f"Bearer {TOKEN}"}).text == "inside"
+    assert visitor.get("/api/v1/search", headers={"cookie": RIGHT_COOKIE}).text == "inside"
     by_address = visitor.get(f"/?q=a%20red+star&token={TOKEN.replace(' ', '+')}")
     assert (by_address.status_code, by_address.headers["location"]) == (303, "/?q=a%20red+star")
     assert "HttpOnly" in by_address.headers["set-cookie"]
@@ -90,7 +90,7 @@ def test_the_token_is_taken_from_header_cookie_or_address(visitor: TestClient) -
 @pytest.mark.parametrize("neighbour", ['a={"x": 1}', "odd", "b=[1, 2]", 'c="', "=;;,"])
 def test_a_neighbours_cookie_hides_nothing(visitor: TestClient, neighbour: str) -> None:
     for cookies in (f"{neighbour}; {RIGHT_COOKIE}", f"{RIGHT_COOKIE}; {neighbour}"):
-        assert visitor.get("/api/search", headers={"cookie": cookies}).text == "inside"
+        assert visitor.get("/api/v1/search", headers={"cookie": cookies}).text == "inside"
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_a_neighbours_cookie_hides_nothing(visitor: TestClient, neighbour: str) 
 )
 def test_anything_else_is_no_token(visitor: TestClient, headers: dict[str, str]) -> None:
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    assert visitor.get("/api/search", headers=raw).status_code == 401
+    assert visitor.get("/api/v1/search", headers=raw).status_code == 401
 
 
 def test_a_token_in_the_address_does_not_open_the_api(visitor: TestClient) -> None:
-    assert visitor.get("/api/search", params={"token": TOKEN}).status_code == 401
+    assert visitor.get("/api/v1/search", params={"token": TOKEN}).status_code == 401
 
 
 def test_the_token_leaves_the_address_for_those_who_are_in_already(visitor: TestClient) -> None:
@@ -183,7 +183,7 @@ def test_reading_the_address_of_the_form_goes_to_the_page(visitor: TestClient) -
 
 def test_a_server_without_a_token_lets_in_and_gives_no_cookie() -> None:
     visitor = client(ServeSettings())
-    assert visitor.get("/api/search").text == "inside"
+    assert visitor.get("/api/v1/search").text == "inside"
     for sent in (visitor.post("/session?next=/library", data={"token": "any"}), visitor.get("/library?token=any")):
         assert (sent.status_code, sent.headers["location"]) == (303, "/library")
         assert "set-cookie" not in sent.headers
@@ -218,8 +218,8 @@ async def status(app: Guard, asked: Scope, received: list[Message] | None = None
 
 def guesses(address: str) -> list[Scope]:
     return [
-        scope("/api/search", address, {"authorization": "Bearer wrong"}),
-        scope("/api/search", address, {"cookie": f"{COOKIE}=wrong"}),
+        scope("/api/v1/search", address, {"authorization": "Bearer wrong"}),
+        scope("/api/v1/search", address, {"cookie": f"{COOKIE}=wrong"}),
         scope("/?token=wrong", address, {}),
         scope("/session", address, {}, "POST"),
     ]
@@ -237,7 +237,7 @@ def test_wrong_tokens_of_an_address_are_answered_one_after_another() -> None:
 
 
 RIGHT = [
-    ("/api/search", {"authorization": f"Bearer {TOKEN}"}, 200),
+    ("/api/v1/search", {"authorization": f"Bearer {TOKEN}"}, 200),
     ("/", {"cookie": RIGHT_COOKIE}, 200),
     (f"/?token={quote(TOKEN)}", {}, 303),
 ]
@@ -268,7 +268,7 @@ def test_who_has_the_token_does_not_wait_for_those_who_guess() -> None:
         app = guard(ServeSettings(token=TOKEN))
         wrong = [asyncio.create_task(status(app, guess)) for guess in guesses("10.0.0.9")]
         await asyncio.sleep(0)
-        found = await status(app, scope("/api/search", "10.0.0.1", {"cookie": RIGHT_COOKIE}))
+        found = await status(app, scope("/api/v1/search", "10.0.0.1", {"cookie": RIGHT_COOKIE}))
         assert not any(task.done() for task in wrong)
         await asyncio.gather(*wrong)
         return found
@@ -281,7 +281,7 @@ def test_those_who_guess_behind_a_trusted_proxy_are_told_apart() -> None:
         app = guard(ServeSettings(token=TOKEN, trusted_proxies=proxies))
         wrong = {"authorization": "Bearer wrong"}
         sent = [{**wrong, "x-forwarded-for": f"192.0.2.{number}"} for number in range(login.LONGEST_LINE + 4)]
-        return await asyncio.gather(*(status(app, scope("/api/search", "10.0.0.9", headers)) for headers in sent))
+        return await asyncio.gather(*(status(app, scope("/api/v1/search", "10.0.0.9", headers)) for headers in sent))
 
     assert asyncio.run(crowd(("10.0.0.0/24",))) == [401] * (login.LONGEST_LINE + 4)
     assert asyncio.run(crowd(())) == [401] * login.LONGEST_LINE + [429] * 4

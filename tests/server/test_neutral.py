@@ -46,8 +46,8 @@ def generated(answer: dict[str, Any]) -> int:
 
 
 def test_a_neutral_search_favours_no_source(even: TestClient) -> None:
-    plain = ask(even, "/api/search", q=QUERY, k=12)
-    neutral = ask(even, "/api/search", q=QUERY, k=12, neutral=True)
+    plain = ask(even, "/api/v1/search", q=QUERY, k=12)
+    neutral = ask(even, "/api/v1/search", q=QUERY, k=12, neutral=True)
     assert generated(plain) >= 10
     assert any("generator_a" in sentence for sentence in plain["favours"]["sentences"])
     assert 3 <= generated(neutral) <= 8
@@ -55,33 +55,35 @@ def test_a_neutral_search_favours_no_source(even: TestClient) -> None:
     assert neutral["notices"][0].startswith("Neutral to source: ")
     assert f"generator_a ({PAIRS} pairs)" in neutral["notices"][0]
     assert neutral["notices"][1].endswith("generator_b (1).")
-    assert ask(even, "/api/search", q=QUERY, k=12) == plain
+    assert ask(even, "/api/v1/search", q=QUERY, k=12) == plain
 
 
 def test_pictures_and_clips_can_be_searched_for_so_too(even: TestClient) -> None:
-    first = ask(even, "/api/search", q=QUERY, k=1, where="source = 'generator_a'")["hits"][0]
+    first = ask(even, "/api/v1/search", q=QUERY, k=1, where="source = 'generator_a'")["hits"][0]
     clip_id = first["clip_id"]
     plain, neutral = (
-        ask(even, f"/api/clips/{clip_id}/similar", t=1.0, k=4, neutral=chosen) for chosen in (False, True)
+        ask(even, f"/api/v1/clips/{clip_id}/similar", t=1.0, k=4, neutral=chosen) for chosen in (False, True)
     )
     assert generated(neutral) < generated(plain)
-    still = even.get(f"/api/clips/{clip_id}/still", params={"t": 1.0}).content
-    found = even.post("/api/search/image", params={"neutral": True}, content=still, headers={"content-type": "image/x"})
+    still = even.get(f"/api/v1/clips/{clip_id}/still", params={"t": 1.0}).content
+    found = even.post(
+        "/api/v1/search/image", params={"neutral": True}, content=still, headers={"content-type": "image/x"}
+    )
     assert found.json()["notices"][0].startswith("Neutral to source: ")
 
 
 def test_it_says_whether_it_can(even: TestClient, client: TestClient, served: Served) -> None:
-    assert ask(even, "/api/stats")["neutral_trouble"] is None
-    sentence = ask(client, "/api/stats")["neutral_trouble"]
+    assert ask(even, "/api/v1/stats")["neutral_trouble"] is None
+    sentence = ask(client, "/api/v1/stats")["neutral_trouble"]
     assert "there must be 20 of a camera and 20 of one generator" in sentence
-    refused = client.get("/api/search", params={"q": QUERY, "neutral": "true"})
+    refused = client.get("/api/v1/search", params={"q": QUERY, "neutral": "true"})
     assert (refused.status_code, refused.json()["detail"]) == (400, sentence)
     with open_library(served.library) as library:
         assert library.neutral_trouble() == sentence
 
 
 def test_what_is_no_choice_is_refused(even: TestClient) -> None:
-    assert even.get("/api/search", params={"q": QUERY, "neutral": "somewhat"}).status_code == 422
+    assert even.get("/api/v1/search", params={"q": QUERY, "neutral": "somewhat"}).status_code == 422
 
 
 def search(library: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -92,7 +94,7 @@ def search(library: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def test_the_command_says_and_shows_the_same(even: TestClient, place: Path) -> None:
     done = search(place, "-k", "12", "--all")
     assert (done.returncode, done.stderr) == (0, "")
-    expected = ask(even, "/api/search", q=QUERY, k=12, neutral=True)
+    expected = ask(even, "/api/v1/search", q=QUERY, k=12, neutral=True)
     lines = done.stdout.splitlines()
     assert lines[:2] == expected["notices"]
     told = [line.rpartition("source: ")[2] for line in lines if "  source: " in line]

@@ -41,8 +41,8 @@ def visiting(place: Served, **changes: int) -> Iterator[TestClient]:
 
 
 def address(visitor: TestClient, name: str, part: str = "media") -> str:
-    (file,) = visitor.get("/api/files", params={"text": name}).json()["files"]
-    return f"/api/clips/{file['clip_id']}/{part}"
+    (file,) = visitor.get("/api/v1/files", params={"text": name}).json()["files"]
+    return f"/api/v1/clips/{file['clip_id']}/{part}"
 
 
 def put_other_content(path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_touched_file_is_sent_with_the_tag_of_its_content(place: Served) -> No
         os.link(place.videos / "star.mp4", place.videos.parent / "link.mp4")
         after = visitor.get(media)
         assert (after.status_code, after.content) == (200, before.content)
-        assert before.headers["etag"] == after.headers["etag"] == f'"{media.split("/")[3]}"'
+        assert before.headers["etag"] == after.headers["etag"] == f'"{media.split("/")[4]}"'
         assert visitor.get(still).status_code == 200
         other = visitor.head(address(visitor, "heart")).headers["etag"]
         assert other != after.headers["etag"]
@@ -129,7 +129,7 @@ def test_players_do_not_wait_for_searches(place: Served, monkeypatch: pytest.Mon
     monkeypatch.setattr(Library, "search", slow)
     with visiting(place, waiting=1) as visitor, ThreadPoolExecutor(4) as crowd:
         medias = [address(visitor, name) for name in ("star", "heart")]
-        searches = [crowd.submit(visitor.get, "/api/search", params={"q": f"star {number}"}) for number in range(4)]
+        searches = [crowd.submit(visitor.get, "/api/v1/search", params={"q": f"star {number}"}) for number in range(4)]
         wait_until(lambda: sum(search.done() for search in searches) == 2)
         sent = [visitor.get(medias[n % 2], headers={"range": f"bytes={n}-{n + 99}"}).status_code for n in range(100)]
         going.set()
@@ -152,7 +152,7 @@ def test_searches_do_not_wait_for_players(place: Served, monkeypatch: pytest.Mon
         players = [crowd.submit(visitor.get, media) for _ in range(20)]
         wait_until(lambda: len(opening) == playback.READERS)
         for number in range(5):
-            assert visitor.get("/api/search", params={"q": f"star {number}"}).status_code == 200
+            assert visitor.get("/api/v1/search", params={"q": f"star {number}"}).status_code == 200
         going.set()
         assert {player.result().status_code for player in players} == {200}
 
@@ -174,7 +174,7 @@ def test_so_many_play_and_no_more(place: Served, monkeypatch: pytest.MonkeyPatch
         wait_until(lambda: len(reading) == 3)
         busy = visitor.get(media)
         assert (busy.status_code, "Too many visitors play" in busy.text) == (503, True)
-        assert visitor.get("/api/search", params={"q": "star"}).status_code == 200
+        assert visitor.get("/api/v1/search", params={"q": "star"}).status_code == 200
         going.set()
         assert [player.result().status_code for player in players] == [200] * 3
         assert visitor.get(media).status_code == 200

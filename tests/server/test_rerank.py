@@ -43,7 +43,7 @@ def visitor(served: Served, **changes: Any) -> Iterator[TestClient]:
 
 
 def ask(client: TestClient, **query: object) -> dict[str, Any]:
-    answer = client.get("/api/search", params={name: str(value) for name, value in query.items()})
+    answer = client.get("/api/v1/search", params={name: str(value) for name, value in query.items()})
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
@@ -91,7 +91,7 @@ def test_it_can_be_left_out(reranking: TestClient, client: TestClient) -> None:
 
 def test_clips_like_a_clip_are_not_re_ranked(reranking: TestClient) -> None:
     first = ask(reranking, q=QUERY, k=1)["hits"][0]["clip_id"]
-    hits = reranking.get(f"/api/clips/{first}/similar").json()["hits"]
+    hits = reranking.get(f"/api/v1/clips/{first}/similar").json()["hits"]
     assert hits and all(hit["parts"] == {} for hit in hits)
 
 

@@ -19,11 +19,11 @@ from evenreel.server.retry import Retrier
 
 Operation = APIOperation[Any, Any, Any, Any]
 EXAMPLES = 25
-PLAIN = ("/api/stats", "/api/health", "/api/retry")
-ASKED = ("/api/browse", "/api/search", "/api/search/image", "/api/files")
+PLAIN = ("/api/v1/stats", "/api/v1/health", "/api/v1/retry")
+ASKED = ("/api/v1/browse", "/api/v1/search", "/api/v1/search/image", "/api/v1/files")
 OF_A_CLIP = (
-    "/api/clips/{clip_id}",
-    *(f"/api/clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview")),
+    "/api/v1/clips/{clip_id}",
+    *(f"/api/v1/clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview")),
 )
 WORDS = st.sampled_from(
     [
@@ -51,7 +51,7 @@ def api(client: TestClient) -> Iterator[schemathesis.BaseSchema]:
     """The document of a server whose disk nobody looks through again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Retrier, "start", lambda *_: Retry(state="running", sentence="Not in a test."))
-        yield schemathesis.openapi.from_dict(client.get("/api/openapi.json").json())
+        yield schemathesis.openapi.from_dict(client.get("/api/v1/openapi.json").json())
 
 
 def ask(client: TestClient, operations: Iterable[Operation], mode: GenerationMode, clip_id: str | None) -> None:
@@ -93,7 +93,7 @@ def test_what_does_not_fit_it_is_refused(client: TestClient, api: schemathesis.B
 
 @pytest.mark.parametrize("path", OF_A_CLIP)
 def test_a_clip_that_is_there(client: TestClient, api: schemathesis.BaseSchema, path: str) -> None:
-    files = client.get("/api/files", params={"text": "star"}).json()["files"]
+    files = client.get("/api/v1/files", params={"text": "star"}).json()["files"]
     ask(client, api[path].values(), GenerationMode.POSITIVE, files[0]["clip_id"])
 
 
@@ -102,7 +102,7 @@ def test_a_clip_that_is_there(client: TestClient, api: schemathesis.BaseSchema, 
 def test_any_filter_is_applied_or_refused_in_a_sentence(client: TestClient, parts: list[str], quoted: bool) -> None:
     where = " ".join(parts).encode("utf-8", "replace").decode()
     asked = {"q": "a star", "where": f"source = '{where}'" if quoted else where}
-    answer = client.get("/api/search", params=asked)
+    answer = client.get("/api/v1/search", params=asked)
     assert answer.status_code in {200, 400, 422}
     if answer.status_code != 200:
         assert answer.json()["detail"].strip()

@@ -182,7 +182,7 @@ def test_sixteen_ask_while_a_clip_comes(served: Served, tmp_path: Path) -> None:
         def ask(number: int) -> bool:
             """Ask again where it is loading; the answer holds all clips that were there, and the late one or not."""
             query = QUERIES[number % len(QUERIES)]
-            answer = visitor.get("/api/search", params={"q": f"{query}", "k": 20 + number % 16})
+            answer = visitor.get("/api/v1/search", params={"q": f"{query}", "k": 20 + number % 16})
             if answer.status_code == 503:
                 return False
             found = {hit["clip_id"] for hit in answer.json()["hits"]}

@@ -21,7 +21,7 @@ from evenreel.server import ServeSettings, make_app, uploads
 
 from .conftest import PATIENCE_S, Served, wait_for_model, wait_until
 
-ADDRESS = "/api/search/image"
+ADDRESS = "/api/v1/search/image"
 HANGING = "tests.media.stub_targets:HangingImages"
 
 
@@ -70,7 +70,7 @@ def test_good_pictures_are_answered_beside_some_that_never_end(
             assert send(visitor, star())[0] == 200
         with hanging(visitor, tmp_path / "second", uploads.DECODING + 1) as answers:
             assert send(visitor, star())[0] == 200
-            assert visitor.get("/api/search", params={"q": "a star"}).status_code == 200
+            assert visitor.get("/api/v1/search", params={"q": "a star"}).status_code == 200
     assert [status for status, _ in answers] == [400] * (uploads.DECODING + 1)
     assert {sentence for _, sentence in answers} == {
         "The picture cannot be read: the decoder made no progress for 0.5 s, the limit, and was stopped."

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.search.columns import COLUMNS, ELEMENT, Column, columns_of
+from evenreel.library.search.columns import COLUMNS, ELEMENT, FilterColumn, columns_of
 from evenreel.library.search.filters import parse_filter
 from evenreel.library.store.catalog import load_metadata
 from evenreel.wording import printable
@@ -93,7 +93,7 @@ def facets(connection: sqlite3.Connection) -> list[Facet]:
     return found
 
 
-def written_column(key: str, keys: Collection[str], columns: Mapping[str, Column] = COLUMNS) -> str | None:
+def written_column(key: str, keys: Collection[str], columns: Mapping[str, FilterColumn] = COLUMNS) -> str | None:
     """Return a metadata key as a filter spells it, in the shortest form that parses; None where none does.
 
     Example:
@@ -117,7 +117,7 @@ def _is_plain(key: str) -> bool:
     return [token.token_type for token in sqlglot.tokenize(key, read="sqlite")] == [TokenType.VAR]
 
 
-def _names(written: str, key: str, keys: Collection[str], columns: Mapping[str, Column]) -> bool:
+def _names(written: str, key: str, keys: Collection[str], columns: Mapping[str, FilterColumn]) -> bool:
     """Whether a filter understands this to be the key, for other columns come first."""
     try:
         return parse_filter(f"{written} = ''", keys, columns).parameters == (f'$."{key}"', "")
@@ -140,7 +140,7 @@ def _counts(connection: sqlite3.Connection, sql: str) -> Counter[Scalar]:
     return Counter({value: clips for value, clips in rows if value is not None})
 
 
-def _few(connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, Column]) -> Iterator[Facet]:
+def _few(connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, FilterColumn]) -> Iterator[Facet]:
     """A column of few values; one of yes and no has these."""
     if name in columns:
         counts = _counts(connection, columns[name].sql)
@@ -148,7 +148,9 @@ def _few(connection: sqlite3.Connection, name: str, label: str, columns: Mapping
         yield from _facet(name, label, Counter({bool(v) if is_flag else v: n for v, n in counts.items()}))
 
 
-def _days(connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, Column]) -> Iterator[Facet]:
+def _days(
+    connection: sqlite3.Connection, name: str, label: str, columns: Mapping[str, FilterColumn]
+) -> Iterator[Facet]:
     """Months of a date, or its years where these are too many, the latest first."""
     if name not in columns:
         return
@@ -160,7 +162,7 @@ def _days(connection: sqlite3.Connection, name: str, label: str, columns: Mappin
             return
 
 
-def _folders(connection: sqlite3.Connection, columns: Mapping[str, Column]) -> Iterator[Facet]:
+def _folders(connection: sqlite3.Connection, columns: Mapping[str, FilterColumn]) -> Iterator[Facet]:
     """The folders of the first level on which files lie apart, each with the clips below it, those with most first."""
     rows = connection.execute(
         f"SELECT DISTINCT {columns['folder'].sql}, clip_id FROM files JOIN clips USING (clip_id)"

@@ -18,12 +18,12 @@ from evenreel.library.search.neutral import NO_VISION
 from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (
-    BrowsedClip,
-    BrowsedClips,
     Clip,
     Files,
     FoundClip,
     LibraryFile,
+    ListedClip,
+    ListedClips,
     MetadataValue,
     Moment,
     SearchAnswer,
@@ -144,12 +144,12 @@ def files_answer(found: contents.FilePage) -> Files:
 
 def media_address(clip_id: str) -> str:
     """Return the address of a clip's bytes."""
-    return f"/api/clips/{clip_id}/media"
+    return f"/api/v1/clips/{clip_id}/media"
 
 
 def still_address(clip_id: str, time_s: float) -> str:
     """Return the address of the picture of a moment."""
-    return f"/api/clips/{clip_id}/still?t={time_s:.3f}"
+    return f"/api/v1/clips/{clip_id}/still?t={time_s:.3f}"
 
 
 def clean(text: str) -> str:
@@ -176,12 +176,12 @@ def _number(value: int | float | bool | None) -> MetadataValue:
     return finite(value) if isinstance(value, float) else value
 
 
-def browse_answer(found: BrowsedPage, roots: Sequence[str]) -> BrowsedClips:
+def browse_answer(found: BrowsedPage, roots: Sequence[str]) -> ListedClips:
     """Convert a page of clips without a query; pictures are of the middle of each."""
-    return BrowsedClips(
+    return ListedClips(
         total=found.total,
         clips=[
-            BrowsedClip(
+            ListedClip(
                 clip_id=clip.clip_id,
                 name=clean(PurePath(clip.path).name),
                 folder=contents.folder_of(clip.path, roots),

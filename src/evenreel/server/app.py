@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("evenreel")
 
 PAGES = ("/", "/library")
-NO_PAGE = "There is nothing at this address; /api/openapi.json lists those of the API."
+NO_PAGE = "There is nothing at this address; /api/v1/openapi.json lists those of the API."
 VARIES = {"vary": "accept"}
 GRACE_S = 3
 """Seconds that answers under way may take when the server is asked to stop."""
@@ -95,7 +95,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         description="Search a library of videos by what is seen, what is written on screen and what is said.",
         version=evenreel.__version__,
         lifespan=lifespan,
-        openapi_url="/api/openapi.json",
+        openapi_url="/api/v1/openapi.json",
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
     )

@@ -20,7 +20,7 @@ from evenreel.server.settings import ServeSettings
 
 COOKIE = "evenreel_session"
 SESSION = "/session"
-OPEN_TO_ALL = ("/api/health", "/static/")
+OPEN_TO_ALL = ("/api/v1/health", "/static/")
 LOGIN_BYTES = 4_096
 WRONG_TOKEN_DELAY_S = 0.5
 LONGEST_LINE = 10

@@ -192,7 +192,7 @@ class Files(BaseModel):
     files: list[LibraryFile]
 
 
-class BrowsedClip(BaseModel):
+class ListedClip(BaseModel):
     """A clip without a query; `day` is when it was recorded, or last changed where its file does not say."""
 
     clip_id: str
@@ -204,11 +204,11 @@ class BrowsedClip(BaseModel):
     still: str
 
 
-class BrowsedClips(BaseModel):
+class ListedClips(BaseModel):
     """A page of clips without a query, and how many there are in all."""
 
     total: int
-    clips: list[BrowsedClip]
+    clips: list[ListedClip]
 
 
 class Retry(BaseModel):

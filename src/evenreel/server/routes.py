@@ -18,7 +18,7 @@ from evenreel.server.desk import Desk
 from evenreel.server.peers import Peers
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.playback import Playback
-from evenreel.server.records import BrowsedClips, Clip, Files, Health, Problem, Retry, SearchAnswer, Spoken, Stats
+from evenreel.server.records import Clip, Files, Health, ListedClips, Problem, Retry, SearchAnswer, Spoken, Stats
 from evenreel.server.retry import Retrier
 from evenreel.server.settings import MOST_RESULTS
 from evenreel.server.turns import RequestNeeds, Wanted
@@ -38,7 +38,7 @@ PICTURE = {
     "required": True,
     "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
 }
-"""What `POST /api/search/image` takes, in the words of OpenAPI."""
+"""What `POST /api/v1/search/image` takes, in the words of OpenAPI."""
 
 ClipId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Digest of the clip's content.")]
 Sentence = Annotated[
@@ -87,8 +87,8 @@ class Api:
         self._playback, self._retrier, self._peers = playback, retrier, peers or Peers(all_ready=True)
 
     def router(self) -> APIRouter:
-        """Make the router with all routes below `/api`."""
-        router = APIRouter(prefix="/api")
+        """Make the router with all routes below `/api/v1`."""
+        router = APIRouter(prefix="/api/v1")
         for path, endpoint, about in self._reading():
             router.add_api_route(path, endpoint, methods=["GET"], **about)
             router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
@@ -111,7 +111,7 @@ class Api:
             ("/clips/{clip_id}/still", self.still, _about("What is on screen at a time.", "image/jpeg", 404)),
             ("/clips/{clip_id}/preview", self.preview, _about("A part of it, small and silent.", "video/mp4", 404)),
             ("/stats", self.stats, _about("What the library holds and can be filtered by.", Stats)),
-            ("/browse", self.browse, _about("Clips without a query, by day or by path.", BrowsedClips)),
+            ("/browse", self.browse, _about("Clips without a query, by day or by path.", ListedClips)),
             ("/files", self.files, _about("Files of the library, also those that were set aside.", Files)),
             ("/retry", self.retry_state, _about("How trying again goes.", Retry)),
             ("/health", self.health, _about("Whether the server answers and its model is loaded.", Health)),

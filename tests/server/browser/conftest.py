@@ -58,7 +58,7 @@ def real_library(real_clips: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def real_site(real_library: Path) -> Iterator[str]:
     """Address of a server of the real clips, a process of its own."""
     with running(real_library) as (_, port):
-        wait_for(port, "/api/health", "model", {"ready"})
+        wait_for(port, "/api/v1/health", "model", {"ready"})
         yield f"http://127.0.0.1:{port}"
 
 

@@ -79,7 +79,7 @@ def test_a_second_search_that_takes_long_says_that_it_is_under_way(rendered_visi
     page = rendered_visits.open(STAR)
     settled(page)
     held: list[Route] = []
-    page.route("**/api/search?*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
+    page.route("**/api/v1/search?*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
     field = page.locator("#query")
     field.fill("a blue heart in a forest")
     field.press("Enter")
@@ -130,7 +130,7 @@ def test_a_long_name_breaks_between_its_words(rendered_visits: Visits) -> None:
         found["hits"][0]["name"] = LONG
         route.fulfill(json=found)
 
-    page.route("**/api/search?*", named)
+    page.route("**/api/v1/search?*", named)
     page.goto(rendered_visits.address + STAR)
     settled(page)
     for width in (320, 390, 1024, 1680):

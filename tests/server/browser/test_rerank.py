@@ -53,7 +53,7 @@ def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, siz
     page = visits.open(ASKED, Look(size=size, still=True))
     settled(page)
     unfold(page)
-    _, answer = get(port, "/api/search?q=a+red+star")
+    _, answer = get(port, "/api/v1/search?q=a+red+star")
     expected = [
         [
             f"{name}\n{shown(value)}"

@@ -28,7 +28,7 @@ def favouring(visits: Visits, look: Look) -> Page:
         found["favours"]["sentences"].append(FAVOURED)
         route.fulfill(json=found)
 
-    page.route("**/api/search?*", favoured)
+    page.route("**/api/v1/search?*", favoured)
     page.goto(visits.address + STAR)
     settled(page)
     return page
@@ -65,7 +65,7 @@ def others_shown(visits: Visits, look: Look) -> Page:
 def failed(visits: Visits, look: Look) -> Page:
     visits.expected.append("status of 500")
     page = visits.blank(look)
-    page.route("**/api/search?*", lambda route: route.fulfill(status=500, json={"detail": "The server failed."}))
+    page.route("**/api/v1/search?*", lambda route: route.fulfill(status=500, json={"detail": "The server failed."}))
     page.goto(visits.address + STAR)
     expect(page.locator(".failed")).to_contain_text("The server failed.")
     return page
@@ -73,7 +73,7 @@ def failed(visits: Visits, look: Look) -> Page:
 
 def loading(visits: Visits, look: Look) -> Page:
     page = visits.blank(look)
-    page.route("**/api/search?*", lambda _: None)  # never answered
+    page.route("**/api/v1/search?*", lambda _: None)  # never answered
     page.goto(visits.address + STAR)
     expect(page.locator(".skeleton")).to_have_count(8)
     return page
@@ -195,7 +195,7 @@ def test_a_name_is_text(rendered_visits: Visits) -> None:
 def test_while_an_answer_is_awaited(rendered_visits: Visits) -> None:
     page = rendered_visits.open()
     held: list[Route] = []
-    page.route("**/api/search?*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
+    page.route("**/api/v1/search?*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
     page.keyboard.type("star")
     page.keyboard.press("Enter")
     expect(page.locator(".skeleton")).to_have_count(8)
@@ -220,7 +220,7 @@ def test_while_the_model_is_loaded_it_is_tried_again(rendered_visits: Visits) ->
         detail = "The model is still being loaded; try again in a moment."
         route.fulfill(status=503, headers={"Retry-After": "3"}, json={"detail": detail})
 
-    page.route("**/api/search?*", not_yet)
+    page.route("**/api/v1/search?*", not_yet)
     page.goto(rendered_visits.address + STAR)
     expect(page.locator(".message.waiting")).to_contain_text("The model is still being loaded")
     settled(page)
@@ -231,10 +231,10 @@ def test_while_the_model_is_loaded_it_is_tried_again(rendered_visits: Visits) ->
 def test_a_server_that_is_gone_can_be_tried_again(rendered_visits: Visits) -> None:
     rendered_visits.expected.append("ERR_CONNECTION_REFUSED")
     page = rendered_visits.open()
-    page.route("**/api/search?*", lambda route: route.abort("connectionrefused"))
+    page.route("**/api/v1/search?*", lambda route: route.abort("connectionrefused"))
     search(page, "a red star on a beach")
     expect(page.locator(".failed")).to_contain_text("The server does not answer.")
-    page.unroute("**/api/search?*")
+    page.unroute("**/api/v1/search?*")
     page.get_by_role("button", name="Try again").click()
     page.wait_for_selector(".card:not(.skeleton)")
     assert names(page)[0] == "star.mp4"
@@ -328,7 +328,7 @@ def test_what_was_set_aside_is_tried_again(rendered_visits: Visits) -> None:
         state = {0: "idle", 1: "running"}.get(len(started), "done")
         route.fulfill(json={"state": state, "sentence": sentence if started else ""})
 
-    page.route("**/api/retry", answer)
+    page.route("**/api/v1/retry", answer)
     page.get_by_role("button", name="Try again what was set aside").click()
     expect(page.locator(".aside [role=status]")).to_have_text(sentence)
     expect(page.get_by_role("button", name="Try again what was set aside")).to_be_enabled()

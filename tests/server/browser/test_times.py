@@ -92,6 +92,6 @@ def test_hazard_13_the_player_shows_the_moment_that_is_asked_for(visits: Visits,
 def test_the_server_tells_where_the_clock_of_a_file_begins(
     site: str, library: Path, name: str, starts_s: float
 ) -> None:
-    with urllib.request.urlopen(f"{site}/api/clips/{clip_id(library, name)}") as answer:
+    with urllib.request.urlopen(f"{site}/api/v1/clips/{clip_id(library, name)}") as answer:
         clip: dict[str, Any] = json.load(answer)
     assert (clip["starts_s"], clip["duration_s"]) == (starts_s, 20.0)

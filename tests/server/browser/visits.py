@@ -128,7 +128,7 @@ def serving_here(library: Path, settings: ServeSettings) -> Iterator[int]:
         try:
             port = urlsplit(addresses.get(timeout=PATIENCE_S)).port
             assert port is not None
-            wait_for(port, "/api/health", "model", {"ready"})
+            wait_for(port, "/api/v1/health", "model", {"ready"})
             yield port
         finally:
             for server in servers:

@@ -14,7 +14,7 @@ from evenreel.library.store.timed_texts import SAID
 ColumnKind = Literal["number", "text", "date"]
 
 
-class Column(NamedTuple):
+class FilterColumn(NamedTuple):
     """SQL of a column, and the kind of its values; a date is text such as `2024-05-31`."""
 
     sql: str
@@ -22,7 +22,7 @@ class Column(NamedTuple):
 
 
 ELEMENT = "element"
-"""Column of the phrases of a scene dictionary that a clip shows."""
+"""FilterColumn of the phrases of a scene dictionary that a clip shows."""
 PHRASE = "clip_elements.phrase"
 
 _PATH = "CAST(files.path AS TEXT)"  # a path that is not UTF-8 is stored as bytes
@@ -40,36 +40,38 @@ _CREATED = (
     " WHERE recorded.clip_id = clips.clip_id)"
 )
 
-COLUMNS: Mapping[str, Column] = {
-    "path": Column(_PATH, "text"),
-    "name": Column("files.name", "text"),
-    "folder": Column(_FOLDER, "text"),
-    "container": Column("clips.container", "text"),
-    "codec": Column("clips.codec", "text"),
-    "duration_s": Column("clips.duration_s", "number"),
-    "size_bytes": Column("files.size", "number"),
-    "fps": Column("clips.fps", "number"),
-    "width": Column("clips.width", "number"),
-    "height": Column("clips.height", "number"),
-    "orientation": Column(
+COLUMNS: Mapping[str, FilterColumn] = {
+    "path": FilterColumn(_PATH, "text"),
+    "name": FilterColumn("files.name", "text"),
+    "folder": FilterColumn(_FOLDER, "text"),
+    "container": FilterColumn("clips.container", "text"),
+    "codec": FilterColumn("clips.codec", "text"),
+    "duration_s": FilterColumn("clips.duration_s", "number"),
+    "size_bytes": FilterColumn("files.size", "number"),
+    "fps": FilterColumn("clips.fps", "number"),
+    "width": FilterColumn("clips.width", "number"),
+    "height": FilterColumn("clips.height", "number"),
+    "orientation": FilterColumn(
         "CASE WHEN clips.width > clips.height THEN 'landscape' WHEN clips.width < clips.height THEN 'portrait'"
         " ELSE 'square' END",
         "text",
     ),
-    "modified": Column(_MODIFIED, "date"),
-    "has_vision": Column("clips.has_vision", "number"),
-    "has_text": Column("clips.has_text", "number"),
-    "has_words": Column("EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)", "number"),
+    "modified": FilterColumn(_MODIFIED, "date"),
+    "has_vision": FilterColumn("clips.has_vision", "number"),
+    "has_text": FilterColumn("clips.has_text", "number"),
+    "has_words": FilterColumn("EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)", "number"),
 }
 """Columns of every library: `folder` is below the indexed one, '' at its top; `has_text` says that words on screen were
 looked for, `has_words` that there are some."""
 
-_SPEECH = {"has_speech": Column("EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)", "number")}
-_DATES = {"created": Column(_CREATED, "date"), "date": Column(f"coalesce({_CREATED}, {_MODIFIED})", "date")}
+_SPEECH = {
+    "has_speech": FilterColumn("EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)", "number")
+}
+_DATES = {"created": FilterColumn(_CREATED, "date"), "date": FilterColumn(f"coalesce({_CREATED}, {_MODIFIED})", "date")}
 _NO_DATES = {"date": COLUMNS["modified"]}
 
 
-def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) -> dict[str, Column]:
+def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) -> dict[str, FilterColumn]:
     """Return the columns of a catalog, which may be of an earlier format.
 
     `created` is the day on which a file says that it was recorded, `date` that day or else `modified`.
@@ -81,5 +83,5 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
     """
     found = {**COLUMNS, **(_DATES if seals.has_table(connection, "recorded") else _NO_DATES)}
     found |= _SPEECH if seals.has_table(connection, SAID.table) else {}
-    found |= {ELEMENT: Column(PHRASE, "text")} if has_elements(connection) else {}
-    return found | ({"path": Column(RELATIVE_PATH, "text")} if relative_paths else {})
+    found |= {ELEMENT: FilterColumn(PHRASE, "text")} if has_elements(connection) else {}
+    return found | ({"path": FilterColumn(RELATIVE_PATH, "text")} if relative_paths else {})

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.search.columns import COLUMNS, ELEMENT, PHRASE, Column, columns_of
+from evenreel.library.search.columns import COLUMNS, ELEMENT, PHRASE, FilterColumn, columns_of
 from evenreel.library.search.metadata_columns import MetadataKeys
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_pa
     return parse_filter(text, MetadataKeys(connection), columns_of(connection, relative_paths=relative_paths))
 
 
-def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, Column] = COLUMNS) -> Filter:
+def parse_filter(text: str, keys: Collection[str] = (), columns: Mapping[str, FilterColumn] = COLUMNS) -> Filter:
     """Parse the text of a filter to an SQL condition with bound values.
 
     Args:
@@ -153,7 +153,7 @@ def _example() -> str:
 class _Walker:
     """Writes the SQL of a tree, refusing every node that is not listed."""
 
-    def __init__(self, keys: Collection[str], columns: Mapping[str, Column]) -> None:
+    def __init__(self, keys: Collection[str], columns: Mapping[str, FilterColumn]) -> None:
         self._keys, self._columns = keys, columns
         self._conditions = 0
 

@@ -55,11 +55,11 @@ export class ApiError extends Error {
  * @param {Options & {typing: boolean}} options whether it is still typed, so that its last word may be a beginning
  */
 export const search = (q, options) =>
-  json(`/api/search?${parameters({ q, ...limits(options), typing: options.typing || null })}`, options);
+  json(`/api/v1/search?${parameters({ q, ...limits(options), typing: options.typing || null })}`, options);
 
 /** Search by a picture: its bytes are the body. */
 export const searchImage = (picture, options) =>
-  json(`/api/search/image?${parameters(limits(options))}`, {
+  json(`/api/v1/search/image?${parameters(limits(options))}`, {
     signal: options.signal,
     method: "POST",
     headers: { "Content-Type": picture.type },
@@ -87,16 +87,16 @@ export const preview = async (clipId, part, signal) => {
 export const stillAddress = (clipId, time, width) => `${clipAddress(clipId)}/still?${parameters({ t: time, width })}`;
 
 /** What the library holds. */
-export const stats = (signal) => json("/api/stats", { signal });
+export const stats = (signal) => json("/api/v1/stats", { signal });
 
 /** Some files of the library. */
-export const files = (wanted, signal) => json(`/api/files?${parameters(wanted)}`, { signal });
+export const files = (wanted, signal) => json(`/api/v1/files?${parameters(wanted)}`, { signal });
 
 /** Start to try again what was set aside. */
-export const retry = () => json("/api/retry", { method: "POST" });
+export const retry = () => json("/api/v1/retry", { method: "POST" });
 
 /** How far that is. */
-export const retryState = (signal) => json("/api/retry", { signal });
+export const retryState = (signal) => json("/api/v1/retry", { signal });
 
 /**
  * The server's reason for not sending a file, or null where it would send it.
@@ -155,7 +155,7 @@ export function pause(seconds, signal) {
 
 const limits = ({ where, k, neutral }) => ({ where, k, neutral: neutral || null });
 
-const clipAddress = (clipId) => `/api/clips/${encodeURIComponent(clipId)}`;
+const clipAddress = (clipId) => `/api/v1/clips/${encodeURIComponent(clipId)}`;
 
 function parameters(values) {
   const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
