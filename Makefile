@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # One more than there are cores: some tests wait for servers and disks.
 TESTERS = $(shell $(BIN)/python -c "import os; print(min(8, 1 + (os.cpu_count() or 1)))")
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format docs clean
 
 demo: .venv/runnable
 	$(BIN)/evenreel demo
@@ -21,6 +21,10 @@ lint: .venv/installed
 format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The site of the documents, at http://127.0.0.1:8000/.
+docs: .venv/installed
+	$(BIN)/mkdocs serve
 
 # What running needs, and nothing that only developers use.
 .venv/runnable: pyproject.toml constraints.txt
