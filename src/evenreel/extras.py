@@ -17,6 +17,7 @@ EXTRAS = {
     **dict.fromkeys(_OF_MEASURE, "measure"),
     **dict.fromkeys(_OF_SCALE, "scale"),
     **dict.fromkeys(_OF_SPEECH, "speech"),
+    **dict.fromkeys(("httpx2", "mcp"), "mcp"),
     "sklearn": "calibrate",
 }
 """Extra of evenreel by the package that it brings."""
