@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from evenreel.server.app import check_servable, run_app
 from evenreel.server.assistants.asking import AskedLibrary
+from evenreel.server.assistants.endable_input import endable_input
 from evenreel.server.assistants.tools import AssistantServer
 from evenreel.server.guard import Guard
 from evenreel.server.settings import ServeSettings
@@ -23,7 +24,7 @@ NOTHING_ELSE = f"There is nothing at this address; assistants are answered at {P
 
 
 def serve_pipe(library: Path, settings: ServeSettings) -> None:
-    """Answer the assistant that started this process, over its standard input and output, until that ends.
+    """Answer the assistant that started this process, over its standard input and output, until told to stop.
 
     Raises:
         LibraryError: there is no library, or it is damaged or of another version.
@@ -35,7 +36,8 @@ def serve_pipe(library: Path, settings: ServeSettings) -> None:
         async with asked.running():
             await AssistantServer(asked).run_stdio_async()
 
-    anyio.run(run)
+    with endable_input():
+        anyio.run(run)
 
 
 def serve_http(library: Path, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
