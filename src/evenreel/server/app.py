@@ -97,6 +97,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         version=evenreel.__version__,
         lifespan=lifespan,
         openapi_url="/api/v1/openapi.json",
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call it
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
     )

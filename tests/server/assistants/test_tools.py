@@ -64,9 +64,11 @@ def http_command(library: Path) -> Iterator[str]:
 @contextlib.asynccontextmanager
 async def over_http(address: str) -> AsyncIterator[Client]:
     headers = {"authorization": f"Bearer {TOKEN}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
-        async with Client(streamable_http_client(address, http_client=http)) as client:
-            yield client
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(address, http_client=http)) as client,
+    ):
+        yield client
 
 
 def over_pipe(library: Path) -> Client:
