@@ -55,4 +55,6 @@ def serve(
 
 def _say(library: Path, address: str, guarded: bool) -> None:
     also = " Visitors are asked for the token." if guarded else ""
-    console().print(f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {address}api/v1/openapi.json).{also}")
+    console().print(
+        f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {address}api/v1/openapi.json).{also}"
+    )
