@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -31,6 +32,7 @@ from evenreel.server import ServeSettings
 from evenreel.server.assistants import asking
 from evenreel.server.assistants.asking import AskedLibrary
 from evenreel.server.assistants.tools import AssistantServer
+from tests.conftest import REPOSITORY
 from tests.server.conftest import Served, rendered, served
 
 __all__ = ["rendered", "served"]
@@ -72,9 +74,22 @@ async def over_http(address: str) -> AsyncIterator[Client]:
 
 
 def over_pipe(library: Path) -> Client:
-    arguments = ["-m", "evenreel", "mcp", "--library", str(library)]
+    """The command as the page tells assistants to start it."""
+    configured = written()[0]["mcpServers"]["evenreel"]
+    assert configured["command"] == "evenreel"
+    arguments = [
+        "-m",
+        "evenreel",
+        *(str(library) if word == "/home/me/library" else word for word in configured["args"]),
+    ]
     command = StdioServerParameters(command=sys.executable, args=arguments, env=environment(library.parent))
     return Client(stdio_client(command))
+
+
+def written() -> list[dict[str, Any]]:
+    """The configurations that the page on assistants shows."""
+    page = (REPOSITORY / "docs" / "programs.md").read_text("utf-8")
+    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
 
 
 @pytest.fixture(scope="module", params=["pipe", "http"])
@@ -118,6 +133,12 @@ def test_every_tool_reads_and_says_what_it_answers_with(client: tuple[Any, Clien
         assert tool.output_schema["type"] == "object" and tool.output_schema["properties"]
         assert tool.description and "\n   " not in tool.description
         assert all("description" in str(about) for about in tool.input_schema["properties"].values())
+
+
+def test_the_configurations_of_the_page_are_of_one_server() -> None:
+    desktop, code, http = (next(iter(one.values()))["evenreel"] for one in written())
+    assert (code["command"], code["args"]) == (desktop["command"], desktop["args"])
+    assert http["url"] == f"http://127.0.0.1:{ServeSettings().port}/mcp"
 
 
 def test_a_search_is_that_of_the_library(call: Call, served: Served) -> None:
