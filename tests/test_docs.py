@@ -85,7 +85,7 @@ def test_the_readme_shows_the_two_commands() -> None:
 def test_a_demo_installs_no_tools_of_developers_and_everything_the_tested_versions(target: str, installed: str) -> None:
     command = ["make", "--dry-run", "--what-if=pyproject.toml", target]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    (install,) = [line for line in done.stdout.splitlines() if "pip install" in line]
+    (install,) = [line for line in done.stdout.splitlines() if "pip install" in line and " -e " in line]
     assert install.endswith(f"pip install --quiet -c constraints.txt {installed}")
 
 
