@@ -38,8 +38,8 @@ class Forecast:
         files: files that will be read.
         video_s: their length in seconds; part of it is an estimate where `sure` is False.
         sure: whether the header of every file was read for the length.
-        pictures_s: seconds that pictures may take, measured on short stretches of some of the files; None where that was
-            not measured.
+        pictures_s: seconds that pictures may take, measured on short stretches of some of the files; None where that
+            was not measured.
         words_s: seconds that words on screen may take, measured in the same way.
     """
 

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from evenreel.errors import LibraryError
 from evenreel.features.clip_reader import WantedStages
@@ -117,8 +118,13 @@ def _gone(found: Scan, known: dict[str, KnownFile]) -> list[str]:
         and path not in present
         and any(_below(path, root) for root in found.roots)
         and not any(_below(path, folder) for folder in found.closed_folders)
-        and not os.path.lexists(path)
+        and (not os.path.lexists(path) or passed_over(path, found))
     ]
+
+
+def passed_over(path: str, found: Scan) -> bool:
+    """Return whether an ignore list passes over a known file, or over a folder that it is in."""
+    return bool(found.ignored) and not found.ignored.isdisjoint({path, *map(str, PurePath(path).parents)})
 
 
 def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[str]) -> None:
@@ -130,7 +136,7 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
         LibraryError: most likely a disk or a share is not connected.
     """
     new = {_identity(file.stamp) for file in found.files if file.path not in known}
-    vanished = [path for path in gone if _identity(known[path].stamp) not in new]
+    vanished = [path for path in gone if _identity(known[path].stamp) not in new and not passed_over(path, found)]
     for root in found.roots:
         before = sum(row.state != "missing" and _below(path, root) for path, row in known.items())
         lost = sum(_below(path, root) for path in vanished)
