@@ -3,6 +3,7 @@ from .index.ingest import index_folders as index_folders
 from .index.integrity import LibraryProblem as LibraryProblem, verify as verify
 from .index.dropping import DropReport as DropReport, drop_model as drop_model
 from .index.repairing import repair as repair
+from .index.removing import RemoveReport as RemoveReport, remove_from_library as remove_from_library
 from .index.reindex import reindex as reindex
 from .index.report import IndexReport as IndexReport
 from .index.tagging import TagReport as TagReport, tag_library as tag_library, untag_library as untag_library

@@ -116,6 +116,7 @@ def _gone(found: Scan, known: dict[str, KnownFile]) -> list[str]:
         for path, row in known.items()
         if row.state != "missing"
         and path not in present
+        and (found.changed is None or not found.changed.isdisjoint({path, *map(str, PurePath(path).parents)}))
         and any(_below(path, root) for root in found.roots)
         and not any(_below(path, folder) for folder in found.closed_folders)
         and (not os.path.lexists(path) or passed_over(path, found))
