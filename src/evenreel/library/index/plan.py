@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from evenreel.errors import LibraryError
+from evenreel.errors import VanishedFilesError
 from evenreel.features.clip_reader import WantedStages
 from evenreel.features.progress import TRANSIENT
 from evenreel.library.index.scan import Scan
@@ -134,7 +134,7 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
     A file that is new and has the size and time of one that is gone is that one, moved, as far as a stat can tell.
 
     Raises:
-        LibraryError: most likely a disk or a share is not connected.
+        VanishedFilesError: most likely a disk or a share is not connected.
     """
     new = {_identity(file.stamp) for file in found.files if file.path not in known}
     vanished = [path for path in gone if _identity(known[path].stamp) not in new and not passed_over(path, found)]
@@ -142,7 +142,7 @@ def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[
         before = sum(row.state != "missing" and _below(path, root) for path, row in known.items())
         lost = sum(_below(path, root) for path in vanished)
         if lost and (lost == before or (lost >= GONE_AT_ONCE and lost > GONE_SHARE * before)):
-            raise LibraryError(
+            raise VanishedFilesError(
                 f"{lost} of {before} indexed files are gone from {root}; is its disk or share connected? Nothing was "
                 "changed. If they are gone for good, run again with --accept-missing."
             )
