@@ -41,6 +41,7 @@ class Forecast:
         pictures_s: seconds that pictures may take, measured on short stretches of some of the files; None where that
             was not measured.
         words_s: seconds that words on screen may take, measured in the same way.
+        hears: whether speech is recognised besides, of which the time is not measured.
     """
 
     files: int
@@ -48,6 +49,7 @@ class Forecast:
     sure: bool = True
     pictures_s: float | None = None
     words_s: float | None = None
+    hears: bool = False
 
 
 @dataclass(frozen=True)

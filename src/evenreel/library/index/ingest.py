@@ -266,7 +266,7 @@ class IndexJob:
         lengths = measure_lengths(work, self._store.connection, self._settings.limits)
         first = self._pictures_first(found) if self._in_two_passes(lengths) else []
         foretold = self._foretell(lengths, first, work) if lengths.video_s >= LONG_S else (None, None)
-        progress.forecast(Forecast(len(work), lengths.video_s, lengths.sure, *foretold))
+        progress.forecast(Forecast(len(work), lengths.video_s, lengths.sure, *foretold, self._speech.model is not None))
         if not first:
             self._reading.read(BOTH, work, lengths.by_path)
             return
