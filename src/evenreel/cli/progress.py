@@ -53,6 +53,7 @@ class Bars:
     def frame(self) -> None:
         """Count one more frame that is decoded and read."""
         self._frames += 1
+        self._rates()
 
     def file_done(self, path: str) -> None:
         """Count one more file that is finished or set aside."""
@@ -88,6 +89,13 @@ class Bars:
             amount=_amount(progress),
             rates=f"{_speed(progress)}{frames}  {os.path.basename(progress.file)[-40:]}",
         )
+
+    def _rates(self) -> None:
+        """Show how fast files are read, where their lengths are not told."""
+        seconds = time.monotonic() - self._started
+        if self._task is not None and self._total is not None and seconds > 0.5:
+            files = self._files * 60 / seconds
+            self._progress.update(self._task, rates=f"{files:.0f} files/min  {self._frames / seconds:.1f} frames/s")
 
     def _show(self, name: str, total: int | None) -> None:
         if self._task is not None:
@@ -168,7 +176,8 @@ def _speed(progress: VideoProgress) -> str:
     """How fast, and how long it still takes: `23x playing speed, about 8 min left`."""
     if progress.rate is None or progress.remaining_s is None:
         return "speed not known yet"
-    return f"{progress.rate:.{0 if progress.rate >= 10 else 1}f}x playing speed, about {duration(progress.remaining_s)} left"
+    rate = f"{progress.rate:.0f}" if progress.rate >= 10 else f"{progress.rate:.1f}"
+    return f"{rate}x playing speed, about {duration(progress.remaining_s)} left"
 
 
 def _is_told() -> bool:
