@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from evenreel.errors import UsageError
-
 DEFAULT_MODEL = "google/siglip2-base-patch16-224"
 DEFAULT_RULE = "every 1 s"
 AUTO = "auto"
@@ -70,9 +68,6 @@ class IndexSettings:
         passes: 1 reads pictures, words and speech of a file together; 2 reads the pictures of all files first, so that
             they can be searched by these much sooner, and decodes each file twice; 0 takes two from ten minutes of
             video on.
-
-    Raises:
-        UsageError: there is no such number of passes.
     """
 
     model: str | None = AUTO
@@ -93,10 +88,6 @@ class IndexSettings:
     ignore: tuple[str, ...] = ()
     unignore: tuple[str, ...] = ()
     passes: int = 0
-
-    def __post_init__(self) -> None:
-        if self.passes not in (0, 1, 2):
-            raise UsageError(f"--passes {self.passes}: files are read in 1 pass or in 2; 0 chooses.")
 
     @property
     def worker_count(self) -> int:

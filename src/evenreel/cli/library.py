@@ -139,7 +139,7 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, vision=False) as opened:
-        show_stats(opened.stats(), opened.model_folders(), as_json, cached_manifest(place))
+        show_stats(opened.stats(), opened.model_folders(), opened.sizes(), as_json, cached_manifest(place))
 
 
 def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:

@@ -110,8 +110,8 @@ class OtherWindowsError(Exception):
 class _WorkerOutput:
     """Messages of the worker so far.
 
-    `views` are what each model makes of the frames, None where it is not wanted; `places` are those of their periods
-    among the streams of frames that the worker sends, of which the first is that of pictures. `path` is the file.
+    `path` is the file; `views` are what each model makes of the frames, None where it is not wanted; `places` those of
+    their periods among the streams of frames that the worker sends, of which the first is that of pictures.
     """
 
     path: str
@@ -385,15 +385,15 @@ def merge(new: Shard, old: Shard) -> Shard:
         reader_id=read.reader_id,
         cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
         text_times_s=_text_times(read, seen.times_s),
-        transcripts=new.transcripts if old.transcripts is None else _with_what_was_heard(old.transcripts, new),
+        transcripts=_with_what_was_heard(old, new),
     )
 
 
-def _with_what_was_heard(known: tuple[Transcript, ...], new: Shard) -> tuple[Transcript, ...]:
+def _with_what_was_heard(old: Shard, new: Shard) -> tuple[Transcript, ...] | None:
     """The transcripts of a clip, and what a model heard for a new shard of it, unless one has heard it before."""
-    if any(one.source == "recognised" for one in known):
-        return known
-    return (*known, *(one for one in new.transcripts or () if one.source == "recognised"))
+    if old.transcripts is None or old.is_heard:
+        return new.transcripts if old.transcripts is None else old.transcripts
+    return (*old.transcripts, *(one for one in new.transcripts or () if one.source == "recognised"))
 
 
 def _text_times(read: Shard, times_s: Times) -> Times | None:

@@ -25,10 +25,10 @@ from evenreel.library.index.foretelling import PICTURES_ALONE, WORDS_ALONE
 from evenreel.library.index.hearing import SpeechStage, check_speech
 from evenreel.library.index.ignoring import IgnoreRules, changed_patterns, kept_patterns, noted_patterns
 from evenreel.library.index.joined import ModelStore, joined, opened_model
-from evenreel.library.index.lengths import Lengths, measure_lengths
+from evenreel.library.index.lengths import VideoLengths, measure_lengths
 from evenreel.library.index.metadata import KnownMetadata, read_tables, tables_beside
 from evenreel.library.index.model import ModelInUse, resolve
-from evenreel.library.index.passes import BOTH, PICTURES, WORDS, ReadingPasses, RunParts, pictures_of
+from evenreel.library.index.passes import BOTH, PICTURES, WORDS, ReadingPasses, RunParts, check_passes, pictures_of
 from evenreel.library.index.plan import (
     IndexPlan,
     check_nothing_vanished,
@@ -43,6 +43,7 @@ from evenreel.library.index.sounds import check_sound, encode_sounds
 from evenreel.library.index.spread import check_machines
 from evenreel.library.index.subtitles import read_subtitles
 from evenreel.library.machines.arrivals import clear_arrivals
+from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
 from evenreel.library.store.also import folder_of_model
 from evenreel.library.store.filesystem import library_lock, refuse_published
@@ -101,6 +102,7 @@ def index_folders(
     settings = settings or IndexSettings()
     check_speech(settings)
     check_sound(settings)
+    check_passes(settings, machines)
     found = scan(_paths(places, "places"), ignore_rules(library, settings))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
     if not found.files and not (library / catalog.CATALOG).exists():
@@ -212,6 +214,8 @@ class IndexJob:
         finally:
             self._speech.close()
         self._finish(found, plans)
+        if self._report.indexed and (unknown := unknown_to_builtin(self._store.connection, self._store.meta())):
+            self._report.warnings.append(unknown)
         self._report.seconds = time.monotonic() - started
         return self._report
 
@@ -276,7 +280,7 @@ class IndexJob:
         again = self._plan(self._models[0], found, self._models[0].wanted).work
         self._reading.read(WORDS, [file for file in again if file.path in paths], lengths.by_path)
 
-    def _in_two_passes(self, lengths: Lengths) -> bool:
+    def _in_two_passes(self, lengths: VideoLengths) -> bool:
         """Whether pictures are read before words: where that lets a person search much sooner."""
         settings, own = self._settings, self._models[0]
         if own.model is None or self._parts.cluster or not (settings.read_text or self._speech.model):
@@ -288,7 +292,7 @@ class IndexJob:
         return work_of([self._plan(one, found, pictures_of(one.wanted)) for one in self._models])
 
     def _foretell(
-        self, lengths: Lengths, first: Sequence[FoundFile], work: Sequence[FoundFile]
+        self, lengths: VideoLengths, first: Sequence[FoundFile], work: Sequence[FoundFile]
     ) -> tuple[float | None, float | None]:
         """Seconds that pictures and words may take, measured; None where they cannot be told."""
         if self._parts.cluster:

@@ -28,8 +28,8 @@ SMALL_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
-class Lengths:
-    """Lengths of the files of a run.
+class VideoLengths:
+    """VideoLengths of the files of a run.
 
     Attributes:
         by_path: length of each file in seconds, by path; an estimate where no header was read.
@@ -47,7 +47,7 @@ class Lengths:
 
 def measure_lengths(
     work: Sequence[FoundFile], connection: sqlite3.Connection, limits: MediaLimits, patience_s: float = PATIENCE_S
-) -> Lengths:
+) -> VideoLengths:
     """Measure how long the files of a run are.
 
     Headers are read in a random order, so that those that are read in time stand for the others.
@@ -71,11 +71,11 @@ def measure_lengths(
         found |= _by_header(unknown, limits, patience_s)
     seconds_a_byte = _rate([file for file in work if file.path in found], found)
     estimated = {file.path: file.stamp.size * seconds_a_byte for file in unknown if file.path not in found}
-    return Lengths(found | estimated, sure=not estimated)
+    return VideoLengths(found | estimated, sure=not estimated)
 
 
 def _by_header(files: Sequence[FoundFile], limits: MediaLimits, patience_s: float) -> dict[str, float]:
-    """Lengths by what headers say; 0 of a file that cannot be read, which takes no time either."""
+    """VideoLengths by what headers say; 0 of a file that cannot be read, which takes no time either."""
     limits = replace(limits, stall_timeout_s=min(STALL_S, limits.stall_timeout_s))
     found: dict[str, float] = {}
     with closing(Worker(HEADER_READER, {"limits": asdict(limits)}, limits)) as worker:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from evenreel.config import IndexSettings, Machines
-from evenreel.errors import MediaError
+from evenreel.errors import MediaError, UsageError
 from evenreel.features.clip_reader import ClipReader, ClipSource, OtherWindowsError, ReaderSettings, WantedStages
 from evenreel.features.pool import Brake, ReaderPool
 from evenreel.features.progress import NoProgress, SetAside, StagedProgress
@@ -301,6 +301,18 @@ class ReadingPasses:
         if self._meter is not None:
             self._meter.read(path, time_s)
         self._parts.progress.frame()
+
+
+def check_passes(settings: IndexSettings, machines: Machines | None) -> None:
+    """Check the number of passes of a run before anything is read.
+
+    Raises:
+        UsageError: there is no such number, or a cluster would have to read in two.
+    """
+    if settings.passes not in (0, 1, 2):
+        raise UsageError(f"--passes {settings.passes}: files are read in 1 pass or in 2; 0 chooses.")
+    if settings.passes == 2 and machines is not None and machines.ray is not None:
+        raise UsageError("The workers of --ray read each file in one pass; leave --passes out.")
 
 
 def pictures_of(wanted: WantedStages) -> WantedStages:

@@ -21,7 +21,7 @@ class IndexReport:
     whose speech was recognised, `sounds` those whose sounds were encoded.
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
     run looked at. `ignored` counts files and folders that an ignore list passed over. `unfinished` is True where the
-    run was asked to end early: the next one goes on.
+    run was asked to end early: the next one goes on. `warnings` are sentences about the whole library.
     """
 
     indexed: int = 0
@@ -43,6 +43,7 @@ class IndexReport:
     links: int = 0
     ignored: int = 0
     unfinished: bool = False
+    warnings: list[str] = field(default_factory=list)
     closed_folders: list[str] = field(default_factory=list)
 
     def add_scan(self, found: Scan, plans: Sequence[IndexPlan], lost: str) -> None:

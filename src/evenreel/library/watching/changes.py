@@ -1,4 +1,4 @@
-"""Changes of watched folders that no index run has looked at yet; files that are still being written wait."""
+"""FileChanges of watched folders that no index run has looked at yet; files that are still being written wait."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Look = tuple[int, int, int] | None
 
 
 @dataclass
-class _Waiting:
+class _Unsettled:
     """A path that has changed: what it looked like, and since when."""
 
     look: Look
     since_s: float
 
 
-class Changes:
+class FileChanges:
     """Paths that have changed, each until it is settled and taken; calls come from several threads.
 
     Args:
@@ -38,7 +38,7 @@ class Changes:
 
     def __init__(self, left_out: Collection[str] = ()) -> None:
         self._left_out = tuple(left_out)
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _Unsettled] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -55,14 +55,14 @@ class Changes:
         counted = [path for path in paths if self._counts(path, roots)]
         with self._lock:
             for path in counted:
-                self._waiting[path] = _Waiting(_look(path), now_s)
+                self._waiting[path] = _Unsettled(_look(path), now_s)
         return counted
 
     def again(self, paths: Iterable[str]) -> None:
         """Note paths that are settled and have to be looked at once more."""
         with self._lock:
             for path in paths:
-                self._waiting.setdefault(path, _Waiting(_look(path), float("-inf")))
+                self._waiting.setdefault(path, _Unsettled(_look(path), float("-inf")))
 
     def settled(self, now_s: float) -> set[str]:
         """Return the paths that have stayed the same for `SETTLE_S`; one that has changed begins anew."""

@@ -14,7 +14,7 @@ from evenreel.features.progress import StagedProgress
 from evenreel.library.index.hearing import check_speech
 from evenreel.library.index.ingest import FoundFiles, ignore_rules, index_found
 from evenreel.library.index.metadata import KnownMetadata, read_tables, tables_beside
-from evenreel.library.index.passes import RunParts
+from evenreel.library.index.passes import RunParts, check_passes
 from evenreel.library.index.report import IndexReport
 from evenreel.library.index.scan import Scan, rescan, scan
 from evenreel.library.index.sounds import check_sound
@@ -50,12 +50,13 @@ class WatchRuns:
 
         Raises:
             LibraryError: the library is a published snapshot.
-            UsageError: the language is none.
+            UsageError: the language is none, or the number of passes.
             EncoderError: a model of speech or sounds cannot be had.
         """
         refuse_published(self.library)
         check_speech(self.settings)
         check_sound(self.settings)
+        check_passes(self.settings, None)
 
     def all(self, unsettled: Iterable[str], progress: StagedProgress, brake: Brake) -> IndexReport:
         """Index all that is in the folders but files that are still being written.

@@ -18,7 +18,7 @@ from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.features.progress import NoProgress, StagedProgress
 from evenreel.library.index.report import IndexReport
 from evenreel.library.store.filesystem import is_network_filesystem
-from evenreel.library.watching.changes import Changes
+from evenreel.library.watching.changes import FileChanges
 from evenreel.library.watching.runs import WatchRuns
 from evenreel.library.watching.state import WatchedProgress, WatchState
 from evenreel.wording import printable
@@ -78,7 +78,7 @@ class Watcher:
         tables = [as_path(one, "metadata") for one in one_or_more(metadata, "metadata", (str, os.PathLike))]
         self._runs = WatchRuns(place, list(dict.fromkeys(roots)), settings or IndexSettings(), tables)
         self._progress, self._told = WatchedProgress(progress or NoProgress()), told
-        self._changes = Changes([os.path.abspath(place)])
+        self._changes = FileChanges([os.path.abspath(place)])
         self._stopping, self._lock = threading.Event(), threading.Lock()
         self._threads: list[threading.Thread] = []
         self._brake: Brake | None = None
