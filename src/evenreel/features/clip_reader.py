@@ -221,7 +221,7 @@ class ClipReader:
     Args:
         settings: rule, limits and threads.
         models: the models, shared by all readers, None for words alone; all are given what is decoded once.
-        on_frame: called after every frame with the path of its file and its time in seconds, for progress.
+        on_frame: called after every frame with the path of its file and its time in seconds.
         target: dotted path of what the worker runs; tests put stubs here.
         hearing: writes down what is said, shared by all readers; None for no speech.
     """
@@ -374,29 +374,3 @@ class ClipReader:
             text_times_s=None if not wanted.text or np.array_equal(sampled_s, times_s) else sampled_s,
             transcripts=None if reading.info.subtitle_streams else (NO_STREAM,),
         )
-
-
-def merge(new: Shard, old: Shard) -> Shard:
-    """Merge the stages of two shards of a clip: fields of the new one, and those of the old one that it lacks."""
-    seen, read = old if new.frames is None else new, old if new.tracks is None else new
-    return replace(
-        seen,
-        tracks=read.tracks,
-        reader_id=read.reader_id,
-        cuts_s=old.cuts_s if new.cuts_s is None else new.cuts_s,
-        text_times_s=_text_times(read, seen.times_s),
-        transcripts=_with_what_was_heard(old, new),
-    )
-
-
-def _with_what_was_heard(old: Shard, new: Shard) -> tuple[Transcript, ...] | None:
-    """The transcripts of a clip, and what a model heard for a new shard of it, unless one has heard it before."""
-    if old.transcripts is None or old.is_heard:
-        return new.transcripts if old.transcripts is None else old.transcripts
-    return (*old.transcripts, *(one for one in new.transcripts or () if one.source == "recognised"))
-
-
-def _text_times(read: Shard, times_s: Times) -> Times | None:
-    """The times at which text was read, for a shard with frames of these times; None where they are the same."""
-    own = read.times_s if read.text_times_s is None else read.text_times_s
-    return None if read.tracks is None or np.array_equal(own, times_s) else own

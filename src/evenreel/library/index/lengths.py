@@ -29,7 +29,7 @@ SMALL_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class VideoLengths:
-    """VideoLengths of the files of a run.
+    """Lengths of the files of a run.
 
     Attributes:
         by_path: length of each file in seconds, by path; an estimate where no header was read.
@@ -75,7 +75,7 @@ def measure_lengths(
 
 
 def _by_header(files: Sequence[FoundFile], limits: MediaLimits, patience_s: float) -> dict[str, float]:
-    """VideoLengths by what headers say; 0 of a file that cannot be read, which takes no time either."""
+    """Lengths by what headers say; 0 of a file that cannot be read, which takes no time either."""
     limits = replace(limits, stall_timeout_s=min(STALL_S, limits.stall_timeout_s))
     found: dict[str, float] = {}
     with closing(Worker(HEADER_READER, {"limits": asdict(limits)}, limits)) as worker:

@@ -18,7 +18,7 @@ from pathlib import Path
 from evenreel.arguments import as_path, check_settings_kind
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError, UsageError
-from evenreel.features.clip_reader import merge
+from evenreel.features.merging import merge
 from evenreel.features.progress import NoProgress, StagedProgress
 from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
 from evenreel.library.contents import roots, single_files
