@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from evenreel.library.store import catalog
 from tests.library.state import state
 from tests.library.videos import write_video
 
-PATIENCE_S = 180.0
+PATIENCE_S = 60.0
 """How long the watcher may take to catch up with the last event."""
 
 CONTENTS = 24
@@ -188,20 +188,18 @@ def _run(place: Path, options: argparse.Namespace) -> list[str]:
     stage.videos.mkdir()
     settings = IndexSettings(model=None if options.words else "builtin", read_text=False, workers=1)
     killed_at = set(rng.sample(range(1, options.events), options.kills))
-    watcher = _watching(stage.videos, library, options.words)
-    for number in range(options.events):
-        if number in killed_at:
-            watcher.kill()
-            watcher.wait()
-            watcher = _watching(stage.videos, library, options.words)
-        stage.happen()
-        time.sleep(rng.uniform(0, options.pause))
-    stage.finish()
-    caught_up_s = _caught_up(stage.videos, library)
-    found_s = _found_after(stage, library)
-    time.sleep(5)  # for subtitles, which follow
-    watcher.send_signal(signal.SIGINT)
-    status = watcher.wait(60)
+    watcher = Watched(stage.videos, library, options.words)
+    with closing(watcher):
+        for number in range(options.events):
+            if number in killed_at:
+                watcher.kill_and_restart()
+            stage.happen()
+            time.sleep(rng.uniform(0, options.pause))
+        stage.finish()
+        caught_up_s = _caught_up(stage.videos, library)
+        found_s = _found_after(stage, library)
+        time.sleep(5)  # for subtitles, which follow
+        status = watcher.stop()
     wrong = _differences(place, stage.videos, library, settings)
     if status:
         wrong.append(f"the watcher ended with exit status {status}")
@@ -214,11 +212,32 @@ def _run(place: Path, options: argparse.Namespace) -> list[str]:
     return wrong
 
 
-def _watching(videos: Path, library: Path, words: bool) -> subprocess.Popen[bytes]:
-    model = ["--no-vision"] if words else ["--model", "builtin"]
-    command = [sys.executable, "-m", "evenreel", "watch", str(videos), "--library", str(library), *model]
-    command += ["--no-ocr", "--workers", "1", "--accept-missing"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+class Watched:
+    """`evenreel watch` in a process of its own."""
+
+    def __init__(self, videos: Path, library: Path, words: bool) -> None:
+        model = ["--no-vision"] if words else ["--model", "builtin"]
+        self._command = [sys.executable, "-m", "evenreel", "watch", str(videos), "--library", str(library), *model]
+        self._command += ["--no-ocr", "--workers", "1", "--accept-missing"]
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+
+    def kill_and_restart(self) -> None:
+        """Kill the process and start another."""
+        self.close()
+        self._process = self._started()
+
+    def stop(self) -> int:
+        """End the process as a person does; its exit status."""
+        self._process.send_signal(signal.SIGINT)
+        return self._process.wait(60)
+
+    def close(self) -> None:
+        """Kill the process."""
+        self._process.kill()
+        self._process.wait()
 
 
 def _caught_up(videos: Path, library: Path) -> float:
@@ -244,8 +263,9 @@ def _there(videos: Path) -> dict[str, int]:
 def _known(library: Path) -> dict[str, int]:
     if not (library / catalog.CATALOG).exists():
         return {}
-    with closing(sqlite3.connect(library / catalog.CATALOG)) as connection:
+    with suppress(sqlite3.Error), closing(sqlite3.connect(library / catalog.CATALOG)) as connection:
         return dict(connection.execute("SELECT path, mtime_ns FROM files WHERE state != 'missing'").fetchall())
+    return {}  # it is being made
 
 
 def _differences(place: Path, videos: Path, library: Path, settings: IndexSettings) -> list[str]:
