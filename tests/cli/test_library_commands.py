@@ -367,6 +367,8 @@ PANELS = {
     "Search your videos": [
         "demo",
         "index",
+        "watch",
+        "remove",
         "reindex",
         "search",
         "transcript",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,6 +92,8 @@ def search(
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, device=device, vision=asked.vision) as opened:
         found = _found(opened, asked, device)
+        if asked.vision and (unknown := opened.unknown_to_model()) is not None:
+            found = replace(found, notices=(unknown, *found.notices))
         if not found.hits and not (held := opened.stats()).files:
             raise LibraryError(empty_sentence(held))
     show_result(found, as_json, others=everything)

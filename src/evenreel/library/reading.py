@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from evenreel.library import contents
 from evenreel.library.browsing import BrowsedPage, BrowseOrder, browse
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
+from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.search.filters import Filter, read_filter
+from evenreel.library.sizes import sizes_on_disk
 from evenreel.library.snapshot.holding import marker_of
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import catalog, seals
@@ -59,6 +61,15 @@ class LibraryContents:
             found = read_stats(self._connection, self.path, catalog.get_meta(self._connection))
         marker = marker_of(self.path)
         return found if marker is None else replace(found, library=marker.place, snapshot=marker.id)
+
+    def sizes(self) -> dict[str, int]:
+        """Measure what each part of the library takes on the disk, in bytes; see `evenreel.library.sizes.PARTS`."""
+        return sizes_on_disk(self.path)
+
+    def unknown_to_model(self) -> str | None:
+        """Return a sentence where clips are shown to a model that cannot know them, see `evenreel.library.rendered`."""
+        with self._reading():
+            return unknown_to_builtin(self._connection, catalog.get_meta(self._connection))
 
     def model_folders(self) -> list[ModelFolder]:
         """List the vectors of further models on disk, also of those that are not searched with."""
