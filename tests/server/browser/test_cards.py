@@ -44,6 +44,14 @@ def changed(visits: Visits, path: str, look: Look | None = None, **changes: Any)
     return page
 
 
+def pictured(page: Page, size: tuple[int, int]) -> None:
+    """From now on all stills are of this width and height."""
+    made = io.BytesIO()
+    Image.new("RGB", size, "teal").save(made, "PNG")
+    page.unroute_all()
+    page.route("**/still?*", lambda route: route.fulfill(body=made.getvalue(), content_type="image/png"))
+
+
 def test_the_reason_stands_between_the_picture_and_the_name(rendered_visits: Visits) -> None:
     page = rendered_visits.open("/?q=harbour")
     settled(page)
@@ -195,10 +203,7 @@ def test_who_asks_for_less_motion_sees_none(rendered_visits: Visits) -> None:
 def test_a_portrait_picture_fills_its_box_until_somebody_looks_closer(rendered_visits: Visits) -> None:
     page = rendered_visits.blank(Look(still=True))
     for size, fit in (((90, 160), "cover"), ((160, 90), "contain")):
-        made = io.BytesIO()
-        Image.new("RGB", size, "teal").save(made, "PNG")
-        page.unroute_all()
-        page.route("**/still?*", lambda route, body=made.getvalue(): route.fulfill(body=body, content_type="image/png"))
+        pictured(page, size)
         page.goto(rendered_visits.address + STAR)
         settled(page)
         page.mouse.move(0, 0)
