@@ -42,10 +42,14 @@ def serve(
         trusted_proxies=Annotated[list[str] | None, typer.Option("--trusted-proxy", help=PROXY_HELP)],
     ),
 ) -> None:
-    """Serve a library as a page and a REST API, until Ctrl-C."""
+    """Serve a library as a page and a REST API, until Ctrl-C; without --library, your own, which may be empty yet."""
+    from evenreel.library.index.first_run import make_empty
+    from evenreel.library.store.filesystem import is_published
     from evenreel.server import serve as run
 
     place = library or default_library()
+    if library is None and not is_published(place):
+        make_empty(place)
     fetched(place, settings.snapshot_cache)
     try:
         run(place, settings, on_ready=lambda address: _say(place, address, settings.token is not None))
