@@ -1,7 +1,7 @@
 """Undoing of a first index run that fails before anything is indexed: better no library than an empty one.
 
-A run that is killed cannot tidy up; the empty library that it leaves says that it is empty. A page that folders are to be
-added from is another matter: it begins with an empty library that is made on purpose.
+A run that is killed cannot tidy up; the empty library that it leaves says that it is empty. A page that folders are to
+be added from begins with an empty library that is made on purpose.
 """
 
 from __future__ import annotations

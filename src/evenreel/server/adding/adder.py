@@ -1,8 +1,8 @@
 """Starting, pausing and stopping of the process that indexes folders, one at a time for a library.
 
-What it was told is noted in the library's folder (`adding.json`), so that a run goes on after the server has ended, however
-that ended. To pause is to end the process: what is finished is kept, the library is free for others, and the video that
-was being read is begun again.
+What it was told is noted in the library's folder (`adding.json`), so that a run goes on after the server has ended,
+however that ended. To pause is to end the process: what is finished is kept, the library is free for others, and the
+video that was being read is begun again.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class HomeFolders:
         folder = Path(os.path.realpath(self._home.joinpath(*parts)))
         if not self._may_be_chosen(folder):
             raise UsageError(
-                f"{_shown(path)} leads out of your home folder, or to a hidden one in it; choose another, or add it in a "
-                "terminal: evenreel index FOLDER."
+                f"{_shown(path)} leads out of your home folder, or to a hidden one in it; choose another, or add it in "
+                "a terminal: evenreel index FOLDER."
             )
         try:
             if not folder.is_dir():

@@ -24,8 +24,8 @@ class FolderInside(BaseModel):
 class FolderListing(BaseModel):
     """A folder below the home folder and the folders in it; `path` is empty for the home folder itself.
 
-    `added` says whether the library has it already, alone or with one above it. `left_out` counts links that lead out of
-    the home folder, and folders that cannot be opened or whose names cannot be shown.
+    `added` says whether the library has it already, alone or with one above it. `left_out` counts links that lead out
+    of the home folder, and folders that cannot be opened or whose names cannot be shown.
     """
 
     name: str
@@ -48,11 +48,11 @@ class ModelChoice(BaseModel):
 class Indexing(BaseModel):
     """How adding folders goes.
 
-    `state` is `idle`, `running`, `pausing`, `paused`, `done` or `failed`; `sentence` says what can be said of it. `done`
-    of `total` steps of `stage` are done, None where they cannot be counted; `per_minute` of them are done in a minute and
-    `remaining_s` seconds are left at that pace, None before that is known. `file` is the one that was finished last.
-    `models` are those that a library without one can be made with, the best first. `can_add` is false where the library
-    is only read.
+    `state` is `idle`, `running`, `pausing`, `paused`, `done` or `failed`; `sentence` says what can be said of it.
+    `done` of `total` steps of `stage` are done, None where they cannot be counted; `per_minute` of them are done in a
+    minute and `remaining_s` seconds are left at that pace, None before that is known. `file` is the one that was
+    finished last. `models` are those that a library without one can be made with, the best first. `can_add` is false
+    where the library is only read.
     """
 
     state: RunState

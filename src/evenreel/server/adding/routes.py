@@ -24,8 +24,8 @@ from evenreel.wording import printable
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 """Headers of a request that a proxy has handed on."""
 ELSEWHERE = (
-    "Folders are added only at the machine that the library is served from, at its own address, and where evenreel serve "
-    "has none of the options --host, --allow-host, --trusted-proxy and --workers."
+    "Folders are added only at the machine that the library is served from, and where evenreel serve has none of the "
+    "options --host, --allow-host, --trusted-proxy and --workers."
 )
 LOOKED_FOR = 100_000
 """Most entries that are looked at to tell whether a folder holds any video."""
@@ -34,9 +34,13 @@ MODELS = [
     ModelChoice(
         name=DEFAULT,
         label="Pictures and words, best",
-        about="Knows what is seen, in many languages. It is fetched over the network the first time, about 1.5 GB.",
+        about="Knows what is seen, in many languages. Its 375 million numbers are fetched the first time.",
     ),
-    ModelChoice(name="fast", label="Pictures and words, faster", about="A little less exact, about half the time."),
+    ModelChoice(
+        name="fast",
+        label="Pictures and words, faster",
+        about="Takes 3.3 ms a picture where the other takes 5.8 (Immich, on a CPU), and finds a little less.",
+    ),
     ModelChoice(
         name=WORDS_ONLY,
         label="Words only",
@@ -64,12 +68,11 @@ class AddingApi:
     def router(self) -> APIRouter:
         """Make the router with its routes below `/api/v1`."""
         router = APIRouter(prefix="/api/v1", dependencies=[Depends(self.check_local)])
-        reading = {"methods": ["GET"], "response_model": FolderListing}
-        router.add_api_route("/folders", self.folders, **_about("Folders that can be added.", 404), **reading)
-        about = _about("How adding folders goes.")
-        router.add_api_route("/indexing", self.state, methods=["GET"], response_model=Indexing, **about)
-        about = _about("Start, pause, go on with or stop adding folders.", 404)
-        router.add_api_route("/indexing", self.order, methods=["POST"], response_model=Indexing, **about)
+        about = _about("Folders that can be added.", FolderListing)
+        router.add_api_route("/folders", self.folders, methods=["GET"], **about)
+        router.add_api_route("/indexing", self.state, methods=["GET"], **_about("How adding folders goes.", Indexing))
+        about = _about("Start, pause, go on with or stop adding folders.", Indexing)
+        router.add_api_route("/indexing", self.order, methods=["POST"], **about)
         for path, endpoint in (("/folders", self.folders), ("/indexing", self.state)):
             router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
         return router
@@ -93,10 +96,7 @@ class AddingApi:
             raise HTTPException(403, ELSEWHERE)
 
     async def folders(
-        self,
-        inside: Annotated[
-            str, Query(max_length=4_096, description="A folder as this address names it; '' for home.")
-        ] = "",
+        self, inside: Annotated[str, Query(max_length=4_096, description="A folder that this address named.")] = ""
     ) -> FolderListing:
         """List the folders in a folder below the home folder, each with the number of its videos."""
         added = await self._desk.query(Library.roots)
@@ -188,6 +188,6 @@ def _is_new(library: Library) -> bool:
     return not stats.clips and stats.model is None
 
 
-def _about(summary: str, *problems: int) -> dict[str, Any]:
-    codes = (400, 401, 403, 422, 503, *problems)
-    return {"summary": summary, "responses": {code: {"model": Problem} for code in codes}}
+def _about(summary: str, answer: Any) -> dict[str, Any]:
+    refusals: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (400, 401, 403, 404, 422, 503)}
+    return {"summary": summary, "response_model": answer, "responses": refusals}
