@@ -113,7 +113,8 @@ class HomeFolders:
 
     def _folders_in(self, folder: Path) -> tuple[list[Path], int]:
         """The folders in a folder by their names, links to others followed, and how many cannot be chosen."""
-        found, left_out = [], 0
+        found: list[Path] = []
+        left_out = 0
         for entry in _entries(folder):
             if _is_out_of_the_way(entry.name) or not _is_folder(entry):
                 continue
