@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, ProgressColumn, TaskID
 
+    from evenreel.features.progress import Forecast, VideoProgress
     from evenreel.progress import Progress as Share
     from evenreel.training.loop.milestones import Watch
 
@@ -56,6 +57,12 @@ class Bars:
         """Count steps of the stage that are done."""
         if self._task is not None:
             self._progress.advance(self._task, steps)
+
+    def forecast(self, forecast: Forecast) -> None:
+        """Take how much there is to read."""
+
+    def video(self, progress: VideoProgress) -> None:
+        """Take how far the run has read."""
 
     def _show(self, name: str, total: int | None) -> None:
         if self._task is not None:
