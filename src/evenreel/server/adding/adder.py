@@ -248,7 +248,9 @@ def pace(reached: StageReached) -> dict[str, Any]:
     """
     known = reached.done > 0 and reached.seconds >= FIRST_S
     a_minute = 60 * reached.done / reached.seconds if known else None
-    left = None if a_minute is None or reached.total is None else 60 * (reached.total - reached.done) / a_minute
+    left = reached.remaining_s
+    if left is None and a_minute is not None and reached.total is not None:
+        left = 60 * (reached.total - reached.done) / a_minute
     return {
         "stage": reached.stage,
         "file": reached.file,
@@ -256,6 +258,9 @@ def pace(reached: StageReached) -> dict[str, Any]:
         "total": reached.total,
         "per_minute": a_minute,
         "remaining_s": left,
+        "video_done_s": reached.video_done_s,
+        "video_s": reached.video_s,
+        "speed": reached.speed,
     }
 
 

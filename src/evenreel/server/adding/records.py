@@ -51,7 +51,8 @@ class Indexing(BaseModel):
     `state` is `idle`, `running`, `pausing`, `paused`, `done` or `failed`; `sentence` says what can be said of it.
     `done` of `total` steps of `stage` are done, None where they cannot be counted; `per_minute` of them are done in a
     minute and `remaining_s` seconds are left at that pace, None before that is known. `file` is the one that was
-    finished last. `models` are those that a library without one can be made with, the best first. `can_add` is false
+    finished last. Where lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a
+    second. `models` are those that a library without one can be made with, the best first. `can_add` is false
     where the library is only read.
     """
 
@@ -65,6 +66,9 @@ class Indexing(BaseModel):
     total: int | None = None
     per_minute: float | None = None
     remaining_s: float | None = None
+    video_done_s: float | None = None
+    video_s: float | None = None
+    speed: float | None = None
     models: list[ModelChoice] = []
 
 

@@ -12,13 +12,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
 
 from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EvenreelError
 from evenreel.extras import needed_extra
+from evenreel.features.progress import Forecast, VideoProgress
 from evenreel.wording import count, printable
 
 SAID_EVERY_S = 0.25
@@ -74,13 +75,21 @@ class RunOrder:
 
 @dataclass(frozen=True)
 class StageReached:
-    """How far a run is: `done` of `total` steps of a stage after `seconds` in it, and the file finished last."""
+    """How far a run is: `done` of `total` steps of a stage after `seconds` in it, and the file that was read last.
+
+    Where lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a second, and
+    `remaining_s` seconds are left.
+    """
 
     stage: str
     done: int
     total: int | None
     seconds: float
     file: str | None = None
+    video_done_s: float | None = None
+    video_s: float | None = None
+    speed: float | None = None
+    remaining_s: float | None = None
 
 
 class SaidProgress:
@@ -126,6 +135,26 @@ class SaidProgress:
             if self._done == self._total or self._clock() - self._said_at >= SAID_EVERY_S:
                 self._said_at = self._clock()
                 self._say(self._reached())
+
+    def forecast(self, forecast: Forecast) -> None:
+        """Take how much there is to read; each pass says it again."""
+
+    def video(self, progress: VideoProgress) -> None:
+        """Tell how far the run has read, with the length of video that is behind it and before it."""
+        with self._lock:
+            if self._stage != progress.stage:
+                self._stage, self._began = progress.stage, self._clock()
+            self._file, self._done, self._total = progress.file or None, progress.files_done, progress.files
+            self._said_at = self._clock()
+            self._say(
+                replace(
+                    self._reached(),
+                    video_done_s=progress.done_s,
+                    video_s=progress.total_s,
+                    speed=progress.rate,
+                    remaining_s=progress.remaining_s,
+                )
+            )
 
     def _reached(self) -> StageReached:
         return StageReached(self._stage, self._done, self._total, self._clock() - self._began, self._file)

@@ -1,5 +1,6 @@
 // The page: it shows the place that the address names, and goes to another when something is asked for.
 
+import { Adding } from "./adding.js";
 import { asks, here, put, write, START } from "./address.js";
 import { ApiError, patiently, stats, stillAddress } from "./api.js";
 import { same } from "./conditions.js";
@@ -54,6 +55,8 @@ const player = new Player({
     return vision ? goLike : null;
   },
 });
+
+const adding = new Adding({ grew: learnMore, ended: learnAll });
 
 /** Change some of what is looked at. */
 function go(changes, how = {}) {
@@ -241,10 +244,23 @@ async function learnLibrary() {
     byId("choose-picture").hidden = !vision;
     filters.offer(held);
     results.know(held);
+    adding.know(held);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (place.view === "search" && !asks(place)) results.fail(error, learnLibrary);
   }
+}
+
+/** Videos were added: what is searched in vain is searched again, other results stay as they are looked at. */
+async function learnMore() {
+  await learnLibrary();
+  if (results.answer && !results.answer.hits.length) results.again(false);
+}
+
+async function learnAll() {
+  await learnLibrary();
+  if (asks(place) && !player.clipId) results.again(false);
+  library.again();
 }
 
 listenToSearch();
