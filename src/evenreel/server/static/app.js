@@ -253,6 +253,7 @@ async function learnLibrary() {
 
 /** Videos were added: what is searched in vain is searched again, other results stay as they are looked at. */
 async function learnMore() {
+  if (byId("search-view").contains(document.activeElement)) return; // what is read or used there stays
   await learnLibrary();
   if (results.answer && !results.answer.hits.length) results.again(false);
 }
