@@ -34,7 +34,7 @@ MODELS = [
     ModelChoice(
         name=DEFAULT,
         label="Pictures and words, best",
-        about="Knows what is seen, in many languages. Its 375 million numbers are fetched the first time.",
+        about="Knows what is seen, in many languages. 375 million parameters, fetched from the network once.",
     ),
     ModelChoice(
         name="fast",

@@ -24,7 +24,10 @@ export class Adding {
     this.isEmpty = false;
     this.state = null;
     this.following = false;
-    this.chooser = new FolderChooser((folder, model) => this.#order({ action: "start", folder, model }));
+    this.chooser = new FolderChooser(
+      (folder, model) => this.#order({ action: "start", folder, model }),
+      () => this.#press({ action: "start" }),
+    );
     this.#meet();
   }
 
@@ -40,7 +43,8 @@ export class Adding {
 
   async #meet() {
     try {
-      this.#take(await indexing());
+      const state = await indexing();
+      this.#take(state.state === "done" ? { ...state, state: "idle", sentence: "" } : state);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error; // refused: whoever looks sits elsewhere
     }
@@ -97,7 +101,7 @@ export class Adding {
 
   #showButton() {
     if (byId("add-folder").firstChild) return;
-    const open = () => this.chooser.open(this.state.models);
+    const open = () => this.chooser.open(this.state.models, this.isEmpty);
     const button = element(
       "button",
       { type: "button", class: "quiet add-folder", onclick: open, title: "Add a folder of videos" },
@@ -125,7 +129,7 @@ export class Adding {
       element("p", {}, "Choose a folder. The videos stay where they are and as they are; nothing is sent anywhere."),
       element(
         "button",
-        { type: "button", class: "strong", onclick: () => this.chooser.open(this.state.models) },
+        { type: "button", class: "strong", onclick: () => this.chooser.open(this.state.models, true) },
         icon("add"),
         "Add a folder of videos",
       ),
@@ -154,7 +158,7 @@ export class Adding {
       element("h2", { tabindex: "-1" }),
       shown === "running" ? element("progress", { "aria-label": "Done so far" }) : null,
       element("p", { class: "figures" }),
-      element("p", { class: "calm file", dir: "auto" }),
+      element("p", { class: "calm latest", dir: "auto" }),
       element("p", { class: "unseen", role: "status" }),
       element("div", { class: "acts" }, buttons),
     );
@@ -164,7 +168,7 @@ export class Adding {
     const { state, panel } = this;
     panel.querySelector("h2").textContent = title(state);
     panel.querySelector(".figures").textContent = state.sentence || (isBusy(state) ? figures(state) : "");
-    panel.querySelector(".file").textContent = state.state === "running" && state.file ? state.file : "";
+    panel.querySelector(".latest").textContent = state.state === "running" && state.file ? state.file : "";
     panel.querySelector("[role=status]").textContent = state.state === "running" ? "" : `${title(state)}. ${state.sentence}`;
     const bar = panel.querySelector("progress");
     if (bar) showShare(bar, share(state));
@@ -177,7 +181,7 @@ function title({ state, folders }) {
   const what = folders.length ? folders.join(", ") : "videos";
   return {
     running: `Adding ${what}`,
-    pausing: `Stopping at the end of a step: ${what}`,
+    pausing: `Ending; what is finished is kept: ${what}`,
     paused: `Paused: ${what}`,
     failed: `${what} could not be added`,
     done: `Added ${what}`,

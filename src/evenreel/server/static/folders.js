@@ -5,8 +5,11 @@ import { breakable, element, fill, icon } from "./dom.js";
 import { count, number } from "./format.js";
 
 export class FolderChooser {
-  /** @param {(folder: string, model: string | null) => Promise<void>} add adds a folder, or throws the refusal */
-  constructor(add) {
+  /**
+   * @param {(folder: string, model: string | null) => Promise<void>} add adds a folder, or throws the refusal
+   * @param {() => Promise<void>} again looks through the folders that were added
+   */
+  constructor(add, again) {
     this.add = add;
     this.title = element("h2", { id: "folders-title" }, "Add a folder");
     this.trail = element("nav", { class: "trail", "aria-label": "Where you are" });
@@ -14,6 +17,16 @@ export class FolderChooser {
     this.said = element("p", { class: "calm", role: "status" });
     this.models = element("fieldset", { class: "models", hidden: true });
     this.choose = element("button", { type: "button", class: "strong", onclick: () => this.#choose() });
+    const look = () => {
+      this.dialog.close();
+      again();
+    };
+    this.again = element(
+      "button",
+      { type: "button", class: "quiet", onclick: look },
+      icon("retry"),
+      "Look for new videos in folders that were added",
+    );
     const close = element(
       "button",
       { type: "button", class: "plain", "aria-label": "Close", onclick: () => this.dialog.close() },
@@ -25,7 +38,7 @@ export class FolderChooser {
       element("div", { class: "head" }, this.title, close),
       this.trail,
       this.list,
-      element("div", { class: "end" }, this.models, this.said, this.choose),
+      element("div", { class: "end" }, this.models, this.said, element("div", { class: "acts" }, this.choose, this.again)),
     );
     document.body.append(this.dialog);
   }
@@ -34,9 +47,11 @@ export class FolderChooser {
    * Let a person choose.
    *
    * @param {{name: string, label: string, about: string}[]} models those that a new library can be made with
+   * @param {boolean} isEmpty whether no folder was added yet
    */
-  open(models) {
+  open(models, isEmpty) {
     this.#offer(models);
+    this.again.hidden = isEmpty;
     this.dialog.showModal();
     this.#go("");
   }
