@@ -102,7 +102,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
     )
-    app.state.desk = desk
+    app.state.desk, app.state.adder = desk, adding.adder
     app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
     app.include_router(adding.router())
     _add_pages(app)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,7 +30,7 @@ log = logging.getLogger("evenreel")
 
 NOTE = "adding.json"
 """File in the library's folder that says which folders are being added."""
-MODULE = "evenreel.server.adding.run"
+COMMAND = (sys.executable, "-m", "evenreel.server.adding.run")
 PATIENCE_S = 12.0
 """Seconds that a run may take to end before it is killed."""
 TOLD_BYTES = 4_000
@@ -106,15 +107,24 @@ class Adder:
         with self._lock:
             return self._told
 
+    def check_free(self) -> None:
+        """Refuse a second run.
+
+        Raises:
+            UsageError: one is under way.
+        """
+        if self._run is not None:
+            raise UsageError("Videos are being added already; wait until that is done, or stop it first.")
+
     def start(self, order: RunOrder) -> Indexing:
-        """Begin a run.
+        """Begin a run; what was paused is done with it.
 
         Raises:
             UsageError: one is under way, or it cannot be noted because the disk is full or not writable.
         """
         with self._lock:
-            if self._run is not None:
-                raise UsageError("Videos are being added already; wait until that is done, or stop it first.")
+            self.check_free()
+            order = order if self._order is None else _together(self._order, order)
             if self._closed:
                 raise UsageError("The server is about to end.")
             self._note(Noted(order, "running"))
@@ -234,6 +244,12 @@ class Adder:
             (self._library / NOTE).unlink(missing_ok=True)
 
 
+def _together(left: RunOrder, more: RunOrder) -> RunOrder:
+    """One order of what is left of one and another; folders that have gone since are left out."""
+    there = [place for place in left.places if os.path.exists(place)]
+    return replace(more, places=tuple(dict.fromkeys((*there, *more.places))), model=more.model or left.model)
+
+
 def _changed(record: Indexing, **changes: object) -> Indexing:
     """Return a record with some fields changed."""
     return record.model_copy(update=changes)
@@ -273,7 +289,7 @@ def _started(order: RunOrder) -> RunningProcess:
     complaints = tempfile.TemporaryFile()  # noqa: SIM115 -- as long as the run
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", MODULE],
+            COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,

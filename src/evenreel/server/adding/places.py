@@ -119,6 +119,8 @@ class HomeFolders:
             if _is_out_of_the_way(entry.name) or not _is_folder(entry):
                 continue
             real = Path(os.path.realpath(entry.path)) if entry.is_symlink() else folder / entry.name
+            if folder.is_relative_to(real):  # a link in a circle
+                continue
             if len(found) < SHOWN_FOLDERS and self._may_be_chosen(real) and self._can_be_shown(real):
                 found.append(real)
             else:

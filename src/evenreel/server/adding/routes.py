@@ -59,11 +59,14 @@ class AddingApi:
         desk: runs queries on the library.
         library: folder of the library.
         settings: settings of the server.
+
+    Attributes:
+        adder: starts, pauses and stops runs.
     """
 
     def __init__(self, desk: Desk, library: Path, settings: ServeSettings) -> None:
         self._desk, self._library, self._settings = desk, library, settings
-        self._adder = Adder(library, home_folders)
+        self.adder = Adder(library, home_folders)
 
     def router(self) -> APIRouter:
         """Make the router with its routes below `/api/v1`."""
@@ -80,11 +83,11 @@ class AddingApi:
     def start(self) -> None:
         """Go on with what was under way when the server ended."""
         if self._settings.workers == 1 and is_loopback(self._settings.host) and not is_published(self._library):
-            self._adder.go_on()
+            self.adder.go_on()
 
     def close(self) -> None:
         """End a run with the server."""
-        self._adder.close()
+        self.adder.close()
 
     async def check_local(self, request: Request) -> None:
         """Refuse whoever may not sit at this machine."""
@@ -104,14 +107,15 @@ class AddingApi:
 
     async def state(self) -> Indexing:
         """Return how adding goes, and what a new library can be made with."""
-        return await self._with_choices(self._adder.state())
+        return await self._with_choices(self.adder.state())
 
     async def order(self, order: IndexingOrder) -> Indexing:
         """Do what is asked; the answer says what came of it."""
         if order.action == "start":
+            self.adder.check_free()
             run = await self._run(order)
-            return await self._with_choices(await asyncio.to_thread(self._adder.start, run))
-        act = {"pause": self._adder.pause, "resume": self._adder.resume, "stop": self._adder.stop}[order.action]
+            return await self._with_choices(await asyncio.to_thread(self.adder.start, run))
+        act = {"pause": self.adder.pause, "resume": self.adder.resume, "stop": self.adder.stop}[order.action]
         return await self._with_choices(await asyncio.to_thread(act))
 
     async def _with_choices(self, told: Indexing) -> Indexing:
