@@ -47,7 +47,8 @@ def test_folders_are_listed_with_the_videos_that_a_run_would_find(home: Path) ->
 
 
 @pytest.mark.parametrize(
-    "path", ["..", "../outside", "Videos/../../outside", "/etc", ".cache", "Videos/@eaDir", "Videos\0", ".", "Videos/./Trips"]
+    "path",
+    ["..", "../outside", "Videos/../../outside", "/etc", ".cache", "Videos/@eaDir", "Videos\0", ".", "Videos/./Trips"],
 )
 def test_hazard_170_a_path_out_of_the_home_folder_is_refused(home: Path, path: str) -> None:
     with pytest.raises(UsageError, match="below your home folder"):
@@ -111,7 +112,9 @@ def test_hazard_172_a_folder_without_the_right_to_it_is_left_out_and_refused(
     monkeypatch.setattr(os, "scandir", scandir)
     listed = HomeFolders(home).listing("")
     assert ([one.name for one in listed.folders], listed.left_out) == (["Videos"], 1)
-    with pytest.raises(UsageError, match=r"^Empty cannot be opened \(permission denied\); make it readable or choose another\.$"):
+    with pytest.raises(
+        UsageError, match=r"^Empty cannot be opened \(permission denied\); make it readable or choose another\.$"
+    ):
         HomeFolders(home).find("Empty")
 
 

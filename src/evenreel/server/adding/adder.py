@@ -236,7 +236,7 @@ class Adder:
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise UsageError(
-                f"The library's folder cannot be written ({why}); make room there, or the right to."
+                f"The library's folder cannot be written ({why}); make room there, or make it writable."
             ) from error
 
     def _forget(self) -> None:
