@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +35,7 @@ PROXY_HELP = "Address or network of a reverse proxy, whose X-Forwarded-For is be
 
 def serve(
     library: PlaceOption = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Show the page in your browser.")] = False,
     settings: ServeSettings = from_settings(
         "evenreel.server.settings:ServeSettings",
         leave_out=LEFT_OUT,
@@ -52,11 +56,23 @@ def serve(
         make_empty(place)
     fetched(place, settings.snapshot_cache)
     try:
-        run(place, settings, on_ready=lambda address: _say(place, address, settings.token is not None))
+        run(place, settings, on_ready=lambda address: _say(place, address, settings.token is not None, open_page))
     except Interrupted:  # that is how it ends
         return
 
 
-def _say(library: Path, address: str, guarded: bool) -> None:
+def _say(library: Path, address: str, guarded: bool, open_page: bool) -> None:
     also = " Visitors are asked for the token." if guarded else ""
-    console().print(f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {address}api/openapi.json).{also}")
+    console().print(
+        f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {address}api/v1/openapi.json).{also}"
+    )
+    if open_page:
+        threading.Thread(target=_show, args=(address,), name="browser", daemon=True).start()
+
+
+def _show(address: str) -> None:
+    """Show a page in the browser of the desktop; where there is none, its address was said."""
+    import webbrowser
+
+    if sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(address)

@@ -1,7 +1,7 @@
 """The first run as a new user has it: from `evenreel serve` to a hit in a folder of one's own, by keyboard alone.
 
-Five steps, the first two in a terminal: get it and install it; `evenreel serve`, and open the address that it says; 'Add a
-folder of videos'; choose the folder; search. `EVENREEL_SHOTS` names a folder for pictures of each of them.
+Five steps, the first two in a terminal: get it and install it; `evenreel serve`, and open the address that it says;
+'Add a folder of videos'; choose the folder; search. `EVENREEL_SHOTS` names a folder for pictures of each of them.
 """
 
 from __future__ import annotations

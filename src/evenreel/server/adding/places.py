@@ -59,9 +59,7 @@ class HomeFolders:
             os.scandir(folder).close()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            raise UsageError(
-                f"{_shown(path)} cannot be opened ({why}); make it readable, or choose another."
-            ) from error
+            raise UsageError(f"{_shown(path)} cannot be opened ({why}); make it readable or choose another.") from error
         return folder
 
     def listing(self, path: str, added: Iterable[str] = ()) -> FolderListing:
