@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from evenreel.errors import UsageError
+
 DEFAULT_MODEL = "google/siglip2-base-patch16-224"
 DEFAULT_RULE = "every 1 s"
 AUTO = "auto"
@@ -63,6 +65,14 @@ class IndexSettings:
         language: language that is spoken, as a tag such as `en`; None to have it detected.
         sound: model of what clips sound like: a hub id or folder of a CLAP checkpoint; `auto` is the library's own, and
             none for a new one. It needs the extra `torch`.
+        ignore: pattern of files and folders to pass over from now on, in the syntax of gitignore; the library keeps it.
+        unignore: pattern to keep no longer.
+        passes: 1 reads pictures, words and speech of a file together; 2 reads the pictures of all files first, so that
+            they can be searched by these much sooner, and decodes each file twice; 0 takes two from ten minutes of
+            video on.
+
+    Raises:
+        UsageError: there is no such number of passes.
     """
 
     model: str | None = AUTO
@@ -80,6 +90,13 @@ class IndexSettings:
     speech: str | None = AUTO
     language: str | None = None
     sound: str | None = AUTO
+    ignore: tuple[str, ...] = ()
+    unignore: tuple[str, ...] = ()
+    passes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.passes not in (0, 1, 2):
+            raise UsageError(f"--passes {self.passes}: files are read in 1 pass or in 2; 0 chooses.")
 
     @property
     def worker_count(self) -> int:

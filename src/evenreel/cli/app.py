@@ -28,6 +28,8 @@ CORPUS = {
 COMMANDS: dict[str, Command | CommandGroup] = {
     "demo": Command("evenreel.cli.library:demo", SEARCH),
     "index": Command("evenreel.cli.library:index", SEARCH),
+    "watch": Command("evenreel.cli.watch:watch", SEARCH),
+    "remove": Command("evenreel.cli.remove:remove", SEARCH),
     "reindex": Command("evenreel.cli.library:reindex", SEARCH),
     "search": Command("evenreel.cli.search:search", SEARCH),
     "transcript": Command("evenreel.cli.transcript:transcript", SEARCH),

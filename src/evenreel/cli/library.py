@@ -26,6 +26,19 @@ MetadataOption = Annotated[
 ]
 
 
+LIBRARYS_OWN = (
+    "model",
+    "rule",
+    "read_text",
+    "keep_stills",
+    "also",
+    "speech",
+    "language",
+    "sound",
+    "ignore",
+    "unignore",
+)
+"""Settings that an exchange of the model leaves as they are."""
 DROP_ALONE = "--drop takes --library, --dry-run and --json; leave the other options out."
 
 
@@ -96,9 +109,7 @@ class ModelChange:
 def reindex(
     change: ModelChange = from_settings(ModelChange),
     library: LibraryOption = None,
-    settings: IndexSettings = from_settings(
-        IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also", "speech", "language", "sound")
-    ),
+    settings: IndexSettings = from_settings(IndexSettings, leave_out=LIBRARYS_OWN),
     as_json: JsonOption = False,
 ) -> None:
     """Exchange the model of a library: new vectors are made, then take the place of the old ones at once.

@@ -123,8 +123,9 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
 
 
 def _passed_over(out: Console, report: IndexReport) -> None:
-    if report.other_files or report.links:
+    if report.other_files or report.links or report.ignored:
         parts = [count(report.other_files, "other file"), count(report.links, "link")]
+        parts.append(count(report.ignored, "ignored path"))
         out.print(f"  passed over: {', '.join(part for part in parts if not part.startswith('0 '))}")
     for folder in report.closed_folders:
         out.print(f"  [yellow]cannot be opened:[/] {safe(folder)}")

@@ -387,7 +387,7 @@ class FeatureJob:
             self._report.set_aside.append(clip_aside(clip, error))
         self._progress.file_done(clip.path)
 
-    def _count_frame(self) -> None:
+    def _count_frame(self, path: str, time_s: float) -> None:
         with self._report_lock:
             self._report.frames += 1
         self._progress.frame()

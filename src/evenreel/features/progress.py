@@ -38,9 +38,10 @@ class Forecast:
         files: files that will be read.
         video_s: their length in seconds; part of it is an estimate where `sure` is False.
         sure: whether the header of every file was read for the length.
-        pictures_s: seconds that pictures may take, measured on short stretches of some of the files; None where that was
-            not measured.
+        pictures_s: seconds that pictures may take, measured on short stretches of some of the files; None where that
+            was not measured.
         words_s: seconds that words on screen may take, measured in the same way.
+        hears: whether speech is recognised besides, of which the time is not measured.
     """
 
     files: int
@@ -48,6 +49,7 @@ class Forecast:
     sure: bool = True
     pictures_s: float | None = None
     words_s: float | None = None
+    hears: bool = False
 
 
 @dataclass(frozen=True)
