@@ -25,7 +25,10 @@ AT_THE_MACHINE = ("/api/v1/folders", "/api/v1/indexing")
 ASKED = ("/api/v1/browse", "/api/v1/search", "/api/v1/search/image", "/api/v1/files")
 OF_A_CLIP = (
     "/api/v1/clips/{clip_id}",
-    *(f"/api/v1/clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview", "folder")),
+    *(
+        f"/api/v1/clips/{{clip_id}}/{part}"
+        for part in ("similar", "transcripts", "media", "still", "preview", "folder")
+    ),
 )
 WORDS = st.sampled_from(
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from functools import partial
@@ -28,7 +27,7 @@ def main() -> None:
         stopped.set()
         really(*signalled)  # type: ignore[arg-type]
 
-    run.SaidProgress.file_done = held  # type: ignore[method-assign]
+    run.SaidProgress.file_done = held  # type: ignore[method-assign, assignment]
     run.SAID_EVERY_S = 0.0
     run._stop = stop  # type: ignore[assignment]
     ingest.IndexJob = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")  # type: ignore[assignment, misc]
@@ -36,4 +35,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

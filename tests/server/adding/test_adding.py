@@ -25,7 +25,7 @@ from evenreel.server.adding.run import RunOrder
 from tests.server.adding.conftest import NewHome
 from tests.server.conftest import wait_until
 
-ADD = {"action": "start", "folder": "Videos", "model": "builtin"}
+ADD: dict[str, Any] = {"action": "start", "folder": "Videos", "model": "builtin"}
 
 
 def state(visitor: TestClient) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_results_appear_while_it_goes_on_and_it_can_be_paused(here: TestClient, 
     begun = order(here, **ADD)
     assert (begun["state"], begun["folders"]) == ("running", ["Videos"])
     told = until(here, lambda told: told["done"] >= 1)
-    assert (told["state"], told["stage"], told["total"]) == ("running", "reading videos", 3)
+    assert (told["state"], told["stage"], told["total"]) == ("running", "reading pictures and words", 3)
     assert told["file"] in {"star.mp4", "heart.mp4", "cross.mp4"}
     assert 1 <= clips(here) < 3  # the others wait at the gate
     wait_until(lambda: here.get("/api/v1/health").json()["model"] == "ready")
@@ -161,6 +161,25 @@ def test_what_was_paused_is_done_with_the_next_folder(here: TestClient, new_home
     assert order(here, action="start", folder="Films")["folders"] == ["Videos", "Films"]
     assert ended(here)["state"] == "done"
     assert clips(here) == 3
+
+
+def test_folders_are_watched_until_that_is_stopped(here: TestClient, new_home: NewHome, rendered: Path) -> None:
+    new_home.gate.touch()
+    order(here, **{**ADD, "action": "watch"})
+    told = until(here, lambda told: told["state"] == "watching")
+    assert (told["watches"], told["sentence"], clips(here)) == (True, "3 videos taken in.", 3)
+    (new_home.home / "Films").mkdir()
+    shutil.copyfile(rendered / "circle <b>.mp4", new_home.home / "Videos" / "new.mp4")
+    until(here, lambda told: clips(here) == 4)
+    until(here, lambda told: told["state"] == "watching")
+    (new_home.home / "Videos" / "new.mp4").rename(new_home.home / "Films" / "new.mp4")
+    told = order(here, action="start", folder="Films")  # the others stay watched
+    assert (told["state"], told["folders"], told["watches"]) == ("running", ["Videos", "Films"], True)
+    until(here, lambda told: told["state"] == "watching")
+    order(here, action="stop")
+    assert ended(here)["state"] == "idle"
+    assert clips(here) == 4
+    assert verify(new_home.library) == []
 
 
 def test_words_alone_need_no_model(here: TestClient, new_home: NewHome) -> None:

@@ -12,7 +12,17 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from evenreel.media import open_video, parse_rule
-from tests.server.browser.visits import Look, Visits, first_frame, frame_now, names, nearest_time, search, settled, show_filters
+from tests.server.browser.visits import (
+    Look,
+    Visits,
+    first_frame,
+    frame_now,
+    names,
+    nearest_time,
+    search,
+    settled,
+    show_filters,
+)
 
 MATCH = "msrvtt_video7500.mp4"
 SEVERAL = "hyundai minute"

@@ -11,7 +11,17 @@ from axe_core_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Page, Route, expect
 
 from tests.cli.test_serve import TOKEN
-from tests.server.browser.visits import Look, Visits, first_frame, names, search, settled, show_advanced, show_filters, unfold
+from tests.server.browser.visits import (
+    Look,
+    Visits,
+    first_frame,
+    names,
+    search,
+    settled,
+    show_advanced,
+    show_filters,
+    unfold,
+)
 from tests.server.conftest import Served
 
 WIDTHS = (320, 390, 1024, 1680)

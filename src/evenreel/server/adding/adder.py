@@ -31,6 +31,7 @@ log = logging.getLogger("evenreel")
 NOTE = "adding.json"
 """File in the library's folder that says which folders are being added."""
 COMMAND = (sys.executable, "-m", "evenreel.server.adding.run")
+LOOKING = "looking through the folders"
 PATIENCE_S = 12.0
 """Seconds that a run may take to end before it is killed."""
 TOLD_BYTES = 4_000
@@ -88,6 +89,7 @@ class Adder:
         self._run: RunningProcess | None = None
         self._told = Indexing(state="idle")
         self._order: RunOrder | None = None
+        self._next: RunOrder | None = None
         self._closed = False
 
     def go_on(self) -> None:
@@ -111,9 +113,9 @@ class Adder:
         """Refuse a second run.
 
         Raises:
-            UsageError: one is under way.
+            UsageError: one is under way that does not only watch.
         """
-        if self._run is not None:
+        if self._run is not None and self._told.state != "watching":
             raise UsageError("Videos are being added already; wait until that is done, or stop it first.")
 
     def start(self, order: RunOrder) -> Indexing:
@@ -129,14 +131,22 @@ class Adder:
                 raise UsageError("The server is about to end.")
             self._note(Noted(order, "running"))
             self._order = order
-            try:
-                self._run = _started(order)
-            except OSError as error:
-                self._told = self._said("failed", f"The run cannot be started ({error.strerror or error}); try again.")
-                return self._told
-            self._told = self._said("running", stage="looking through the folders")
-            threading.Thread(target=self._follow, args=(self._run,), name="adding", daemon=True).start()
+            if self._run is None:
+                return self._begin(order)
+            self._next = order  # begun when the one that watches has ended
+            self._end_with("running")
+            self._told = self._said("running", stage=LOOKING)
             return self._told
+
+    def _begin(self, order: RunOrder) -> Indexing:
+        try:
+            self._run = _started(order)
+        except OSError as error:
+            self._told = self._said("failed", f"The run cannot be started ({error.strerror or error}); try again.")
+            return self._told
+        self._told = self._said("running", stage=LOOKING)
+        threading.Thread(target=self._follow, args=(self._run,), name="adding", daemon=True).start()
+        return self._told
 
     def pause(self) -> Indexing:
         """End the process, to go on later."""
@@ -180,6 +190,8 @@ class Adder:
     def _end_with(self, wanted: RunState) -> None:
         assert self._run is not None
         self._run.wanted = wanted
+        if wanted != "running":
+            self._next = None
         self._told = _changed(self._told, state="pausing", per_minute=None, remaining_s=None)
         threading.Thread(target=self._run.end, name="pausing", daemon=True).start()
 
@@ -190,22 +202,21 @@ class Adder:
         with run.process.stdout as said, run.complaints:
             for line in said:
                 told = _told(line)
-                if "stage" in told:
-                    self._reach(run, told)
+                with self._lock:
+                    if run.wanted is None:
+                        self._told = _changed(self._told, **_news(told))
                 last = told or last
             run.process.wait()
             with self._lock:
                 self._finish(run, last)
 
-    def _reach(self, run: RunningProcess, told: dict[str, Any]) -> None:
-        with self._lock:
-            if run.wanted is None:
-                self._told = _changed(self._told, **pace(StageReached(**told)))
-
     def _finish(self, run: RunningProcess, last: dict[str, Any]) -> None:
         run.ask_to_end()
         self._run = None
-        if "ended" in last:
+        if self._next is not None and not self._closed:
+            order, self._next = self._next, None
+            self._begin(order)
+        elif "ended" in last:
             self._forget()
             self._told, self._order = self._said("done", str(last["ended"])), None
         elif run.wanted == "paused":
@@ -226,7 +237,8 @@ class Adder:
     def _said(self, state: RunState, sentence: str = "", stage: str = "") -> Indexing:
         places: Sequence[str] = self._order.places if self._order else ()
         homes = self._homes()
-        return Indexing(state=state, sentence=sentence, folders=[homes.shown(place) for place in places], stage=stage)
+        shown, watches = [homes.shown(place) for place in places], self._order is not None and self._order.watch
+        return Indexing(state=state, sentence=sentence, folders=shown, watches=watches, stage=stage)
 
     def _note(self, noted: Noted) -> None:
         text = json.dumps({"state": noted.state, "order": json.loads(noted.order.to_json())})
@@ -244,10 +256,25 @@ class Adder:
             (self._library / NOTE).unlink(missing_ok=True)
 
 
+def _news(told: dict[str, Any]) -> dict[str, Any]:
+    """What a line of a run changes: how far it is, whether one that watches has anything to do, what it took in."""
+    if "stage" in told:
+        return pace(StageReached(**told))
+    if "working" in told:
+        state: RunState = "running" if told["working"] else "watching"
+        return {"state": state} | ({"sentence": str(told["trouble"])} if told["working"] or told["trouble"] else {})
+    return {"sentence": str(told["taken"])} if "taken" in told else {}
+
+
 def _together(left: RunOrder, more: RunOrder) -> RunOrder:
     """One order of what is left of one and another; folders that have gone since are left out."""
     there = [place for place in left.places if os.path.exists(place)]
-    return replace(more, places=tuple(dict.fromkeys((*there, *more.places))), model=more.model or left.model)
+    return replace(
+        more,
+        places=tuple(dict.fromkeys((*there, *more.places))),
+        model=more.model or left.model,
+        watch=left.watch or more.watch,
+    )
 
 
 def _changed(record: Indexing, **changes: object) -> Indexing:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-RunState = Literal["idle", "running", "pausing", "paused", "done", "failed"]
+RunState = Literal["idle", "running", "pausing", "paused", "watching", "done", "failed"]
 
 
 class FolderInside(BaseModel):
@@ -48,18 +48,19 @@ class ModelChoice(BaseModel):
 class Indexing(BaseModel):
     """How adding folders goes.
 
-    `state` is `idle`, `running`, `pausing`, `paused`, `done` or `failed`; `sentence` says what can be said of it.
-    `done` of `total` steps of `stage` are done, None where they cannot be counted; `per_minute` of them are done in a
-    minute and `remaining_s` seconds are left at that pace, None before that is known. `file` is the one that was
-    finished last. Where lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a
-    second. `models` are those that a library without one can be made with, the best first. `can_add` is false
-    where the library is only read.
+    `state` is `idle`, `running`, `pausing`, `paused`, `watching` (for what changes in the folders), `done` or `failed`;
+    `sentence` says what can be said of it. `watches` says whether it goes on with what changes there. `done` of
+    `total` steps of `stage` are done, None where they cannot be counted; `per_minute` of them are done in a minute and
+    `remaining_s` seconds are left at that pace, None before that is known. `file` is the one that was read last. Where
+    lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a second. `models` are
+    those that a library without one can be made with, the best first. `can_add` is false where it is only read.
     """
 
     state: RunState
     can_add: bool = True
     sentence: str = ""
     folders: list[str] = []
+    watches: bool = False
     stage: str = ""
     file: str | None = None
     done: int = 0
@@ -75,9 +76,10 @@ class Indexing(BaseModel):
 class IndexingOrder(BaseModel):
     """What is to be done: `start` takes a folder as `GET /api/v1/folders` names it, or None for all that were added.
 
-    `model` is a name of `models`, for a library that has none yet.
+    `watch` is `start` that goes on with what changes in the folders afterwards, until `stop`. `model` is a name of
+    `models`, for a library that has none yet.
     """
 
-    action: Literal["start", "pause", "resume", "stop"]
+    action: Literal["start", "watch", "pause", "resume", "stop"]
     folder: Annotated[str | None, Field(max_length=4_096)] = None
     model: Annotated[str | None, Field(max_length=100)] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,7 +112,7 @@ class AddingApi:
 
     async def order(self, order: IndexingOrder) -> Indexing:
         """Do what is asked; the answer says what came of it."""
-        if order.action == "start":
+        if order.action in {"start", "watch"}:
             self.adder.check_free()
             run = await self._run(order)
             return await self._with_choices(await asyncio.to_thread(self.adder.start, run))
@@ -135,7 +136,8 @@ class AddingApi:
         if order.model is not None and order.model not in {choice.name for choice in MODELS}:
             raise UsageError(f"There is no choice {printable(order.model)}; GET /api/v1/indexing lists them as models.")
         folder = None if order.folder is None else await asyncio.to_thread(found_folder, order.folder)
-        return await self._desk.query(lambda library: _planned(library, folder, order.model))
+        planned = await self._desk.query(lambda library: _planned(library, folder, order.model))
+        return replace(planned, watch=True) if order.action == "watch" else planned
 
 
 def home_folders() -> HomeFolders:

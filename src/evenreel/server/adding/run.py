@@ -15,12 +15,16 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from evenreel.config import AUTO, IndexSettings
 from evenreel.errors import EvenreelError
 from evenreel.extras import needed_extra
 from evenreel.features.progress import Forecast, VideoProgress
 from evenreel.wording import count, printable
+
+if TYPE_CHECKING:
+    from evenreel.library import IndexReport
 
 SAID_EVERY_S = 0.25
 """Seconds between two lines about the same stage."""
@@ -39,12 +43,14 @@ class RunOrder:
         places: folders and single files.
         model: model of a new library; `words` for none, None for the library's own or the default.
         reads_text: whether on-screen text is read.
+        watch: whether it goes on with what changes in the folders afterwards.
     """
 
     library: str
     places: tuple[str, ...]
     model: str | None = None
     reads_text: bool = True
+    watch: bool = False
 
     def to_json(self) -> str:
         """Write the order in one line; a path that is no UTF-8 is kept as it is."""
@@ -64,6 +70,7 @@ class RunOrder:
             places=tuple(str(place) for place in told["places"]),
             model=None if model is None else str(model),
             reads_text=bool(told["reads_text"]),
+            watch=bool(told["watch"]),
         )
 
     @property
@@ -142,8 +149,8 @@ class SaidProgress:
     def video(self, progress: VideoProgress) -> None:
         """Tell how far the run has read, with the length of video that is behind it and before it."""
         with self._lock:
-            if self._stage != progress.stage:
-                self._stage, self._began = progress.stage, self._clock()
+            if self._stage != (stage := f"reading {progress.stage}"):
+                self._stage, self._began = stage, self._clock()
             self._file, self._done, self._total = progress.file or None, progress.files_done, progress.files
             self._said_at = self._clock()
             self._say(
@@ -173,7 +180,33 @@ def index(order: RunOrder, say: Callable[[StageReached], None]) -> str:
     from evenreel.library import index_folders
 
     places = [Path(place) for place in order.places]
-    report = index_folders(places, order.library, order.settings, progress=SaidProgress(say))
+    return _sentence(index_folders(places, order.library, order.settings, progress=SaidProgress(say)))
+
+
+def watch(order: RunOrder, say: Callable[[StageReached], None]) -> None:
+    """Index what an order says and go on with what changes there, until no run can succeed.
+
+    Raises:
+        EvenreelError: the folders, the library or the model cannot be used.
+    """
+    from evenreel.library.watching import Watcher
+
+    def tell(report: IndexReport) -> None:
+        _say({"taken": _sentence(report)})
+
+    watcher = Watcher(order.library, order.places, order.settings, progress=SaidProgress(say), told=tell)
+    watcher.start()
+    last = None
+    try:
+        while not watcher.wait(SAID_EVERY_S):
+            state = watcher.state
+            if last != (last := (state.working or not state.runs, state.trouble or "")):
+                _say({"working": last[0], "trouble": last[1]})
+    finally:
+        watcher.stop(FAREWELL_S / 2)
+
+
+def _sentence(report: IndexReport) -> str:
     taken = report.indexed + report.recognised
     parts = [f"{count(taken, 'video')} taken in" if taken or not report.unchanged else "Nothing is new"]
     if report.set_aside:
@@ -189,7 +222,10 @@ def main() -> None:
     order = RunOrder.from_json(_first_line())
     threading.Thread(target=_end_with_input, name="input", daemon=True).start()
     try:
-        _say({"ended": index(order, lambda reached: _say(asdict(reached)))})
+        if order.watch:
+            watch(order, lambda reached: _say(asdict(reached)))
+        else:
+            _say({"ended": index(order, lambda reached: _say(asdict(reached)))})
     except StoppedError:
         return
     except EvenreelError as error:

@@ -7,6 +7,7 @@ import { FolderChooser } from "./folders.js";
 import { count, number } from "./format.js";
 
 const POLL_S = 1;
+const WATCH_S = 3;
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 
@@ -25,8 +26,9 @@ export class Adding {
     this.state = null;
     this.following = false;
     this.chooser = new FolderChooser(
-      (folder, model) => this.#order({ action: "start", folder, model }),
+      (folder, model, watch) => this.#order({ action: watch ? "watch" : "start", folder, model }),
       () => this.#press({ action: "start" }),
+      (watch) => this.#press({ action: watch ? "watch" : "stop" }),
     );
     this.#meet();
   }
@@ -56,15 +58,15 @@ export class Adding {
     if (before && (before.done !== state.done || before.stage !== state.stage)) this.told.grew();
     if (before && isBusy(before) && !isBusy(state)) this.told.ended();
     this.#show();
-    if (isBusy(state)) this.#follow();
+    if (goesOn(state)) this.#follow();
   }
 
   async #follow() {
     if (this.following) return;
     this.following = true;
     try {
-      while (isBusy(this.state)) {
-        await pause(POLL_S);
+      while (goesOn(this.state)) {
+        await pause(isBusy(this.state) ? POLL_S : WATCH_S);
         this.#take(await indexing());
       }
     } catch (error) {
@@ -101,7 +103,7 @@ export class Adding {
 
   #showButton() {
     if (byId("add-folder").firstChild) return;
-    const open = () => this.chooser.open(this.state.models, this.isEmpty);
+    const open = () => this.chooser.open(this.state, this.isEmpty);
     const button = element(
       "button",
       { type: "button", class: "quiet add-folder", onclick: open, title: "Add a folder of videos" },
@@ -129,7 +131,7 @@ export class Adding {
       element("p", {}, "Choose a folder. The videos stay where they are and as they are; nothing is sent anywhere."),
       element(
         "button",
-        { type: "button", class: "strong", onclick: () => this.chooser.open(this.state.models, true) },
+        { type: "button", class: "strong", onclick: () => this.chooser.open(this.state, true) },
         icon("add"),
         "Add a folder of videos",
       ),
@@ -149,6 +151,7 @@ export class Adding {
       pausing: () => [],
       paused: () => [act("resume", "play", "Go on"), act("stop", "close", "Stop")],
       failed: () => [act("resume", "retry", "Try again"), act("stop", "close", "Dismiss")],
+      watching: () => [act("stop", "close", "Stop watching")],
       done: () => [act("stop", "close", "Dismiss")],
       idle: () => [act("stop", "close", "Dismiss")],
     }[shown]();
@@ -167,13 +170,15 @@ export class Adding {
   #tell() {
     const { state, panel } = this;
     panel.querySelector("h2").textContent = title(state);
-    panel.querySelector(".figures").textContent = state.sentence || (isBusy(state) ? figures(state) : "");
+    panel.querySelector(".figures").textContent = told(state);
     panel.querySelector(".latest").textContent = state.state === "running" && state.file ? state.file : "";
     panel.querySelector("[role=status]").textContent = state.state === "running" ? "" : `${title(state)}. ${state.sentence}`;
     const bar = panel.querySelector("progress");
     if (bar) showShare(bar, share(state));
   }
 }
+
+const goesOn = (state) => isBusy(state) || state.state === "watching";
 
 const isBusy = ({ state }) => state === "running" || state === "pausing";
 
@@ -183,10 +188,17 @@ function title({ state, folders }) {
     running: `Adding ${what}`,
     pausing: `Ending; what is finished is kept: ${what}`,
     paused: `Paused: ${what}`,
+    watching: `Watching ${what}`,
     failed: `${what} could not be added`,
     done: `Added ${what}`,
     idle: "Adding videos",
   }[state];
+}
+
+function told(state) {
+  if (state.sentence) return state.sentence;
+  if (state.state === "watching") return "New videos there are added by themselves.";
+  return isBusy(state) ? figures(state) : "";
 }
 
 /** How far the stage is, how fast, and how long it still takes. */

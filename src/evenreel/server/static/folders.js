@@ -6,11 +6,14 @@ import { count, number } from "./format.js";
 
 export class FolderChooser {
   /**
-   * @param {(folder: string, model: string | null) => Promise<void>} add adds a folder, or throws the refusal
+   * @param {(folder: string, model: string | null, watch: boolean) => Promise<void>} add adds a folder, or throws the refusal
    * @param {() => Promise<void>} again looks through the folders that were added
+   * @param {(wanted: boolean) => Promise<void>} watch has folders that were added watched, or no more
    */
-  constructor(add, again) {
+  constructor(add, again, watch) {
     this.add = add;
+    const turn = ({ target }) => this.again.hidden || watch(target.checked);
+    this.watches = element("input", { type: "checkbox", role: "switch", onchange: turn });
     this.title = element("h2", { id: "folders-title" }, "Add a folder");
     this.trail = element("nav", { class: "trail", "aria-label": "Where you are" });
     this.list = element("ul", { class: "folders", onkeydown: (event) => this.#walk(event) });
@@ -32,13 +35,19 @@ export class FolderChooser {
       { type: "button", class: "plain", "aria-label": "Close", onclick: () => this.dialog.close() },
       icon("close"),
     );
+    const watches = element(
+      "label",
+      { class: "watches" },
+      this.watches,
+      "Watch the folders: new videos are added by themselves",
+    );
     this.dialog = element(
       "dialog",
       { class: "chooser", "aria-labelledby": "folders-title" },
       element("div", { class: "head" }, this.title, close),
       this.trail,
       this.list,
-      element("div", { class: "end" }, this.models, this.said, element("div", { class: "acts" }, this.choose, this.again)),
+      element("div", { class: "end" }, this.models, watches, this.said, element("div", { class: "acts" }, this.choose, this.again)),
     );
     document.body.append(this.dialog);
   }
@@ -46,11 +55,12 @@ export class FolderChooser {
   /**
    * Let a person choose.
    *
-   * @param {{name: string, label: string, about: string}[]} models those that a new library can be made with
+   * @param {{models: {name: string, label: string, about: string}[], watches: boolean}} state how adding goes
    * @param {boolean} isEmpty whether no folder was added yet
    */
-  open(models, isEmpty) {
+  open({ models, watches }, isEmpty) {
     this.#offer(models);
+    this.watches.checked = watches;
     this.again.hidden = isEmpty;
     this.dialog.showModal();
     this.#go("");
@@ -128,7 +138,7 @@ export class FolderChooser {
     this.choose.disabled = true;
     const model = this.models.hidden ? null : this.models.querySelector("input:checked").value;
     try {
-      await this.add(this.found.path, model);
+      await this.add(this.found.path, model, this.watches.checked);
       this.dialog.close();
     } catch (error) {
       this.choose.disabled = false;
