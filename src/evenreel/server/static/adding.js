@@ -43,6 +43,11 @@ export class Adding {
     this.#show();
   }
 
+  /** What a run has done was seen, once something else is asked for. */
+  seen() {
+    if (this.state?.state === "done") this.#take({ ...this.state, state: "idle", sentence: "" });
+  }
+
   async #meet() {
     try {
       const state = await indexing();

@@ -100,6 +100,7 @@ function show({ run = false } = {}) {
   if (view !== "browsed") browsing.leave();
   if (view !== "home") home.leave();
   if (view === "results" && !unfinished) keepSearch(place.q);
+  if (view !== "home") adding.seen();
   showClip(run);
 }
 
