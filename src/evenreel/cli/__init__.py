@@ -92,7 +92,11 @@ def _asked() -> list[str] | None:
     """What a person at a terminal wants, who typed no command."""
     from evenreel.cli.first_steps import asked
 
-    return asked()
+    try:
+        return asked()
+    except (EOFError, Interrupted):
+        sys.stdout.write("\n")
+        return None
 
 
 def _open_output() -> None:

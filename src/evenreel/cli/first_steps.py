@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from evenreel.cli import Interrupted
 from evenreel.wording import printable
 
 QUESTION = """What do you want to do?
@@ -27,14 +26,13 @@ def asked() -> list[str] | None:
 
     Returns:
         The words of the command; none where nobody can be asked; None where nothing is to be done.
+
+    Raises:
+        EOFError: nothing more will be typed.
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         return []
-    try:
-        chosen = choose(input)
-    except (EOFError, Interrupted):
-        print()  # noqa: T201 -- ends the line of the question
-        return None
+    chosen = choose(input)
     if chosen:
         print(f"\n$ {printable(shlex.join(['evenreel', *chosen]))}\n", flush=True)  # noqa: T201 -- a conversation
     return chosen
