@@ -34,6 +34,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "search": Command("evenreel.cli.search:search", SEARCH),
     "transcript": Command("evenreel.cli.transcript:transcript", SEARCH),
     "serve": Command("evenreel.cli.serve:serve", SEARCH),
+    "mcp": Command("evenreel.cli.mcp:mcp", SEARCH),
     "info": Command("evenreel.cli.library:info", SEARCH),
     "verify": Command("evenreel.cli.library:verify", SEARCH),
     "repair": Command("evenreel.cli.library:repair", SEARCH),

@@ -63,9 +63,8 @@ def serve(
 
 def _say(library: Path, address: str, guarded: bool, open_page: bool) -> None:
     also = " Visitors are asked for the token." if guarded else ""
-    console().print(
-        f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {address}api/v1/openapi.json).{also}"
-    )
+    api = f"{address}api/v1/openapi.json"
+    console().print(f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {api}).{also}")
     if open_page:
         threading.Thread(target=_show, args=(address,), name="browser", daemon=True).start()
 
