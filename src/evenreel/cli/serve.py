@@ -55,18 +55,22 @@ def serve(
     if library is None and not is_published(place):
         make_empty(place)
     fetched(place, settings.snapshot_cache)
+
+    def ready(address: str) -> None:
+        _say(place, address, guarded=settings.token is not None)
+        if open_page:
+            threading.Thread(target=_show, args=(address,), name="browser", daemon=True).start()
+
     try:
-        run(place, settings, on_ready=lambda address: _say(place, address, settings.token is not None, open_page))
+        run(place, settings, on_ready=ready)
     except Interrupted:  # that is how it ends
         return
 
 
-def _say(library: Path, address: str, guarded: bool, open_page: bool) -> None:
+def _say(library: Path, address: str, guarded: bool) -> None:
     also = " Visitors are asked for the token." if guarded else ""
     api = f"{address}api/v1/openapi.json"
     console().print(f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {api}).{also}")
-    if open_page:
-        threading.Thread(target=_show, args=(address,), name="browser", daemon=True).start()
 
 
 def _show(address: str) -> None:

@@ -74,10 +74,12 @@ class AddingApi:
         router = APIRouter(prefix="/api/v1", dependencies=[Depends(self.check_local)])
         about = _about("Folders that can be added.", FolderListing)
         router.add_api_route("/folders", self.folders, methods=["GET"], **about)
-        router.add_api_route("/indexing", self.state, methods=["GET"], **_about("How adding folders goes.", Indexing))
+        router.add_api_route(
+            "/indexing", self.indexing, methods=["GET"], **_about("How adding folders goes.", Indexing)
+        )
         about = _about("Start, pause, go on with or stop adding folders.", Indexing)
-        router.add_api_route("/indexing", self.order, methods=["POST"], **about)
-        for path, endpoint in (("/folders", self.folders), ("/indexing", self.state)):
+        router.add_api_route("/indexing", self.order_indexing, methods=["POST"], **about)
+        for path, endpoint in (("/folders", self.folders), ("/indexing", self.indexing)):
             router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
         return router
 
@@ -106,11 +108,11 @@ class AddingApi:
         added = await self._desk.query(Library.roots)
         return await asyncio.to_thread(lambda: home_folders().listing(inside, added))
 
-    async def state(self) -> Indexing:
+    async def indexing(self) -> Indexing:
         """Return how adding goes, and what a new library can be made with."""
         return await self._with_choices(self.adder.state())
 
-    async def order(self, order: IndexingOrder) -> Indexing:
+    async def order_indexing(self, order: IndexingOrder) -> Indexing:
         """Do what is asked; the answer says what came of it."""
         if order.action in {"start", "watch"}:
             self.adder.check_free()
