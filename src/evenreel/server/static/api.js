@@ -110,6 +110,20 @@ export const files = (wanted, signal) => json(`/api/v1/files?${parameters(wanted
 /** Start to try again what was set aside. */
 export const retry = () => json("/api/v1/retry", { method: "POST" });
 
+/** The folders in one below the server's home folder, each with the number of its videos. */
+export const folders = (inside, signal) => json(`/api/v1/folders?${parameters({ inside })}`, { signal });
+
+/** How adding folders goes. */
+export const indexing = (signal) => json("/api/v1/indexing", { signal });
+
+/** Start, pause, go on with or stop adding folders. */
+export const orderIndexing = (order) =>
+  json("/api/v1/indexing", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(order),
+  });
+
 /** How far that is. */
 export const retryState = (signal) => json("/api/v1/retry", { signal });
 

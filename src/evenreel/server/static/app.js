@@ -1,5 +1,6 @@
 // The page: it shows the place that the address names, and goes to another when something is asked for.
 
+import { Adding } from "./adding.js";
 import { asks, browses, here, put, write, START } from "./address.js";
 import { ApiError, patiently, stats, stillAddress } from "./api.js";
 import { Browsing } from "./browsing.js";
@@ -77,6 +78,8 @@ const player = new Player({
   },
 });
 
+const adding = new Adding({ grew: learnMore, ended: learnAll });
+
 /** Change some of what is looked at. */
 function go(changes, how = {}) {
   clearTimeout(timer);
@@ -106,6 +109,7 @@ function show({ run = false } = {}) {
   if (view !== "browsed") browsing.leave();
   if (view !== "home") home.leave();
   if (view === "results" && !unfinished) keepSearch(place.q);
+  if (view !== "home") adding.seen();
   showClip(run);
 }
 
@@ -291,10 +295,24 @@ async function learnLibrary() {
     byId("choose-picture").hidden = !vision;
     filters.offer(held);
     home.know(held);
+    adding.know(held);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     home.fail(error, learnLibrary);
   }
+}
+
+/** Videos were added: what is searched in vain is searched again, other results stay as they are looked at. */
+async function learnMore() {
+  if (byId("search-view").contains(document.activeElement)) return; // what is read or used there stays
+  await learnLibrary();
+  if (results.answer && !results.answer.hits.length) results.again(false);
+}
+
+async function learnAll() {
+  await learnLibrary();
+  if (asks(place) && !player.clipId) results.again(false);
+  library.again();
 }
 
 listenToSearch();

@@ -185,7 +185,7 @@ function hint(what, example, act) {
 }
 
 function emptyLibrary() {
-  const text = element("p", {}, "Index a folder of videos and load this page again:");
-  const command = element("pre", {}, element("code", {}, "evenreel index VIDEOS --library LIBRARY"));
-  return element("div", { class: "message" }, element("h2", {}, "This library is empty"), text, command);
+  const text = element("p", {}, "At the machine that it is served from, a folder of videos can be added:");
+  const command = element("pre", {}, element("code", {}, "evenreel index VIDEOS"));
+  return element("div", { class: "message empty" }, element("h2", {}, "This library is empty"), text, command);
 }
