@@ -21,7 +21,7 @@ OF_A_DAY_AND_A_HALF = 130_000 * 60
 def labels(rate: FrameRate) -> Iterator[str]:
     """All labels in order, without those that SMPTE ST 12-1 drops: by its words, one at a time."""
     dropped = {30: 2, 60: 4}[rate.base] if rate.drop else 0
-    for minute, second, frame in itertools.product(itertools.count(), range(60), range(rate.base)):
+    for minute, second, frame in itertools.product(range(25), range(60), range(rate.base)):
         if second == 0 and frame < dropped and minute % 10:
             continue
         yield f"{minute // 60:02}:{minute % 60:02}:{second:02}{';' if rate.drop else ':'}{frame:02}"

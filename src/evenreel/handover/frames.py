@@ -13,7 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from typing import TYPE_CHECKING
+
 from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from av.video.stream import VideoStream
 
 SAME_TIME_S = Fraction(1, 1_000_000)
 """Times are floats in seconds and frames begin at exact ones; one that is this little later or earlier is meant."""
@@ -141,6 +146,15 @@ def editing_rate(fps: Fraction) -> Fraction:
         return fps
     multiples = [rate for rate in sorted(STANDARD) if (rate / fps).denominator == 1]
     return multiples[0] if multiples else Fraction(30 if fps <= 30 else 60)
+
+
+def slack_of(stream: VideoStream) -> Fraction:
+    """Return by how much a stream's timestamps may be rounded, in seconds; at most a quarter of a frame.
+
+    Containers that count in milliseconds round each to the nearest.
+    """
+    fps = stream.guessed_rate or stream.average_rate or Fraction(25)
+    return max(SAME_TIME_S, min((stream.time_base or Fraction(1, 1000)) / 2 + SAME_TIME_S, 1 / (4 * fps)))
 
 
 def is_steady(times: Sequence[int], time_base: Fraction, fps: Fraction) -> bool:
