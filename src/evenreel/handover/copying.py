@@ -21,6 +21,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.handover.frames import SAME_TIME_S, slack_of
 from evenreel.media.allowlist import copy_options
+from evenreel.media.decode import WITHOUT_PTS
 from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, open_file
 from evenreel.media.packets import JOINABLE, time_base_of
 from evenreel.media.source import Source
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
     from av.stream import Stream
     from av.video.stream import VideoStream
 
-OWN_FORMAT = {"mp4": "mp4", "matroska": "matroska", "mpegts": "mpegts", "avi": "avi", "flv": "flv", "ogg": "ogg"}
+OWN_FORMAT = {"mp4": "mp4", "matroska": "matroska", "mpegts": "mpegts", "flv": "flv", "ogg": "ogg"}
 """Format that a cut is written in, by that of its file; mp4 for others."""
 ANY = "matroska"
 """Format that holds nearly every codec."""
-SUFFIXES = {"mp4": ".mp4", "mov": ".mov", "matroska": ".mkv", "mpegts": ".ts", "avi": ".avi", "flv": ".flv", "ogg": ".ogv"}
+SUFFIXES = {"mp4": ".mp4", "mov": ".mov", "matroska": ".mkv", "mpegts": ".ts", "flv": ".flv", "ogg": ".ogv"}
 _REORDER_S = Fraction(1)  # containers seek by decoding time; a key frame is shown at most this much later
 _TICK = 500
 
@@ -76,6 +77,8 @@ def copy_stretch(
             clock.timestamp(float(stretch[1] - slack_s - SAME_TIME_S)) + 1,
         )
         joinable = source.container.format.name in JOINABLE
+        if source.container.format.name in WITHOUT_PTS:
+            raise UncopyableError("its container does not say when pictures are shown")
     key = _key_frame(path, bounds, limits, may_seek=not joinable)
     copy = _Copy(path, bounds, key, limits)
     for place, name in enumerate(formats):
@@ -154,8 +157,6 @@ def _packets(container: InputContainer, streams: Sequence[Stream]) -> Iterator[P
 
 def _shown_at(packet: Packet) -> int:
     """When a packet's picture comes on screen, in units of its stream's time base."""
-    if packet.pts is None and packet.dts is not None and not packet.stream.codec_context.has_b_frames:  # type: ignore[union-attr]
-        packet.pts = packet.dts
     if packet.pts is None:
         raise UncopyableError("its packets do not say when they are shown")
     return packet.pts
