@@ -12,11 +12,13 @@ _OF_TORCH = (
 _OF_MEASURE = ("plotly", "polars", "scipy")
 _OF_SCALE = ("fsspec", "lance", "pyarrow", "ray", "s3fs")
 _OF_SPEECH = ("ctranslate2", "faster_whisper", "onnx_asr")
+_OF_EDITING = ("opentimelineio", "otio_cmx3600_adapter")
 EXTRAS = {
     **dict.fromkeys(_OF_TORCH, TORCH),
     **dict.fromkeys(_OF_MEASURE, "measure"),
     **dict.fromkeys(_OF_SCALE, "scale"),
     **dict.fromkeys(_OF_SPEECH, "speech"),
+    **dict.fromkeys(_OF_EDITING, "editing"),
     "sklearn": "calibrate",
 }
 """Extra of evenreel by the package that it brings."""
