@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -55,7 +56,9 @@ def shown(path: Path) -> list[tuple[int, Fraction]]:
         frames = list(container.decode(video=0))
     assert not any(frame.is_corrupt for frame in frames)
     times = [frame.pts * frame.time_base for frame in frames]
-    return [(number_in(frame.to_ndarray(format="rgb24")), at - times[0]) for frame, at in zip(frames, times, strict=True)]
+    return [
+        (number_in(frame.to_ndarray(format="rgb24")), at - times[0]) for frame, at in zip(frames, times, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ def facts_of(path: Path, reader: CutReader) -> dict[str, Any]:
 def cut(path: Path, start_s: Fraction, end_s: Fraction, *, exact: bool = False, out: Path | None = None) -> Cut:
     reader, out = CutReader(asdict(MediaLimits())), out or path.with_suffix(".cut")
     task = {"out": str(out), "stretch": [str(start_s), str(end_s)], "facts": facts_of(path, reader)}
-    kind = {"encode": str(path)} if exact else {"copy": str(path), "formats": formats_for(task["facts"]["container"], "")}
+    kind = (
+        {"encode": str(path)} if exact else {"copy": str(path), "formats": formats_for(task["facts"]["container"], "")}
+    )
     *_, (said, _) = reader({**task, **kind})
     return Cut(out, said)
 
@@ -87,7 +92,9 @@ def check_cut(made: Cut, wanted: range, fps: Fraction, group: int) -> None:
     assert whole == list(range(numbers[0], wanted[-1] + 1)), "no frame is missing or comes twice"
     assert len(numbers) - len(wanted) <= group
     for number, at in zip(numbers, times, strict=True):
-        assert abs(at - (number - numbers[0]) / fps) <= Fraction(1, 900), "a millisecond, where a container counts in these"
+        assert abs(at - (number - numbers[0]) / fps) <= Fraction(1, 900), (
+            "a millisecond, where a container counts in these"
+        )
 
 
 @pytest.mark.parametrize("number", range(RANDOM_CUTS))
@@ -158,7 +165,7 @@ def beeps(path: Path) -> list[float]:
         parts = [(frame.pts * frame.time_base, frame.to_ndarray()[0]) for frame in container.decode(audio=0)]
     loud = [float(at - first) + np.flatnonzero(np.abs(part) > 0.2) / rate for at, part in parts]
     times = np.concatenate(loud)
-    return [float(times[0]), *(float(b) for a, b in zip(times, times[1:], strict=False) if b - a > 0.2)]
+    return [float(times[0]), *(float(b) for a, b in itertools.pairwise(times) if b - a > 0.2)]
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -50,7 +50,9 @@ def takes(rate: FrameRate, timecode: str | None) -> tuple[list[CheckedTake], Rea
     """Stretches at random, and ones at the minutes at which labels are dropped, with what is to be read."""
     draw, its = random.Random(7), facts(rate, timecode)
     minutes = [number * 60 * rate.base for number in (1, 2, 9, 10, 11, 60)]
-    firsts = [draw.randrange(HOURS * rate.base // 2) for _ in range(60)] + [one + k for one in minutes for k in (-1, 0, 1)]
+    firsts = [draw.randrange(HOURS * rate.base // 2) for _ in range(60)] + [
+        one + k for one in minutes for k in (-1, 0, 1)
+    ]
     stretches = [range(first, first + draw.randrange(1, 5000)) for first in firsts]
     first = its.first_frame
     names = [f"tram {number % 7}.mp4" for number in range(len(stretches))]
@@ -129,7 +131,12 @@ def test_the_records_of_an_edl_follow_one_another_and_its_head_says_how_labels_c
     events = [line.split() for line in lines if line[:3].isdigit()]
     at = 0
     for event, (_, first, count) in zip(events, expected, strict=True):
-        assert event[-4:] == [rate.timecode(first), rate.timecode(first + count), rate.timecode(at), rate.timecode(at + count)]
+        assert event[-4:] == [
+            rate.timecode(first),
+            rate.timecode(first + count),
+            rate.timecode(at),
+            rate.timecode(at + count),
+        ]
         at += count
 
 

@@ -28,10 +28,14 @@ from evenreel.media.source import Source
 from evenreel.media.workers import Message
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from av.container import InputContainer, OutputContainer
-    from av.packet import Packet
+    from av.packet import Packet as AnyPacket
     from av.stream import Stream
     from av.video.stream import VideoStream
+
+    Packet: TypeAlias = AnyPacket[Stream]
 
 OWN_FORMAT = {"mp4": "mp4", "matroska": "matroska", "mpegts": "mpegts", "flv": "flv", "ogg": "ogg"}
 """Format that a cut is written in, by that of its file; mp4 for others."""
@@ -88,12 +92,15 @@ def copy_stretch(
             if place + 1 < len(formats):
                 continue
             raise UncopyableError(f"its streams fit into no container ({error})") from error
-        yield {
-            "format": name,
-            "starts_s": clock.seconds(key),
-            "ends_s": clock.seconds(copy.end),
-            "left_out": sorted(copy.left_out),
-        }, None
+        yield (
+            {
+                "format": name,
+                "starts_s": clock.seconds(key),
+                "ends_s": clock.seconds(copy.end),
+                "left_out": sorted(copy.left_out),
+            },
+            None,
+        )
         return
 
 
@@ -148,7 +155,7 @@ def _key_frame(path: str, bounds: Bounds, limits: MediaLimits, *, may_seek: bool
 def _packets(container: InputContainer, streams: Sequence[Stream]) -> Iterator[Packet]:
     """Packets that hold data; a read error ends the file, as its end does."""
     try:
-        for packet in container.demux(*streams):  # type: ignore[call-overload]
+        for packet in container.demux(*streams):
             if packet.size and not packet.is_discard:
                 yield packet
     except FFMPEG_ERRORS:
@@ -214,7 +221,7 @@ class _Copy:
             if getattr(error, "errno", None) in _DISK:
                 raise
             raise _UnfitError(str(error)) from error
-        return {index: (one, time_base_of(container.streams[index])) for index, one in targets.items()}  # type: ignore[arg-type]
+        return {index: (one, _time_base(container.streams[index])) for index, one in targets.items()}
 
     def _copy(
         self,
@@ -295,15 +302,19 @@ class _Pictures:
         return self.ended and _begins_s(packet) >= until_s + _REORDER_S
 
 
+def _time_base(stream: Stream) -> Fraction:
+    return stream.time_base or Fraction(1, 1000)
+
+
 def _begins_s(packet: Packet) -> Fraction:
     at = packet.dts if packet.pts is None else packet.pts
-    return Fraction(0) if at is None else at * time_base_of(packet.stream)  # type: ignore[arg-type]
+    return Fraction(0) if at is None else at * _time_base(packet.stream)
 
 
 def _sound(packet: Packet, zero_s: Fraction, until_s: Fraction) -> list[Packet]:
     """The packet, where it is heard in the stretch."""
     begins_s = _begins_s(packet)
-    ends_s = begins_s + (packet.duration or 0) * time_base_of(packet.stream)  # type: ignore[arg-type]
+    ends_s = begins_s + (packet.duration or 0) * _time_base(packet.stream)
     return [packet] if ends_s > zero_s and begins_s < until_s else []
 
 

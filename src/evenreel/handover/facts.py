@@ -134,7 +134,7 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
         timecode=timecode,
         offset_s=offset_s,
         slack_s=slack_s,
-        duration_s=Fraction(info.duration_s).limit_denominator(1_000_000),
+        duration_s=Fraction(info.duration_s or 0.0).limit_denominator(1_000_000),
         width=info.width,
         height=info.height,
         sounds=sounds,
@@ -152,7 +152,9 @@ def _rate(
     with container:
         times = _first_times(container, stream)
         time_base = time_base_of(stream)
-    counted = (len(times) - 1) / (Fraction(times[-1] - times[0]) * time_base) if times and times[-1] > times[0] else None
+    counted = (
+        (len(times) - 1) / (Fraction(times[-1] - times[0]) * time_base) if times and times[-1] > times[0] else None
+    )
     candidates = [meant_rate(rate) for rate in (guessed, average, counted) if rate]
     for fps in candidates:
         if is_steady(times, time_base, fps):

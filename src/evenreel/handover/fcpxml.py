@@ -1,7 +1,7 @@
 """Stretches as FCPXML, which Final Cut Pro and DaVinci Resolve read.
 
-Times are written as whole numbers of frames over the frame's exact length, `1001/24000s` for one. OpenTimelineIO's adapter
-(1.0.0) is not used: it takes rates as floats, has none for 24000/1001, and reads 30000/1001 as 29 frames a second.
+Times are written as whole numbers of frames over the frame's exact length, `1001/24000s` for one. OpenTimelineIO's
+adapter (1.0.0) is not used: it takes rates as floats, has none for 24000/1001, and reads 30000/1001 as 29 a second.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
 from typing import TYPE_CHECKING
 
 from evenreel.errors import UsageError

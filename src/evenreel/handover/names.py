@@ -44,7 +44,7 @@ def _clock(time_s: Fraction) -> str:
 
 
 def free_path(folder: Path, stem: str, suffix: str, taken: Container[Path] = ()) -> Path:
-    """Return a path in a folder where nothing is yet, with a number where the name is taken; case makes no difference."""
+    """Return a path in a folder where nothing is yet, numbered where the name is taken; case makes no difference."""
     here = {path.name.casefold() for path in folder.iterdir()} if folder.is_dir() else set()
     number = 1
     while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,7 +12,8 @@ from typing import Any
 from evenreel.errors import MediaError, UsageError
 from evenreel.handover.facts import FileFacts
 from evenreel.handover.settings import LEAST_S, MOST_STRETCHES
-from evenreel.wording import count
+from evenreel.library.store.identity import changed
+from evenreel.media.content import FileStamp
 
 LATEST_S = 1e6
 _REASONS = ("score", "state", "probability")
@@ -47,12 +49,25 @@ class Take:
         path: the file, as the system names it.
         shown_path: its path as it is written into lists.
         name: name of the file, for people.
+        stamp: size and times that the file must keep while it is read; None where that does not matter.
     """
 
     pick: Pick
     path: str
     shown_path: str
     name: str
+    stamp: FileStamp | None = None
+
+    def check_unchanged(self) -> None:
+        """Raise MediaError where the file is another one by now."""
+        if self.stamp is None:
+            return
+        try:
+            same = FileStamp.of(os.stat(self.path, follow_symlinks=False)) == self.stamp
+        except OSError:
+            same = False
+        if not same:
+            raise changed()
 
 
 @dataclass(frozen=True)
@@ -119,8 +134,10 @@ def picks_of(result: Mapping[str, Any], *, every_moment: bool = False, others: b
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError("That is no result of a search; give what `evenreel search --json` prints.") from error
     if len(picks) > MOST_STRETCHES:
-        raise UsageError(f"{count(len(picks), 'stretch')[:-1]}es are more than {MOST_STRETCHES:,}, the limit; ask for fewer.")
-    return [Pick(pick.clip_id, pick.start_s, pick.end_s, {"query": result.get("query"), **pick.reason}) for pick in picks]
+        raise UsageError(f"{len(picks):,} stretches are more than {MOST_STRETCHES:,}, the limit; ask for fewer.")
+    return [
+        Pick(pick.clip_id, pick.start_s, pick.end_s, {"query": result.get("query"), **pick.reason}) for pick in picks
+    ]
 
 
 def _of_hit(rank: int, hit: Mapping[str, Any], every_moment: bool) -> Iterator[Pick]:
@@ -129,7 +146,12 @@ def _of_hit(rank: int, hit: Mapping[str, Any], every_moment: bool) -> Iterator[P
     for moment in moments if every_moment else moments[:1]:
         start_s, end_s = widened(float(moment["start_s"]), float(moment["end_s"]), duration_s)
         words = [text["text"] for text in (*hit["on_screen"], *hit["said"]) if _overlaps(text, start_s, end_s)]
-        reason = {"rank": rank, **{name: hit[name] for name in _REASONS}, "words": words}
+        reason = {
+            "rank": rank,
+            "time_s": float(moment["time_s"]),
+            **{name: hit[name] for name in _REASONS},
+            "words": words,
+        }
         yield Pick(str(hit["clip_id"]), start_s, end_s, reason)
 
 

@@ -24,8 +24,8 @@ class CutReader:
     """Worker that answers a task by what it has, with messages of the function that it names.
 
     - `{"facts": path}`: `read_facts`, a message.
-    - `{"copy": path, "out", "stretch", "formats", "facts"}`: `copy_stretch`, or `encode_stretch` where packets cannot be
-      copied; its last message then says `why`.
+    - `{"copy": path, "out", "stretch", "formats", "facts"}`: `copy_stretch`, or `encode_stretch` where packets cannot
+      be copied; its last message then says `why`.
     - `{"encode": path, "out", "stretch", "facts"}`: `encode_stretch`.
     - `{"still": path, "time_s", "width"}`: the bytes of a JPEG.
 

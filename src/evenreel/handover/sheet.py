@@ -64,9 +64,7 @@ def _lay(picture: Image.Image, still: bytes | None, left: int, top: int) -> None
     picture.paste(image, (left + (STILL_PX[0] - image.width) // 2, top + (STILL_PX[1] - image.height) // 2))
 
 
-def _write(
-    draw: ImageDraw.ImageDraw, at: tuple[int, int], text: str, size: int, width: int, ink: str = _INK
-) -> None:
+def _write(draw: ImageDraw.ImageDraw, at: tuple[int, int], text: str, size: int, width: int, ink: str = _INK) -> None:
     """Write a line, with its middle left out where it is too long."""
     font = ImageFont.load_default(size)
     shown, kept = text, len(text)

@@ -12,7 +12,19 @@ from evenreel.handover.picks import CheckedTake
 
 COLUMNS = (
     *("number", "file", "path", "clip_id", "start_s", "end_s", "start_timecode", "end_timecode"),
-    *("first_frame", "frames", "fps", "drop_frame", "steady", "query", "rank", "score", "state", "probability", "words"),
+    *(
+        "first_frame",
+        "frames",
+        "fps",
+        "drop_frame",
+        "steady",
+        "query",
+        "rank",
+        "score",
+        "state",
+        "probability",
+        "words",
+    ),
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

@@ -1,7 +1,7 @@
 """Stretches as a timeline for editors: OTIO and EDL (CMX3600), by OpenTimelineIO (extra `editing`).
 
-The stretches follow one another on one track, each a clip of its file with the file's own timecode. An EDL has one frame
-rate for all that is in it: the one that most stretches have.
+The stretches follow one another on one track, each a clip of its file with the file's own timecode. An EDL has one
+frame rate for all that is in it: the one that most stretches have.
 """
 
 from __future__ import annotations

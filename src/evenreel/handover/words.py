@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from evenreel.errors import NotFoundError
-from evenreel.media.languages import language_tag
+from evenreel.speech.transcripts import is_in
 from evenreel.speech.writing import as_srt, as_vtt
 
 if TYPE_CHECKING:
@@ -45,9 +45,3 @@ def subtitles(
 def _within(one: Utterance, start_s: float, end_s: float) -> Utterance:
     begins_s, ends_s = max(one.start_s, start_s) - start_s, min(one.end_s, end_s) - start_s
     return replace(one, start_s=begins_s, end_s=ends_s, words=())
-
-
-def is_in(transcript: Transcript, language: str | None) -> bool:
-    """Return whether a transcript is in a language, wherever that is spoken: `pt` takes `pt-BR` too."""
-    wanted, known = language_tag(language), transcript.language
-    return language is None or (known is not None and wanted in {known, known.partition("-")[0]})
