@@ -66,7 +66,7 @@ class Handover:
         worker: Worker,
         known: KnownOfClips,
         settings: HandoverSettings,
-        progress: Callable[[float], None] = lambda share: None,
+        progress: Callable[[float], object] = lambda share: None,
     ) -> None:
         self._worker, self._known, self._settings, self._progress = worker, known, settings, progress
         self._facts: dict[str, FileFacts | MediaError] = {}

@@ -117,6 +117,27 @@ def checked(take: Take, facts: FileFacts) -> CheckedTake:
     return CheckedTake(take, facts, (start_s, end_s))
 
 
+def stretches_of(document: Mapping[str, Any]) -> list[Pick]:
+    """List the stretches of a document that `evenreel export --format json` wrote, or one like it.
+
+    Raises:
+        UsageError: it names no stretches by clip_id, start_s and end_s.
+    """
+    kept = ("query", "rank", "score", "state", "probability", "words")
+    try:
+        return [
+            Pick(
+                str(one["clip_id"]),
+                float(one["start_s"]),
+                float(one["end_s"]),
+                {name: one[name] for name in kept if one.get(name) is not None},
+            )
+            for one in document["stretches"]
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError("A list of stretches needs clip_id, start_s and end_s of each.") from error
+
+
 def picks_of(result: Mapping[str, Any], *, every_moment: bool = False, others: bool = False) -> list[Pick]:
     """List the stretches that a search has found, as `evenreel search --json` writes it: the best of each hit.
 

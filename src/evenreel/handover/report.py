@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evenreel.errors import EvenreelError, MediaError
+from evenreel.errors import MediaError, OutputError
 from evenreel.features import SetAside
 from evenreel.handover.picks import Take
 from evenreel.wording import printable
@@ -50,7 +50,9 @@ class HandoverReport:
 
 def _aside(clip_id: str, name: str, error: Exception) -> SetAside:
     reason = error.reason if isinstance(error, MediaError) else "failed"
-    if isinstance(error, OSError) and not isinstance(error, EvenreelError):
+    if isinstance(error, OutputError) and isinstance(error.__cause__, OSError):
+        error = error.__cause__
+    if isinstance(error, OSError):
         sentence = f"it cannot be written ({(error.strerror or str(error)).lower()}); choose another place"
     else:
         sentence = str(error)

@@ -36,7 +36,7 @@ class HandoverSettings:
     """How stretches are taken away.
 
     Attributes:
-        forms: clip (cuts), csv, json, edl (CMX3600), fcpxml, otio (extra `editing`), srt or vtt (what is said in each
+        forms: what to write: clip (cuts), csv, json, edl (CMX3600), fcpxml, otio (extra `editing`), srt or vtt (what is said in each
             stretch), sheet (a picture with a still of each); may be given several times.
         exact: encode cuts anew, to the frame; without it their packets are copied from the key frame before the start.
         handles_s: seconds added before and after each stretch.

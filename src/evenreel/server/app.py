@@ -21,6 +21,7 @@ from starlette.requests import ClientDisconnect
 import evenreel
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.server.desk import BusyError, Desk, LoadingError
+from evenreel.server.exports import Exports
 from evenreel.server.guard import Guard
 from evenreel.server.peers import Peers
 from evenreel.server.pictures import Pictures
@@ -73,7 +74,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
     settings = settings or ServeSettings()
     desk, uploads = Desk(library, settings), Uploads(settings)
     pictures, playback = Pictures(library, settings, desk.followed.stills_of), Playback(desk, settings)
-    retrier = Retrier(library, peers)
+    retrier, exports = Retrier(library, peers), Exports(desk, playback, settings)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -81,10 +82,12 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         pictures.start()
         uploads.start()
         playback.start()
+        exports.start()
         try:
             yield
         finally:
             retrier.close()
+            exports.close()
             playback.close()
             uploads.close()
             pictures.close()
@@ -101,6 +104,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
     )
     app.state.desk = desk
     app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
+    app.include_router(exports.router())
     _add_pages(app)
     _add_errors(app)
     app.middleware_stack = Guard(app.build_middleware_stack(), settings)  # outside of all, answers to failures too
