@@ -36,8 +36,9 @@ class HandoverSettings:
     """How stretches are taken away.
 
     Attributes:
-        forms: what to write: clip (cuts), csv, json, edl (CMX3600), fcpxml, otio (extra `editing`), srt or vtt (what is said in each
-            stretch), sheet (a picture with a still of each); may be given several times.
+        forms: what to write: clip (cuts), csv, json, edl (CMX3600), fcpxml, otio (edl and otio need the extra
+            `editing`), srt or vtt (what is said in each stretch), sheet (a picture with a still of each); may be given
+            several times.
         exact: encode cuts anew, to the frame; without it their packets are copied from the key frame before the start.
         handles_s: seconds added before and after each stretch.
         language: language of subtitles, such as en or pt-BR; None for the first there is.

@@ -13,7 +13,7 @@ import urllib.parse
 import zipfile
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,11 +58,11 @@ CUT_TYPES = {".mp4": "video/mp4", ".mov": "video/quicktime", ".mkv": TYPES["matr
 
 
 class ExportStretch(BaseModel):
-    """A stretch of a clip, in seconds of the timeline that a player shows."""
+    """A stretch of a clip, in seconds of the timeline that a player shows; without an end, to that of the clip."""
 
     clip_id: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-    start_s: Annotated[float, Field(ge=0, le=LATEST_S, allow_inf_nan=False)]
-    end_s: Annotated[float, Field(ge=0, le=LATEST_S, allow_inf_nan=False)]
+    start_s: Annotated[float, Field(ge=0, le=LATEST_S, allow_inf_nan=False)] = 0.0
+    end_s: Annotated[float | None, Field(ge=0, le=LATEST_S, allow_inf_nan=False)] = None
     words: Annotated[list[Annotated[str, Field(max_length=400)]], Field(max_length=20)] = []
 
 
@@ -187,18 +187,20 @@ class Exports:
         """The files of the stretches, compared with what was indexed; the sizes of cuts are checked on the way."""
         takes, size, length_s = [], 0.0, 0.0
         for stretch in wanted.stretches:
-            pick = Pick(stretch.clip_id, stretch.start_s, stretch.end_s, {"words": stretch.words})
+            pick = Pick(stretch.clip_id, stretch.start_s, stretch.end_s or 0.0, {"words": stretch.words})
             try:
                 clip = await self._desk.locate(stretch.clip_id)
+                if stretch.end_s is None:
+                    pick = replace(pick, end_s=clip.duration_s or LATEST_S)
                 file = await self._playback.unchanged(stretch.clip_id, clip)
             except NotFoundError as error:
                 report.leave_out(Take(pick, "", "", stretch.clip_id), error)
                 continue
             shown = PurePath(os.path.relpath(file.path, file.root))
             takes.append(Take(pick, file.path, str(shown), shown.name, file.stamp))
-            end_s = min(stretch.end_s, clip.duration_s or stretch.end_s)
-            length_s += max(0.0, end_s - stretch.start_s)
-            size += file.stamp.size * max(0.0, end_s - stretch.start_s) / (clip.duration_s or 1.0)
+            taken_s = max(0.0, min(pick.end_s, clip.duration_s or pick.end_s) - pick.start_s)
+            length_s += taken_s
+            size += file.stamp.size * taken_s / (clip.duration_s or 1.0)
         if wanted.form == "clip":
             _check_size(length_s, size, exact=wanted.exact)
         return takes

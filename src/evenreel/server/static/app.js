@@ -10,6 +10,7 @@ import { listenForPictures, pictureOf } from "./pictures.js";
 import { Player } from "./player.js";
 import { Results } from "./results.js";
 import { listenToSelection } from "./selection.js";
+import { listenToTakeAway } from "./take_away.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
@@ -251,6 +252,7 @@ listenToSearch();
 listenToKeys();
 listenToLinks();
 listenToSelection();
+listenToTakeAway();
 listenForPictures(
   (picture) => {
     go({ ...NO_QUESTION, view: "search", picture });
