@@ -154,6 +154,17 @@ def test_a_film_of_varying_rate_is_cut_by_its_times(tmp_path: Path) -> None:
     exact = shown(cut(path, start_s, end_s, exact=True, out=tmp_path / "exact").path)
     assert [number for number, _ in exact] == list(range(44, 57))
     assert [round(1000 * at) for _, at in exact] == [times[k] - times[44] for k in range(44, 57)]
+    with av.open(str(tmp_path / "exact")) as container:
+        assert container.duration == pytest.approx(float((end_s - start_s) * av.time_base), abs=1500)
+
+
+def test_a_rate_that_editors_do_not_know_is_kept_and_counted_at_one_that_they_do(tmp_path: Path) -> None:
+    path = write_film(tmp_path / "a.mp4", Film(range(60), time_base=Fraction(1, 12), options=gop(12)))
+    facts = FileFacts.from_json(facts_of(path, CutReader(asdict(MediaLimits()))))
+    assert (facts.fps, facts.own_fps, facts.frames(Fraction(1), Fraction(2))) == (24, 12, range(24, 48))
+    assert facts.note == "it has 12 frames a second, which editors do not know; they are counted at 24"
+    exact = shown(cut(path, Fraction(1), Fraction(2), exact=True).path)
+    assert exact == [(number, Fraction(number - 12, 12)) for number in range(12, 24)]
 
 
 def beeps(path: Path) -> list[float]:

@@ -36,7 +36,18 @@ Read = list[tuple[str, int, int]]
 def facts(rate: FrameRate, timecode: str | None = None, sounds: int = 1) -> FileFacts:
     length_s = Fraction(2 * HOURS)
     return FileFacts(
-        rate.fps, True, rate.drop, timecode, Fraction(0), Fraction(1, 10**6), length_s, 1920, 1080, sounds, "mp4"
+        rate.fps,
+        rate.fps,
+        True,
+        rate.drop,
+        timecode,
+        Fraction(0),
+        Fraction(1, 10**6),
+        length_s,
+        1920,
+        1080,
+        sounds,
+        "mp4",
     )
 
 

@@ -20,6 +20,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.handover.copying import cannot_write
 from evenreel.handover.facts import FileFacts
+from evenreel.handover.frames import FrameRate
 from evenreel.media import open_video
 from evenreel.media.allowlist import copy_options
 from evenreel.media.encode import BT709, LIMITED_RANGE
@@ -79,7 +80,9 @@ class _Film:
 
     def __init__(self, target: OutputContainer, facts: FileFacts, stretch: tuple[Fraction, Fraction]) -> None:
         self._target, self._facts, self._stretch = target, facts, stretch
-        self._frames = facts.frames(*stretch)
+        self._rate = FrameRate(facts.own_fps)
+        first = max(0, self._rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
+        self._frames = range(first, max(first + 1, self._rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s)))
         self._last_pts = -1
 
     @property
@@ -87,7 +90,7 @@ class _Film:
         """Start and end of what is encoded, on the player's timeline."""
         if not self._facts.steady:
             return self._stretch
-        offset_s, frame_s = self._facts.offset_s, self._facts.rate.frame_s
+        offset_s, frame_s = self._facts.offset_s, self._rate.frame_s
         return offset_s + self._frames.start * frame_s, offset_s + self._frames.stop * frame_s
 
     def encode(self, path: str, limits: MediaLimits) -> Iterator[Message]:
@@ -103,16 +106,24 @@ class _Film:
                 yield {}, None
         if stream is None:
             raise MediaError("no_frames", "no picture of the stretch can be decoded")
-        self._target.mux(stream.encode(None))
+        self._finish(stream)
         if sound is not None:
             with closing(sound):
                 yield from sound.encode(*self.span_s)
+
+    def _finish(self, stream: VideoStream) -> None:
+        """Write what is still held; the last picture stays to the end of the stretch."""
+        for packet in stream.encode(None):
+            if packet.pts == self._last_pts:
+                end = len(self._frames) if self._facts.steady else round((self._stretch[1] - self._stretch[0]) * TICKS)
+                packet.duration = max(1, end - self._last_pts)
+            self._target.mux_one(packet)
 
     def _times_s(self) -> list[float]:
         """Times at which the frames are on screen: of a steady film their middles."""
         start_s, end_s = self._stretch
         if self._facts.steady:
-            frame_s = self._facts.rate.frame_s
+            frame_s = self._rate.frame_s
             return [float(self._facts.offset_s + (number + Fraction(1, 2)) * frame_s) for number in self._frames]
         count = math.ceil((end_s - start_s) * _FASTEST)
         return [float(start_s + Fraction(number, _FASTEST)) for number in range(count)]
@@ -131,16 +142,16 @@ class _Film:
     def _pts(self, time_s: float) -> int:
         time = Fraction(time_s)
         if self._facts.steady:
-            nearest = round((time - self._facts.offset_s) * self._facts.fps)
+            nearest = round((time - self._facts.offset_s) * self._rate.fps)
             return max(0, nearest - self._frames.start)
         return max(0, round((time - self._stretch[0]) * TICKS))
 
     def _picture_stream(self, pixels: Pixels) -> VideoStream:
         facts, shape = self._facts, _even(pixels).shape
-        stream = self._target.add_stream("libx264", rate=facts.fps, options=OPTIONS)
+        stream = self._target.add_stream("libx264", rate=self._rate.fps, options=OPTIONS)
         stream.height, stream.width, stream.pix_fmt = shape[0], shape[1], "yuv420p"
         context = stream.codec_context
-        context.time_base = facts.rate.frame_s if facts.steady else Fraction(1, TICKS)
+        context.time_base = self._rate.frame_s if facts.steady else Fraction(1, TICKS)
         context.colorspace = context.color_primaries = context.color_trc = BT709
         context.color_range = LIMITED_RANGE
         return stream

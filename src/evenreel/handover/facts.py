@@ -42,7 +42,8 @@ class FileFacts:
 
     Attributes:
         fps: frames a second, those of an editor where the file's own are no rate that editors know.
-        steady: whether all frames follow at the file's own rate, which is `fps`.
+        own_fps: the file's own; the mean where they vary.
+        steady: whether all frames follow at the file's own rate.
         drop: whether its timecodes drop labels.
         timecode: the file's own timecode of its first frame; None where it has none, which then is 0.
         offset_s: when the first frame comes on screen, in seconds of a player's timeline.
@@ -56,6 +57,7 @@ class FileFacts:
     """
 
     fps: Fraction
+    own_fps: Fraction
     steady: bool
     drop: bool
     timecode: str | None
@@ -75,6 +77,11 @@ class FileFacts:
         return FrameRate(self.fps, self.drop)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the frames that are counted are the file's own."""
+        return self.steady and self.fps == self.own_fps
+
+    @property
     def first_frame(self) -> int:
         """Number of its first frame, by its timecode."""
         return 0 if self.timecode is None else self.rate.frame_of(self.timecode)
@@ -83,7 +90,7 @@ class FileFacts:
     def frame_count(self) -> int:
         """Number of frames from its first to its end."""
         by_time = self.rate.frame_after(self.duration_s - self.offset_s, self.slack_s)
-        return max(1, min(by_time, self.counted) if self.steady and self.counted else by_time)
+        return max(1, min(by_time, self.counted) if self.is_exact and self.counted else by_time)
 
     def frames(self, start_s: Fraction, end_s: Fraction) -> range:
         """Return the numbers, from its first frame on, of the frames that are on screen in a stretch; at least one.
@@ -103,7 +110,7 @@ class FileFacts:
     @staticmethod
     def from_json(record: dict[str, Any]) -> FileFacts:
         """Make facts of what `to_json` returned."""
-        exact = {name: Fraction(record[name]) for name in ("fps", "offset_s", "slack_s", "duration_s")}
+        exact = {name: Fraction(record[name]) for name in ("fps", "own_fps", "offset_s", "slack_s", "duration_s")}
         return FileFacts(**{**record, **exact})
 
 
@@ -121,7 +128,7 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
         sounds = len(source.container.streams.audio)
         tag = _timecode_tag(source.container)
     fps, steady = _rate(path, limits, guessed, average)
-    shown = fps if steady and editing_rate(fps) == fps else editing_rate(fps)
+    shown = editing_rate(fps)
     timecode, drop, note = _timecode(tag, shown)
     if not steady:
         note = f"its frame rate varies, so its frames are counted at {float(shown):.6g} a second"
@@ -129,7 +136,8 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
         note = f"it has {float(fps):.6g} frames a second, which editors do not know; they are counted at {shown}"
     return FileFacts(
         fps=shown,
-        steady=steady and shown == fps,
+        own_fps=fps,
+        steady=steady,
         drop=drop,
         timecode=timecode,
         offset_s=offset_s,

@@ -50,7 +50,7 @@ def _record(number: int, checked: CheckedTake) -> dict[str, Any]:
         "frames": len(frames),
         "fps": str(facts.fps),
         "drop_frame": facts.drop,
-        "steady": facts.steady,
+        "steady": facts.is_exact,
         **reason,
         "words": take.pick.reason.get("words", []),
     }
