@@ -33,7 +33,8 @@ from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media_files import TYPES, SentAs
 from evenreel.server.playback import Playback
-from evenreel.server.routes import LATEST_S, described
+from evenreel.server.records import Problem
+from evenreel.server.routes import EVERYWHERE, LATEST_S
 from evenreel.server.settings import MOST_RESULTS, ServeSettings
 from evenreel.wording import printable
 
@@ -139,11 +140,14 @@ class Exports:
     def router(self) -> APIRouter:
         """Make the router with the one route."""
         router = APIRouter(prefix="/api/v1", route_class=SmallBodyRoute)
-        about = described("Stretches as cuts, lists for editors, tables or subtitles.", ZIP, 404, 413)
-        schema = about["responses"][200]["content"][ZIP]
-        kinds = (*MEDIA_TYPES.values(), *CUT_TYPES.values())
-        about["responses"][200]["content"] |= dict.fromkeys((kind.partition(";")[0] for kind in kinds), schema)
-        router.add_api_route("/export", self.export, methods=["POST"], **about)
+        kinds = (ZIP, *MEDIA_TYPES.values(), *CUT_TYPES.values())
+        content = {kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
+        summary = "Stretches as cuts, lists for editors, tables or subtitles."
+        answers: dict[int | str, dict[str, Any]] = {200: {"description": summary, "content": content}}
+        answers |= {code: {"model": Problem} for code in (*EVERYWHERE, 404, 413)}
+        router.add_api_route(
+            "/export", self.export, methods=["POST"], summary=summary, response_class=Response, responses=answers
+        )
         return router
 
     async def export(self, wanted: ExportRequest) -> Response:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Hashable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import TypeAdapter
 
 from evenreel.library import Library, UnfinishedText
 from evenreel.library.browsing import BrowseOrder
+from evenreel.library.tried_examples import TriedExample
 from evenreel.server import answers
 from evenreel.server.answers import Searched
 from evenreel.server.desk import Desk
@@ -92,29 +94,30 @@ class Api:
         for path, endpoint, about in self._reading():
             router.add_api_route(path, endpoint, methods=["GET"], **about)
             router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
-        about = described("Clips with a frame that looks like a picture.", SearchAnswer, 408, 413, 415)
+        about = _about("Clips with a frame that looks like a picture.", SearchAnswer, 408, 413, 415)
         about["openapi_extra"] = {"requestBody": PICTURE}
         router.add_api_route("/search/image", self.search_image, methods=["POST"], **about)
-        about = described("Try again what was set aside.", Retry)
+        about = _about("Try again what was set aside.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **about)
         return router
 
     def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
-        media = described("The clip's file, or ranges of it.", "video/*", 404, 416)
+        media = _about("The clip's file, or ranges of it.", "video/*", 404, 416)
         media["responses"][206] = {**media["responses"][200], "description": "Ranges of the file."}
         return [
-            ("/search", self.search, described("Clips that answer a sentence, best first.", SearchAnswer)),
-            ("/clips/{clip_id}/similar", self.similar, described("Clips that look like a clip.", SearchAnswer, 404)),
-            ("/clips/{clip_id}", self.clip, described("All that is known of a clip.", Clip, 404)),
-            ("/clips/{clip_id}/transcripts", self.transcripts, described("What is said in a clip.", list[Spoken], 404)),
+            ("/search", self.search, _about("Clips that answer a sentence, best first.", SearchAnswer)),
+            ("/clips/{clip_id}/similar", self.similar, _about("Clips that look like a clip.", SearchAnswer, 404)),
+            ("/clips/{clip_id}", self.clip, _about("All that is known of a clip.", Clip, 404)),
+            ("/clips/{clip_id}/transcripts", self.transcripts, _about("What is said in a clip.", list[Spoken], 404)),
             ("/clips/{clip_id}/media", self.media, media),
-            ("/clips/{clip_id}/still", self.still, described("What is on screen at a time.", "image/jpeg", 404)),
-            ("/clips/{clip_id}/preview", self.preview, described("A part of it, small and silent.", "video/mp4", 404)),
-            ("/stats", self.stats, described("What the library holds and can be filtered by.", Stats)),
-            ("/browse", self.browse, described("Clips without a query, by day or by path.", ListedClips)),
-            ("/files", self.files, described("Files of the library, also those that were set aside.", Files)),
-            ("/retry", self.retry_state, described("How trying again goes.", Retry)),
-            ("/health", self.health, described("Whether the server answers and its model is loaded.", Health)),
+            ("/clips/{clip_id}/still", self.still, _about("What is on screen at a time.", "image/jpeg", 404)),
+            ("/clips/{clip_id}/preview", self.preview, _about("A part of it, small and silent.", "video/mp4", 404)),
+            ("/stats", self.stats, _about("What the library holds and can be filtered by.", Stats)),
+            ("/examples", self.examples, _about("Searches that some clip fits.", list[TriedExample])),
+            ("/browse", self.browse, _about("Clips without a query, by day or by path.", ListedClips)),
+            ("/files", self.files, _about("Files of the library, also those that were set aside.", Files)),
+            ("/retry", self.retry_state, _about("How trying again goes.", Retry)),
+            ("/health", self.health, _about("Whether the server answers and its model is loaded.", Health)),
         ]
 
     async def search(
@@ -197,9 +200,20 @@ class Api:
         vision = self._desk.model in {"loading", "ready"}
 
         def answer(library: Library) -> bytes:
-            return answers.stats_answer(library, vision=vision).model_dump_json().encode()
+            told = answers.stats_answer(library, vision=vision, opens_folders=self._desk.opens_folders)
+            return told.model_dump_json().encode()
 
         return _json(await self._desk.query_once("stats", answer))
+
+    async def examples(self) -> Response:
+        """Return up to three searches, each of which was run and is answered by a clip that fits."""
+        self._desk.need_model()
+        found = TypeAdapter(list[TriedExample])
+
+        def answer(library: Library) -> bytes:
+            return found.dump_json(library.tried_examples())
+
+        return _json(await self._desk.query_once("examples", answer, RequestNeeds(model=True)))
 
     async def files(
         self,
@@ -260,8 +274,8 @@ class Api:
         return _json(await self._desk.query_once(key, answer, needs))
 
 
-def described(summary: str, answer: Any, *problems: int) -> dict[str, Any]:
-    """Return what the OpenAPI document says of an address: its answer, a record or a media type, and refusals."""
+def _about(summary: str, answer: Any, *problems: int) -> dict[str, Any]:
+    """What the OpenAPI document says of an address: what it answers with, a record or a media type, and refusals."""
     refusals: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (*EVERYWHERE, *problems)}
     if isinstance(answer, str):
         sent = {"description": summary, "content": {answer: {"schema": {"type": "string", "format": "binary"}}}}
