@@ -182,13 +182,14 @@ export function listenToTakeAway() {
     element(
       "button",
       {
-        class: "plain",
+        class: "plain take-away-button",
         type: "button",
         "aria-label": `Take away ${stretch.name}`,
         title: "Take away: video, lists for editors, subtitles",
         onclick: () => takeAwayDialog.open([stretch], stretch.name),
       },
       icon("save"),
+      element("span", {}, "Take away"),
     ),
   );
   const button = element("button", { class: "quiet", type: "button" }, icon("save"), "Take away");
