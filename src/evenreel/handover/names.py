@@ -20,12 +20,12 @@ def file_stem(name: str, fallback: str = "clip") -> str:
     r"""Make a name that every system takes of any text: no separators, no marks of Windows, not too long.
 
     >>> file_stem("a/b: what?"), file_stem("..\x1b"), file_stem("CON"), file_stem("東京.")
-    ('a_b_ what_', '_x1b', 'CON_', '東京')
+    ('a_b_ what_', '_x1b', '_CON', '東京')
     """
     stem = _FORBIDDEN.sub("_", printable(name)).strip(" .")
     stem = stem.encode("utf-8", "replace")[:LONGEST].decode("utf-8", "ignore").rstrip(" .")
     if _OF_WINDOWS.fullmatch(stem.partition(".")[0]):
-        stem += "_"
+        stem = f"_{stem}"
     return stem or fallback
 
 
