@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
 from evenreel.handover.frames import (
+    STANDARD,
     FrameRate,
     drops_by_habit,
     editing_rate,
@@ -160,10 +161,10 @@ def _rate(
     with container:
         times = _first_times(container, stream)
         time_base = time_base_of(stream)
-    counted = (
-        (len(times) - 1) / (Fraction(times[-1] - times[0]) * time_base) if times and times[-1] > times[0] else None
-    )
-    candidates = [meant_rate(rate) for rate in (guessed, average, counted) if rate]
+    candidates = [meant_rate(rate) for rate in (guessed, average) if rate]
+    if len(times) > 1 and times[-1] > times[0]:  # timestamps tell where a header does not
+        counted = (len(times) - 1) / (Fraction(times[-1] - times[0]) * time_base)
+        candidates += [min(STANDARD, key=lambda rate: abs(rate - counted)), meant_rate(counted)]
     for fps in candidates:
         if is_steady(times, time_base, fps):
             return fps, True
