@@ -19,8 +19,6 @@ from PIL import Image
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
-from evenreel.media import workers
-from tests.forked import FORKED_SUBPROCESS
 from tests.in_process import run_here
 from tests.media_files import Film, gop, number_in, write_film
 
@@ -45,10 +43,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(place: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """The command in this process, with workers that are forked."""
+    """The command in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
-        patch.setattr(workers, "subprocess", FORKED_SUBPROCESS)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         return run_here(*words, environment={"COLUMNS": "400"})
 

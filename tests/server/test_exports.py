@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import urllib.parse
 import zipfile
@@ -20,9 +21,8 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from evenreel.media import workers
 from evenreel.server import exports, make_app
-from tests.forked import FORKED_SUBPROCESS
+from evenreel.server.pictures import trim
 
 from .conftest import Served
 
@@ -31,11 +31,9 @@ NOBODY = "0" * 32
 
 @pytest.fixture(scope="module")
 def visitor(served: Served) -> Iterator[TestClient]:
-    """A visitor whose exports are made by a process that is forked."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "subprocess", FORKED_SUBPROCESS)
-        with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1:8765") as visitor:
-            yield visitor
+    """A visitor of the served library, whose model need not be loaded."""
+    with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1:8765") as visitor:
+        yield visitor
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +109,18 @@ def test_nothing_of_what_was_made_stays(visitor: TestClient, ids: dict[str, str]
     for form in ("clip", "csv", "srt"):
         ask(visitor, form, (ids["star.mp4"], 1.0, 2.0))
     assert list(served.settings.cache.glob("export-*")) == []
+
+
+def test_what_is_being_made_is_no_part_of_the_cache_that_is_trimmed(tmp_path: Path) -> None:
+    for name in ("export-now", "export-old", "ab"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"x" * 100)
+    trim(tmp_path, 0)
+    assert sorted(path.parent.name for path in tmp_path.glob("*/file")) == ["export-now", "export-old"]
+    long_ago = (tmp_path / "export-now").stat().st_mtime - 2 * exports.ABANDONED_S
+    os.utime(tmp_path / "export-old", (long_ago, long_ago))
+    exports.remove_abandoned(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ab", "export-now"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ import json
 import logging
 import os
 import secrets
+import shutil
 import tempfile
+import time
 import urllib.parse
 import zipfile
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -32,6 +34,7 @@ from evenreel.handover.settings import MEDIA_TYPES, HandoverForm, HandoverSettin
 from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media_files import TYPES, SentAs
+from evenreel.server.pictures import EXPORT
 from evenreel.server.playback import Playback
 from evenreel.server.records import Problem
 from evenreel.server.routes import EVERYWHERE, LATEST_S
@@ -50,6 +53,8 @@ MOST_BYTES = 8 * 2**30
 WAITING = 4
 """Most requests that are made or waited for at a time."""
 LARGEST_BODY = 2**18
+ABANDONED_S = 86_400.0
+"""Seconds after which a folder that is still there is nobody's."""
 LONGEST_NOTES = 4_000
 """Most characters of the header with notes."""
 NOTES = "evenreel-notes"
@@ -128,6 +133,7 @@ class Exports:
 
     def start(self) -> None:
         """Prepare the thread and its worker process, which starts when it is needed."""
+        remove_abandoned(self._settings.cache)
         limits = self._settings.limits
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="export")
         self._worker = Worker(TARGET, {"limits": asdict(limits)}, limits)
@@ -185,7 +191,7 @@ class Exports:
 
     def _scratch(self) -> tempfile.TemporaryDirectory[str]:
         self._settings.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return tempfile.TemporaryDirectory(dir=self._settings.cache, prefix="export-", ignore_cleanup_errors=True)
+        return tempfile.TemporaryDirectory(dir=self._settings.cache, prefix=EXPORT, ignore_cleanup_errors=True)
 
     async def _takes(self, wanted: ExportRequest, report: HandoverReport) -> list[Take]:
         """The files of the stretches, compared with what was indexed; the sizes of cuts are checked on the way."""
@@ -235,6 +241,14 @@ class Exports:
             (path,) = report.files
             return MadeExport(path, MEDIA_TYPES.get(wanted.form) or CUT_TYPES.get(path.suffix, "video/*"), report)
         return MadeExport(_zipped(report, scratch / f"{file_stem(wanted.title, 'stretches')}.zip"), ZIP, report)
+
+
+def remove_abandoned(cache: Path) -> None:
+    """Delete what killed servers were making a day ago or earlier; younger ones may be another worker's."""
+    for left in cache.glob(f"{EXPORT}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > ABANDONED_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _check_size(length_s: float, size: float, *, exact: bool) -> None:
