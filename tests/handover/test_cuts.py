@@ -18,7 +18,7 @@ from evenreel.errors import MediaError
 from evenreel.handover.copying import formats_for
 from evenreel.handover.facts import FileFacts
 from evenreel.handover.reader import CutReader
-from tests.media_files import Film, gop, number_in, write_film
+from tests.media_files import Film, gop, number_in, numbered_picture, write_film
 from tests.sound_files import Track, bursts, write_sound
 
 COUNT = 150
@@ -137,6 +137,22 @@ def test_a_container_without_times_is_encoded_anew_and_says_so(tmp_path: Path) -
     made = cut(path, Fraction(30, 25), Fraction(40, 25))
     assert made.said["why"] == "its container does not say when pictures are shown"
     assert [number for number, _ in shown(made.path)] == list(range(30, 40))
+
+
+def test_recordings_joined_end_to_end_are_encoded_anew(tmp_path: Path) -> None:
+    """The second one's timestamps begin anew, so a packet's own say not where it is."""
+    path, parts = tmp_path / "joined.ts", []
+    for number in range(2):
+        pictures = [numbered_picture(100 * number + k) for k in range(75)]
+        film = Film(range(75), time_base=Fraction(1, 25), options=gop(25))
+        parts.append(write_film(tmp_path / f"{number}.ts", film, pictures).read_bytes())
+    path.write_bytes(b"".join(parts))
+    made = cut(path, Fraction(110, 25), Fraction(120, 25))
+    assert made.said["why"] == "its timestamps step back on the way"
+    assert [number for number, _ in shown(made.path)] == list(range(135, 145))
+    before = cut(path, Fraction(30, 25), Fraction(40, 25), out=tmp_path / "before")
+    assert "why" not in before.said
+    assert [number for number, _ in shown(before.path)] == list(range(25, 40))
 
 
 def test_a_film_of_varying_rate_is_cut_by_its_times(tmp_path: Path) -> None:

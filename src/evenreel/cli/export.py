@@ -16,6 +16,7 @@ from evenreel.cli.from_settings import from_settings
 from evenreel.cli.options import CacheOption, DeviceOption, JsonOption, PlaceOption
 from evenreel.cli.progress import share_bar
 from evenreel.cli.publish import fetched
+from evenreel.cli.search import as_utf8
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.config import MediaLimits, default_library
 from evenreel.errors import NotFoundError, UsageError
@@ -49,7 +50,7 @@ class WantedStretches:
     """
 
     k: Annotated[int, OptionForm("-k")] = 10
-    where: str | None = None
+    where: Annotated[str | None, typer.Option(callback=as_utf8)] = None
     vision: bool = True
     every_moment: bool = False
     others: Annotated[bool, OptionForm("--all")] = False
@@ -121,8 +122,9 @@ def _picked(
         return PurePath(what[0]).stem, [Pick(library.clip_id(what[0]), start_s, end_s)]
     if len(what) != 1:
         raise UsageError(USAGE)
-    found = library.search(what[0], wanted.k, wanted.where).to_json()
-    return _titled(what[0], picks_of(found, every_moment=wanted.every_moment, others=wanted.others))
+    query = as_utf8(what[0]) or ""
+    found = library.search(query, wanted.k, wanted.where).to_json()
+    return _titled(query, picks_of(found, every_moment=wanted.every_moment, others=wanted.others))
 
 
 def _titled(query: str, picks: list[Pick]) -> tuple[str, list[Pick]]:

@@ -9,7 +9,7 @@ after the end is copied only where an earlier one may refer to it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
@@ -83,7 +83,7 @@ def copy_stretch(
         joinable = source.container.format.name in JOINABLE
         if source.container.format.name in WITHOUT_PTS:
             raise UncopyableError("its container does not say when pictures are shown")
-    key = _key_frame(path, bounds, limits, may_seek=not joinable)
+    key = yield from _key_frame(path, bounds, limits, may_seek=not joinable)
     copy = _Copy(path, bounds, key, limits)
     for place, name in enumerate(formats):
         try:
@@ -129,22 +129,28 @@ def _seek(container: InputContainer, stream: VideoStream, timestamp: int) -> boo
     return True
 
 
-def _key_frame(path: str, bounds: Bounds, limits: MediaLimits, *, may_seek: bool) -> int:
-    """Timestamp of the key frame that a cut begins with."""
+def _key_frame(path: str, bounds: Bounds, limits: MediaLimits, *, may_seek: bool) -> Generator[Message, None, int]:
+    """Timestamp of the key frame that a cut begins with; yields signs of life."""
     container, stream = _opened(path, limits)
     with container:
         sought = may_seek and _seek(container, stream, bounds.start)
-        found, first = None, None
-        for packet in _packets(container, [stream]):
+        found, first, last = None, None, None
+        for number, packet in enumerate(_packets(container, [stream])):
             at = _shown_at(packet)
             if packet.is_keyframe and first is None:
                 first = at
             if packet.is_keyframe and at <= bounds.start:
                 found = at
-            if (packet.dts if packet.dts is not None else at) > bounds.start:
+            reached = at if packet.dts is None else packet.dts
+            if last is not None and (last - reached) * time_base_of(stream) > _REORDER_S:
+                raise UncopyableError("its timestamps step back on the way")  # recordings joined end to end
+            last = reached
+            if reached > bounds.start:
                 break
+            if number % _TICK == 0:
+                yield {}, None
     if found is None and sought:
-        return _key_frame(path, bounds, limits, may_seek=False)
+        return (yield from _key_frame(path, bounds, limits, may_seek=False))
     if found is None:
         found = first  # the stretch begins before the first picture
     if found is None or found >= bounds.until:
@@ -186,7 +192,8 @@ class _Copy:
         """Write the file; yields signs of life.
 
         Raises:
-            _UnfitError: the format cannot hold it.
+            _UnfitError: the format cannot hold its codecs.
+            UncopyableError: its packets cannot be copied.
             MediaError: it cannot be read, or the file not be written.
         """
         container, stream = _opened(self._path, self._limits)
@@ -199,6 +206,8 @@ class _Copy:
                     yield from self._copy(container, stream, targets, target)
             except OSError as error:
                 raise cannot_write(error) from error
+            except FFMPEG_ERRORS as error:
+                raise UncopyableError(f"its packets do not fit into {form} ({error})") from error
 
     def _add_streams(
         self, target: OutputContainer, container: InputContainer, stream: VideoStream
