@@ -152,14 +152,14 @@ def _seconds(text: str) -> float:
 def _written(library: Library, picks: list[Pick], out: Path, title: str, settings: HandoverSettings) -> HandoverReport:
     from evenreel.handover.export import Handover
     from evenreel.handover.located import known_of, takes_of
-    from evenreel.handover.reader import TARGET
     from evenreel.handover.report import HandoverReport
+    from evenreel.handover.settings import READER
     from evenreel.media.workers import Worker
 
     limits, missing = MediaLimits(), HandoverReport()
     takes = takes_of(library, picks, missing)
     with (
-        closing(Worker(TARGET, {"limits": asdict(limits)}, limits)) as worker,
+        closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker,
         share_bar("cutting" if "clip" in settings.forms else "writing") as progress,
     ):
         report = Handover(worker, known_of(library), settings, progress).write(takes, out, title)

@@ -7,13 +7,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenreel.errors import MediaError, UsageError
-from evenreel.handover.facts import FileFacts
 from evenreel.handover.settings import LEAST_S, MOST_STRETCHES
 from evenreel.library.store.identity import changed
 from evenreel.media.content import FileStamp
+
+if TYPE_CHECKING:
+    from evenreel.handover.facts import FileFacts
 
 LATEST_S = 1e6
 _REASONS = ("score", "state", "probability")

@@ -17,8 +17,6 @@ from evenreel.media.jpeg import to_jpeg
 from evenreel.media.moments import GivenTimes
 from evenreel.media.workers import Message
 
-TARGET = "evenreel.handover.reader:CutReader"
-
 
 class CutReader:
     """Worker that answers a task by what it has, with messages of the function that it names.

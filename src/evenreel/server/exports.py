@@ -25,12 +25,10 @@ from pydantic import BaseModel, Field
 
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.features.stills import read_still
-from evenreel.handover.export import Handover, KnownOfClips
 from evenreel.handover.names import file_stem
 from evenreel.handover.picks import Pick, Take
-from evenreel.handover.reader import TARGET
 from evenreel.handover.report import HandoverReport
-from evenreel.handover.settings import MEDIA_TYPES, HandoverForm, HandoverSettings
+from evenreel.handover.settings import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media_files import TYPES, SentAs
@@ -136,7 +134,7 @@ class Exports:
         remove_abandoned(self._settings.cache)
         limits = self._settings.limits
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="export")
-        self._worker = Worker(TARGET, {"limits": asdict(limits)}, limits)
+        self._worker = Worker(READER, {"limits": asdict(limits)}, limits)
 
     def close(self) -> None:
         """End the worker process at once, whatever it makes."""
@@ -227,6 +225,8 @@ class Exports:
         missing: HandoverReport,
         scratch: Path,
     ) -> MadeExport:
+        from evenreel.handover.export import Handover, KnownOfClips
+
         stills = self._desk.followed.stills_of
         known = KnownOfClips(
             lambda clip_id: spoken.get(clip_id, ()),
