@@ -55,4 +55,5 @@ def serve(
 
 def _say(library: Path, address: str, guarded: bool) -> None:
     also = " Visitors are asked for the token." if guarded else ""
-    console().print(f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {address}api/openapi.json).{also}")
+    api = f"{address}api/v1/openapi.json"
+    console().print(f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {api}).{also}")

@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp
 
 import evenreel
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
@@ -100,6 +101,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         version=evenreel.__version__,
         lifespan=lifespan,
         openapi_url="/api/v1/openapi.json",
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call it
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
     )
@@ -127,25 +129,36 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
         UsageError: the address cannot be had, or several workers cannot share one on this system.
         CheckpointError: there is no such matcher as is to re-rank, or it is damaged.
     """
-    import uvicorn
-
-    from evenreel.server.connections import timed_protocol
     from evenreel.server.supervisor import Supervisor, check_system
 
     if settings.workers > 1:
         check_system()
-    _check(library, settings)
+    check_servable(library, settings)
+    if settings.workers == 1:
+        run_app(make_app(library, settings), settings, on_ready)
+        return
     with _listening(settings) as listener:
-        if settings.workers > 1:
-            on_ready(_address(settings, listener))
-            Supervisor(library, settings, listener).run()
-            return
-        config = server_config(make_app(library, settings), settings, timed_protocol(settings.idle_s))
+        on_ready(_address(settings, listener))
+        Supervisor(library, settings, listener).run()
+
+
+def run_app(app: ASGIApp, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
+    """Run an application in this process until it is asked to stop.
+
+    Raises:
+        UsageError: the address cannot be had.
+    """
+    import uvicorn
+
+    from evenreel.server.connections import timed_protocol
+
+    with _listening(settings) as listener:
+        config = server_config(app, settings, timed_protocol(settings.idle_s))
         on_ready(_address(settings, listener))
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def server_config(app: FastAPI, settings: ServeSettings, protocol: type[asyncio.Protocol]) -> uvicorn.Config:
+def server_config(app: ASGIApp, settings: ServeSettings, protocol: type[asyncio.Protocol]) -> uvicorn.Config:
     """Configure uvicorn for one process that serves the application."""
     import uvicorn
 
@@ -164,8 +177,14 @@ def server_config(app: FastAPI, settings: ServeSettings, protocol: type[asyncio.
     )
 
 
-def _check(library: Path, settings: ServeSettings) -> None:
-    """Refuse what the operator can put right before anybody can come."""
+def check_servable(library: Path, settings: ServeSettings) -> None:
+    """Refuse what the operator can put right before anybody can come.
+
+    Raises:
+        LibraryError: there is no library, or it is damaged or of another version, or of another model than the matcher
+            that is to re-rank.
+        CheckpointError: there is no such matcher, or it is damaged.
+    """
     with evenreel.open_library(library, cache=settings.snapshot_cache) as opened:
         if settings.rerank is not None:
             from evenreel.checkpoint import load_matcher
