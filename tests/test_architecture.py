@@ -40,6 +40,7 @@ LAYERS: list[set[str]] = [
     {"audits"},
     {"planted"},
     {"library"},
+    {"handover"},
     {"server"},
     {"papers"},
     {"demo"},

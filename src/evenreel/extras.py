@@ -20,6 +20,7 @@ BROUGHT = {
     "vectors-benchmark": ("faiss", "turbovec", "usearch"),
     "scale": ("fsspec", "lance", "pyarrow", "ray", "s3fs"),
     "speech": ("ctranslate2", "faster_whisper", "onnx_asr"),
+    "editing": ("opentimelineio", "otio_cmx3600_adapter"),
     "mcp": ("httpx2", "mcp"),
     "hdf5": ("h5py",),
     "spacy": ("spacy",),

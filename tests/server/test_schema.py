@@ -22,7 +22,7 @@ EXAMPLES = 25
 PLAIN = ("/api/v1/stats", "/api/v1/examples", "/api/v1/health", "/api/v1/retry")
 AT_THE_MACHINE = ("/api/v1/folders", "/api/v1/indexing")
 """Refused to the client of these tests, which comes from elsewhere; `tests/server/adding` asks them from here."""
-ASKED = ("/api/v1/browse", "/api/v1/search", "/api/v1/search/image", "/api/v1/files")
+ASKED = ("/api/v1/browse", "/api/v1/search", "/api/v1/search/image", "/api/v1/files", "/api/v1/export")
 OF_A_CLIP = (
     "/api/v1/clips/{clip_id}",
     *(

@@ -33,6 +33,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "reindex": Command("evenreel.cli.library:reindex", SEARCH),
     "search": Command("evenreel.cli.search:search", SEARCH),
     "transcript": Command("evenreel.cli.transcript:transcript", SEARCH),
+    "export": Command("evenreel.cli.export:export", SEARCH),
     "serve": Command("evenreel.cli.serve:serve", SEARCH),
     "mcp": Command("evenreel.cli.mcp:mcp", SEARCH),
     "info": Command("evenreel.cli.library:info", SEARCH),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evenreel.library.search.hits import SearchResult
 
 
-def _as_utf8(argument: str | None) -> str | None:
+def as_utf8(argument: str | None) -> str | None:
     """Read an argument as UTF-8 whose bytes Python has kept as surrogates, because the locale cannot hold them."""
     if argument is None or argument.isascii():
         return argument
@@ -52,9 +52,9 @@ class Question:
         UsageError: not exactly one of a sentence and a picture is given, or options exclude each other.
     """
 
-    query: Annotated[str | None, typer.Argument(callback=_as_utf8)] = None
+    query: Annotated[str | None, typer.Argument(callback=as_utf8)] = None
     k: Annotated[int, OptionForm("-k")] = 10
-    where: Annotated[str | None, typer.Option(callback=_as_utf8)] = None
+    where: Annotated[str | None, typer.Option(callback=as_utf8)] = None
     image: Path | None = None
     vision: bool = True
     rerank: str | None = None

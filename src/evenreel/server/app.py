@@ -23,6 +23,7 @@ import evenreel
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.server.adding.routes import AddingApi
 from evenreel.server.desk import BusyError, Desk, LoadingError
+from evenreel.server.exports import Exports
 from evenreel.server.file_manager import FileManagerApi
 from evenreel.server.guard import Guard
 from evenreel.server.peers import Peers
@@ -77,6 +78,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
     desk, uploads = Desk(library, settings), Uploads(settings)
     pictures, playback = Pictures(library, settings, desk.followed.stills_of), Playback(desk, settings)
     retrier, adding = Retrier(library, peers), AddingApi(desk, library, settings)
+    exports = Exports(desk, playback, settings)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -85,11 +87,13 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         uploads.start()
         playback.start()
         adding.start()
+        exports.start()
         try:
             yield
         finally:
             adding.close()
             retrier.close()
+            exports.close()
             playback.close()
             uploads.close()
             pictures.close()
@@ -108,6 +112,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
     app.state.desk, app.state.adder = desk, adding.adder
     app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
     app.include_router(adding.router())
+    app.include_router(exports.router())
     app.include_router(FileManagerApi(desk, settings).router())
     _add_pages(app)
     _add_errors(app)

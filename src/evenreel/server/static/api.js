@@ -86,6 +86,27 @@ export const preview = async (clipId, part, signal) => {
   return response.blob();
 };
 
+/**
+ * Stretches in one form: the file, its name, and sentences on what is unusual or left out; waits while others are made.
+ *
+ * @param {{form: string, stretches: {clip_id: string, start_s: number, end_s: number | null}[], exact: boolean,
+ *   title: string}} wanted
+ * @param {AbortSignal} signal
+ * @returns {Promise<{file: Blob, name: string, sentences: string[]}>}
+ */
+export const takeAway = async (wanted, signal) => {
+  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wanted) };
+  const response = await patiently(() => answered("/api/v1/export", { ...options, signal }), undefined, signal);
+  const disposition = response.headers.get("Content-Disposition") ?? "";
+  const [, coded, plain] = /filename(?:\*=utf-8''([^;]+)|="([^"]*)")/.exec(disposition) ?? [];
+  const notes = response.headers.get("Evenreel-Notes");
+  return {
+    file: await response.blob(),
+    name: coded ? decodeURIComponent(coded) : plain || "stretches",
+    sentences: notes ? JSON.parse(decodeURIComponent(notes)) : [],
+  };
+};
+
 /** Address of the picture of a clip at a time. */
 export const stillAddress = (clipId, time, width) => `${clipAddress(clipId)}/still?${parameters({ t: time, width })}`;
 

@@ -16,6 +16,7 @@ import { keepSearch } from "./recent_searches.js";
 import { remember, remembered } from "./remembered.js";
 import { Results } from "./results.js";
 import { listenToSelection } from "./selection.js";
+import { listenToTakeAway } from "./take_away.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
@@ -321,6 +322,7 @@ listenToLinks();
 listenToCards();
 listenToCompact();
 listenToSelection();
+listenToTakeAway();
 listenForPictures(
   (picture) => {
     go({ ...NO_QUESTION, view: "search", picture });
