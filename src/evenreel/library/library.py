@@ -26,6 +26,7 @@ from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
+    from evenreel.library.personal.data import PersonalData
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
 
@@ -200,6 +201,13 @@ class Library(LibraryContents):
         found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits, state=found.state if hits else "nothing")
+
+    @property
+    def personal(self) -> PersonalData:
+        """Favourites, notes and saved searches of the library, to read and to write."""
+        from evenreel.library.personal.data import PersonalData
+
+        return PersonalData(self.path, self._personal, self.clip_named, self.search)
 
     def _check_neutral(self, wanted: bool) -> None:
         """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""
