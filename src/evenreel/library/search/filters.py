@@ -19,6 +19,7 @@ where one of them is such; `!=` is true where none is equal, `is null` where the
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -75,6 +76,9 @@ class Filter:
         """Whether the condition says anything of `clips`; of `files` alone it needs no join."""
         return "clips." in self.sql
 
+    def __and__(self, other: Filter) -> Filter:
+        return Filter(f"({self.sql} AND {other.sql})", self.parameters + other.parameters)
+
 
 @dataclass(frozen=True)
 class _Operand:
@@ -94,6 +98,12 @@ class _Operand:
             sql = f"CASE WHEN typeof({self.sql}) IN ('integer', 'real') THEN {self.sql} END"
             return _Operand(sql, self.parameters * 2, kind, self.name)
         return _Operand(f"CAST({self.sql} AS TEXT)", self.parameters, kind, self.name)
+
+
+def below(folder: str | os.PathLike[str]) -> Filter:
+    """Return the condition that a file is in a folder, or in one below it."""
+    inside = os.path.join(os.path.abspath(folder), "")
+    return Filter("(substr(CAST(files.path AS TEXT), 1, length(?)) = ?)", (inside, inside))
 
 
 def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool = False) -> Filter:
