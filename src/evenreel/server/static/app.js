@@ -9,6 +9,7 @@ import { LibraryView } from "./library.js";
 import { listenForPictures, pictureOf } from "./pictures.js";
 import { Player } from "./player.js";
 import { Results } from "./results.js";
+import { listenToSelection } from "./selection.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
@@ -72,6 +73,7 @@ function show({ run = false } = {}) {
   showLinks();
   showQuestion();
   filters.show(place);
+  byId("home").hidden = asks(place);
   if (inLibrary) library.show(place);
   else results.show(place, unfinished);
   showClip(run);
@@ -248,6 +250,7 @@ async function learnLibrary() {
 listenToSearch();
 listenToKeys();
 listenToLinks();
+listenToSelection();
 listenForPictures(
   (picture) => {
     go({ ...NO_QUESTION, view: "search", picture });

@@ -1,7 +1,9 @@
 // The cards of a result: what was found, when, and why.
 
 import { breakable, element, icon, marked, still } from "./dom.js";
+import { cardActions } from "./card_actions.js";
 import { clock, length, percent } from "./format.js";
+import { selectionBox } from "./selection.js";
 
 const SIGNS_SHOWN = 3;
 const STATES = {
@@ -44,17 +46,20 @@ const NONE_READ = "No words were read on this clip; this is what the matcher lea
  */
 export function card(hit, actions) {
   const time = hit.moments[0]?.time_s ?? 0;
+  const { start_s = null, end_s = null } = hit.moments[0] ?? {};
+  const stretch = { clip_id: hit.clip_id, start_s, end_s, name: hit.name };
   return element(
     "li",
     { class: "card", "data-clip": hit.clip_id },
     still(hit.still, times(hit), wordsFound(hit)),
+    selectionBox(stretch, hit.name),
     element("h3", {}, link(hit, time, actions)),
     facts(hit),
     hit.on_screen.length ? signs(hit.on_screen, "signs", "Words on screen") : null,
     hit.said.length ? signs(hit.said, "signs said", "What is said") : null,
     Object.keys(hit.parts).length ? parts(hit) : null,
     hit.elements.length ? elements(hit.elements, actions) : null,
-    element("footer", {}, scores(hit), actions.like && likeButton(hit, time, actions)),
+    element("footer", {}, scores(hit), cardActions(stretch), actions.like && likeButton(hit, time, actions)),
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { ApiError, clip as fetchClip, transcripts } from "./api.js";
 import { about } from "./about.js";
+import { showPlayerActions } from "./card_actions.js";
 import { breakable, byId, fill, icon } from "./dom.js";
 import { Playback } from "./playback.js";
 import { Timeline } from "./timeline.js";
@@ -66,6 +67,8 @@ export class Player {
     }
     if (request.signal.aborted) return;
     byId("player-title").textContent = this.clip.name;
+    const { start_s = null, end_s = null } = hit?.moments[0] ?? {};
+    showPlayerActions({ clip_id: clipId, start_s, end_s, name: this.clip.name });
     this.playback.open(this.clip, time, run);
     this.#describe();
     this.#shown(time);
