@@ -177,5 +177,5 @@ def test_a_published_snapshot_is_only_read_and_has_no_notes(marked: Path, tmp_pa
     with open_library(tmp_path / "published", cache=tmp_path / "cache") as opened:
         assert opened.personal.marks() == ()
         assert opened.browse("favourite").total == 0
-        with pytest.raises(LibraryError, match="published snapshot"):
+        with pytest.raises(UsageError, match="published snapshot"):
             opened.personal.mark(opened.browse().clips[0].clip_id, favourite=True)

@@ -74,8 +74,8 @@ class PersonalData:
 
         Raises:
             NotFoundError: the library has no such clip.
-            UsageError: the time is none, or the note is too long or no text.
-            LibraryError: the records cannot be read or written, or the library is a published snapshot.
+            UsageError: the time is none, the note is too long or no text, or the library is a published snapshot.
+            LibraryError: the records cannot be read or written.
         """
         clip_id, at = self._find(clip), moment_of(time_s)
         path, before = self._view.path_of(clip_id), self._key_of(clip_id, at)
@@ -130,8 +130,9 @@ class PersonalData:
             name: its name; None for the query itself.
 
         Raises:
-            UsageError: there is one of that name, or the query, the filter or the name is wrong.
-            LibraryError: the records cannot be read or written, or the library is a published snapshot.
+            UsageError: there is one of that name, the query, the filter or the name is wrong, or the library is a
+                published snapshot.
+            LibraryError: the records cannot be read or written.
         """
         saved = SavedSearch((name or query).strip(), query.strip(), where)
         if saved.name in self._view.records.searches:

@@ -17,7 +17,7 @@ from pathlib import Path
 from evenreel.errors import LibraryError, UsageError
 from evenreel.files import TEMPORARY_SUFFIX, is_temporary, write_durably
 from evenreel.library.personal.records import PersonalRecords
-from evenreel.library.store.filesystem import free_name, refuse_published
+from evenreel.library.store.filesystem import SNAPSHOT_MARKER, free_name, is_published
 from evenreel.library.store.sealed_lines import record_of, sealed_line
 
 FILE, COPY, LOCK = "personal.jsonl", "personal.copy.jsonl", "personal.lock"
@@ -71,8 +71,8 @@ def changing(library: Path) -> Iterator[PersonalRecords]:
     """Give the records to change, alone among all processes; they are on disk when the `with` has ended well.
 
     Raises:
-        LibraryError: the library is a published snapshot, another process holds the records for long, or they cannot be
-            read or written.
+        UsageError: the library is a published snapshot.
+        LibraryError: another process holds the records for long, or they cannot be read or written.
     """
     with _alone(library):
         first, second = _both(library)
@@ -124,7 +124,11 @@ def mend_personal(library: Path) -> list[str]:
 def _alone(library: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
-    refuse_published(library)
+    if is_published(library) or (library / SNAPSHOT_MARKER).exists():
+        raise UsageError(
+            "A published snapshot is only read; keep favourites, notes and saved searches in the library that it was "
+            "made of."
+        )
     try:
         with FileLock(library / LOCK, timeout=WAIT_S):
             yield

@@ -1,7 +1,8 @@
 """Nearly the same clips of a result under the best of them: encoded anew, trimmed, cropped, or another take.
 
 Two clips are compared by their stored moments in order, the shorter one laid along the longer at the shift that fits
-best: their distance is 1 minus the mean cosine. How small it has to be is measured in the library itself, as encoders
+best, each moment against the one that it falls on or those before and after it, as two files are seldom looked at in
+the same instants: their distance is 1 minus the mean cosine. How small it has to be is measured in the library itself, as encoders
 spread their vectors differently: clips are takes of one another where they are as near as moments of one clip that
 follow each other usually are (`NEIGHBOURS`), and never where they are farther apart than a small part of what lies
 between any two clips (`OF_ANY_TWO`). `benchmarks/same_takes.py` measures both on rendered clips of known kinship.
@@ -126,7 +127,7 @@ def distance(one: ClipStretch, other: ClipStretch) -> float:
     was found for something else.
     """
     short, long = sorted((one, other), key=lambda clip: len(clip.vectors))
-    cosines = short.vectors @ long.vectors.T
+    cosines = _with_neighbours(short.vectors @ long.vectors.T)
     shifts = len(long.vectors) - len(short.vectors) + 1
     means = [np.trace(cosines[:, shift : shift + len(cosines)]) / len(cosines) for shift in range(shifts)]
     shift = int(np.argmax(means))
@@ -137,6 +138,14 @@ def distance(one: ClipStretch, other: ClipStretch) -> float:
     ):
         return float("inf")
     return float(1 - means[shift])
+
+
+def _with_neighbours(cosines: FloatArray) -> FloatArray:
+    """The cosine (n, m) of each moment with another one, or with that before or after it where it is greater."""
+    found = cosines.copy()
+    found[:, 1:] = np.maximum(found[:, 1:], cosines[:, :-1])
+    found[:, :-1] = np.maximum(found[:, :-1], cosines[:, 1:])
+    return found
 
 
 def _stretch_of(opened: Opened, hit: Hit) -> ClipStretch | None:
