@@ -2,10 +2,10 @@
 
 Two clips are compared by their stored moments in order, the shorter one laid along the longer at the shift that fits
 best, each moment against the one that it falls on or those before and after it, as two files are seldom looked at in
-the same instants: their distance is 1 minus the mean cosine. How small it has to be is measured in the library itself, as encoders
-spread their vectors differently: clips are takes of one another where they are as near as moments of one clip that
-follow each other usually are (`NEIGHBOURS`), and never where they are farther apart than a small part of what lies
-between any two clips (`OF_ANY_TWO`). `benchmarks/same_takes.py` measures both on rendered clips of known kinship.
+the same instants: their distance is 1 minus the mean cosine. How small it has to be is measured in the library itself,
+as encoders spread their vectors differently: clips are takes of one another where they are as near as moments of one
+clip that follow each other usually are (`NEIGHBOURS`), and never where they are farther apart than a small part of what
+lies between any two clips (`OF_ANY_TWO`). `benchmarks/same_takes.py` measures both on rendered clips of known kinship.
 """
 
 from __future__ import annotations
