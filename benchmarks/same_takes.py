@@ -156,12 +156,12 @@ def report(measured: Measured) -> str:
         at = float(np.quantile(measured.steps, share))
         recall, precision = rates(measured.apart, at, every)
         f1 = 2 * recall * precision / max(1e-9, recall + precision)
-        curve.append(f"| {share:.2f} | {at:.4f} | {recall:.1%} | {precision:.1%} | {f1:.3f} |")
+        curve.append([f"{share:.2f}", f"{at:.4f}", f"{recall:.1%}", f"{precision:.1%}", f"{f1:.3f}"])
     rows = []
     for kind, apart in measured.apart.items():
         low, middle, high = np.quantile(apart, (0.05, 0.5, 0.95))
         folds = f"{np.mean(apart <= measured.farthest):.1%}"
-        rows.append(f"| {kind} | {low:.4f} | {middle:.4f} | {high:.4f} | {folds} |")
+        rows.append([kind, f"{low:.4f}", f"{middle:.4f}", f"{high:.4f}", folds])
     rng = np.random.default_rng(0)
     drawn = np.array(
         [rates(measured.apart, measured.farthest, rng.choice(every, len(every))) for _ in range(RESAMPLES)]

@@ -45,7 +45,7 @@ def main() -> int:
         [name, *(f"{found.mean(axis=0)[at, of]:.1%} [{low[at, of]:.1%}, {high[at, of]:.1%}]" for of in (0, 1))]
         for at, name in enumerate(("highlights", "evenly spread", "random"))
     ]
-    print(markdown("| 12 clips | of the 12 kinds | of the 8 rare ones |", [f"| {' | '.join(row)} |" for row in rows]))
+    print(markdown("| 12 clips | of the 12 kinds | of the 8 rare ones |", rows))
     return 0
 
 

@@ -21,14 +21,17 @@ from evenreel.server.retry import Retrier
 
 Operation = APIOperation[Any, Any, Any, Any]
 EXAMPLES = 25
-PLAIN = ("/api/v1/stats", "/api/v1/health", "/api/v1/retry", "/api/v1/marks")
+PLAIN = ("/api/v1/stats", "/api/v1/examples", "/api/v1/health", "/api/v1/retry", "/api/v1/marks")
 ASKED = (
     *("/api/v1/browse", "/api/v1/search", "/api/v1/search/image", "/api/v1/files", "/api/v1/highlights"),
     *("/api/v1/saved", "/api/v1/saved/news", "/api/v1/saved/seen"),
 )
 OF_A_CLIP = (
     "/api/v1/clips/{clip_id}",
-    *(f"/api/v1/clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview", "mark")),
+    *(
+        f"/api/v1/clips/{{clip_id}}/{part}"
+        for part in ("similar", "transcripts", "media", "still", "preview", "folder", "mark")
+    ),
 )
 WORDS = st.sampled_from(
     [
