@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,30 +9,17 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from evenreel.config import IndexSettings
 from evenreel.library import index_folders, open_library
-from evenreel.planted import write_clip
 from evenreel.server import make_app
 from tests.library.videos import write_video
-from tests.server.conftest import SCENES, Served, wait_for_model
-
-QUIET = IndexSettings(model="builtin", read_text=False, speech=None, workers=1)
+from tests.server.conftest import Served, wait_for_model
+from tests.server.own_library import QUIET, make_own
 
 
 @pytest.fixture(scope="module")
 def own(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The rendered videos with two takes of the star, in a library that may be written to."""
-    from dataclasses import replace
-
-    from evenreel.planted import draw_clip
-
-    folder = tmp_path_factory.mktemp("own")
-    shutil.copytree(served.videos, folder / "videos")
-    (folder / "videos" / "broken.mp4").unlink()
-    star = list(draw_clip(replace(SCENES["star.mp4"], seed=1)))
-    write_clip(folder / "videos" / "star trimmed.mp4", star[6:], 12)
-    index_folders([folder / "videos"], folder / "library", QUIET)
-    return folder
+    return make_own(tmp_path_factory.mktemp("own"), served)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import { Player } from "./player.js";
 import { keepSearch } from "./recent_searches.js";
 import { remember, remembered } from "./remembered.js";
 import { Results } from "./results.js";
+import { Saved } from "./saved.js";
 import { listenToSelection } from "./selection.js";
 
 const TYPING_MS = 300;
@@ -52,6 +53,7 @@ const wishes = {
 const results = new Results(wishes);
 const browsing = new Browsing(wishes);
 const home = new Home(wishes);
+const saved = new Saved(wishes);
 const library = new LibraryView({
   go,
   address: (clipId) => cardAddress(clipId, 0),
@@ -96,6 +98,7 @@ function show({ run = false } = {}) {
   if (view !== "results") results.leave();
   if (view !== "browsed") browsing.leave();
   if (view !== "home") home.leave();
+  saved.at(place, view === "home" && !inLibrary);
   if (view === "results" && !unfinished) keepSearch(place.q);
   showClip(run);
 }
@@ -307,3 +310,4 @@ listenForPictures(
 );
 show();
 learnLibrary();
+saved.learn();
