@@ -19,6 +19,7 @@ export class Saved {
     this.root = byId("saved");
     this.marks = [];
     this.searches = [];
+    this.learning = Promise.resolve();
     this.fresh = new Set(); // clips that a saved search had not shown before
     this.place = null;
     this.shown = false;
@@ -30,7 +31,11 @@ export class Saved {
   }
 
   /** Ask what there is; where that cannot be had, the rest of the page does without. */
-  async learn() {
+  learn() {
+    this.learning = this.#learn();
+  }
+
+  async #learn() {
     try {
       [this.marks, this.searches] = await Promise.all([marks(), savedSearches()]);
     } catch (error) {
@@ -72,6 +77,7 @@ export class Saved {
   }
 
   async #write(clipId, said) {
+    await this.learning; // or what is written now would be missing in what was asked before
     try {
       const written = await mark(clipId, said);
       this.marks = this.marks.filter((one) => one.clip_id !== clipId || one.time_s !== written.time_s);
@@ -191,6 +197,7 @@ export class Saved {
     const query = this.place.q.trim();
     const taken = this.searches.some((one) => one.name === query);
     this.save.disabled = true;
+    await this.learning;
     try {
       const name = taken ? `${query} (${where})`.slice(0, 200) : query;
       this.searches.push(await patiently(() => saveSearch({ query, where: where || null, name: name.slice(0, 200) })));
