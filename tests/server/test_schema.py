@@ -97,7 +97,8 @@ def test_what_fits_the_document_is_answered_as_documented(
 
 @pytest.mark.parametrize("path", ASKED + OF_A_CLIP)
 def test_what_does_not_fit_it_is_refused(client: TestClient, api: schemathesis.BaseSchema, path: str) -> None:
-    ask(client, api[path].values(), GenerationMode.NEGATIVE, None)
+    taking = [one for one in api[path].values() if {"parameters", "requestBody"} & one.definition.raw.keys()]
+    ask(client, taking, GenerationMode.NEGATIVE, None)
 
 
 @pytest.mark.parametrize("path", OF_A_CLIP)
