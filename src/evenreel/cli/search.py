@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,6 +47,7 @@ class Question:
         vision: False searches by words alone and loads no model.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips anew.
         rerank_depth: how many clips --rerank looks at.
+        fold: False shows clips that are nearly the same one by one, not under the best of them.
         neutral_source: favour no source: take what sets generated clips apart from those of a camera out of the query.
 
     Raises:
@@ -60,6 +62,7 @@ class Question:
     rerank: str | None = None
     rerank_depth: int = RERANK_DEPTH
     neutral_source: bool = False
+    fold: bool = True
 
     def __post_init__(self) -> None:
         if (self.query is None) == (self.image is None):
@@ -91,7 +94,8 @@ def search(
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, device=device, vision=asked.vision) as opened:
-        found = _found(opened, asked, device)
+        search = _search(opened, asked, device)
+        found = opened.folded(search, asked.k) if asked.fold else search(asked.k)
         if asked.vision and (unknown := opened.unknown_to_model()) is not None:
             found = replace(found, notices=(unknown, *found.notices))
         if not found.hits and not (held := opened.stats()).files:
@@ -99,15 +103,17 @@ def search(
     show_result(found, as_json, others=everything)
 
 
-def _found(library: Library, asked: Question, device: str) -> SearchResult:
+def _search(library: Library, asked: Question, device: str) -> Callable[[int], SearchResult]:
+    """What searches for so many clips; pictures and matchers are read once."""
     if asked.image is not None:
-        return library.search_image(asked.image, asked.k, asked.where, neutral_source=asked.neutral_source)
+        image, where, neutral = asked.image, asked.where, asked.neutral_source
+        return lambda k: library.search_image(image, k, where, neutral_source=neutral)
     matcher = None
     if asked.rerank is not None:
         from evenreel.checkpoint import load_matcher
 
         matcher = load_matcher(asked.rerank, device=device)
-    return library.search(
-        asked.query or "", asked.k, asked.where,
+    return lambda k: library.search(
+        asked.query or "", k, asked.where,
         rerank=matcher, rerank_depth=asked.rerank_depth, neutral_source=asked.neutral_source,
     )  # fmt: skip

@@ -219,6 +219,10 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
         out.print(f"      [dim]matcher: {safe(_parts(hit))}; mean {_decimals(hit.scores['reranked'])}[/]")
     for path in hit.other_paths:
         out.print(f"      [dim]also {safe(path)}[/]")
+    if hit.folded:
+        first, more = hit.folded[0], len(hit.folded) - 1
+        others = f" and {count(more, 'other')}" if more else ""
+        out.print(f"      [dim]nearly the same: {safe(first.path)}{others} (--no-fold shows all)[/]")
 
 
 def _marked(said: TextHit) -> str:

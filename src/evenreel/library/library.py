@@ -14,6 +14,7 @@ from evenreel.errors import OtherModelError, UsageError
 from evenreel.library.loading import load_pictures, load_sounds
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
+from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
 from evenreel.library.search.query import ClipMoment, Query, picture_vector
@@ -26,8 +27,11 @@ from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
+    from evenreel.library.personal.data import PersonalData
+    from evenreel.library.search.folding import TakeFolder
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
+    from evenreel.library.search.unlike import UnlikeClips
     from evenreel.library.tried_examples import TriedExample
 
 
@@ -213,6 +217,54 @@ class Library(LibraryContents):
         found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits, state=found.state if hits else "nothing")
+
+    def folded(self, search: Callable[[int], SearchResult], k: int = 10) -> SearchResult:
+        """Search for k clips that are not nearly the same, each with those that are nearly the same as it.
+
+        Args:
+            search: function that searches this library for so many clips, such as `lambda k: library.search(text, k)`.
+            k: clips to return at most.
+
+        Raises:
+            EvenreelError: the search raises it, or the vectors cannot be read.
+        """
+        from evenreel.library.search.folding import search_folded
+
+        return search_folded(search, k, self._fold)
+
+    def _fold(self, result: SearchResult) -> SearchResult:
+        return self._searcher.read(lambda opened: self._takes.fold(opened, result))
+
+    @cached_property
+    def _takes(self) -> TakeFolder:
+        from evenreel.library.search.folding import TakeFolder
+
+        return TakeFolder()
+
+    def highlights(self, folder: str | Path | None = None, k: int = 12, where: str | None = None) -> UnlikeClips:
+        """Choose clips that are unlike the rest, by stored vectors, without the model.
+
+        Args:
+            folder: only clips with a file below this folder; None for all.
+            k: most clips to return.
+            where: a filter, as in `search`.
+
+        Raises:
+            UsageError: `k` is below 1, the filter is wrong, or the library has no vision.
+        """
+        from evenreel.library.search.unlike import unlike_clips
+
+        chosen = self._filter(where)
+        if folder is not None:
+            chosen = chosen & below(folder)
+        return self._searcher.read(lambda opened: unlike_clips(opened, chosen, k))
+
+    @property
+    def personal(self) -> PersonalData:
+        """Favourites, notes and saved searches of the library, to read and to write."""
+        from evenreel.library.personal.data import PersonalData
+
+        return PersonalData(self.path, self._personal, self.clip_named, self.search)
 
     def _check_neutral(self, wanted: bool) -> None:
         """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""

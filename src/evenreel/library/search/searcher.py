@@ -21,6 +21,7 @@ from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageE
 from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import no_clip
+from evenreel.library.personal.file import PersonalState, personal_state
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
 from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
@@ -97,6 +98,7 @@ class Searcher:
         self._folder = folder
         self._filters = KeptFilters(connection, read_filter or partial(filters.read_filter, connection))
         self._others = others
+        self._personal: PersonalState = None
         self._read_at: tuple[object, ...] | None = None
         self._generation: str | None = None
         self._weights_hash: str | None = None
@@ -210,6 +212,9 @@ class Searcher:
 
     def _refresh(self) -> None:
         """Read again what is kept, if anyone has changed the catalog or the calibration."""
+        if (personal := personal_state(self._folder)) != self._personal:
+            self._filters.clear()
+            self._personal = personal
         now = self._version()
         if now == self._read_at:
             return

@@ -12,7 +12,7 @@
  *   probability: number | null, written: number,
  *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], said: Sign[], sounds: number | null,
  *   elements: SceneElement[], parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
- *   other_files: string[], still: string}} FoundClip
+ *   other_files: string[], folded: FoldedClip[], still: string}} FoundClip
  * @typedef {{query: string, state: "fits" | "may_fit" | "nothing" | null, fit: number, may_fit: number,
  *   answering: number, probability: number | null, calibration: string | null, uncalibrated: string | null,
  *   notices: string[], hits: FoundClip[], favours: object, took_ms: number}} SearchAnswer
@@ -26,6 +26,12 @@
  *   high: number | null, kind: "values" | "range" | "days" | "folders"}} Facet
  * @typedef {{clip_id: string, name: string, folder: string, day: string | null, duration_s: number | null,
  *   metadata: Record<string, any>, still: string}} ListedClip
+ * @typedef {{clip_id: string, time_s: number | null, favourite: boolean, note: string, made: string,
+ *   state: "here" | "replaced" | "gone", name: string, folder: string, duration_s: number | null,
+ *   still: string | null}} Mark
+ * @typedef {{name: string, query: string, where: string | null, looked: string}} SavedSearch
+ * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, time_s: number,
+ *   distance: number, still: string}} FoldedClip
  * @typedef {{kind: "read" | "said" | "about" | "seen", query: string}} Example
  */
 
@@ -125,6 +131,33 @@ export const filePlace = (clipId, signal) => json(`${clipAddress(clipId)}/folder
 /** Show a clip's file in the file manager of the server's machine. */
 export const openFolder = (clipId) => json(`${clipAddress(clipId)}/folder`, { method: "POST" });
 
+/** Favourites and notes. @returns {Promise<Mark[]>} */
+export const marks = (signal) => json("/api/v1/marks", { signal });
+
+/** Make a clip or a moment a favourite, or write a note to it. @returns {Promise<Mark>} */
+export const mark = (clipId, said) => json(`${clipAddress(clipId)}/mark`, sent(said));
+
+/** Saved searches. @returns {Promise<SavedSearch[]>} */
+export const savedSearches = (signal) => json("/api/v1/saved", { signal });
+
+/** Save a search; what it finds now counts as seen. */
+export const saveSearch = (search) => json("/api/v1/saved", sent(search));
+
+/** Forget a saved search. */
+export const removeSearch = (name) => answered(`/api/v1/saved?${parameters({ name })}`, { method: "DELETE" });
+
+/**
+ * What a saved search finds that is new.
+ *
+ * @param {string} name
+ * @param {"news" | "seen"} how `seen`: none of it is new from now on
+ */
+export const newOf = (name, how) =>
+  json(`/api/v1/saved/${how}?${parameters({ name })}`, how === "seen" ? { method: "POST" } : {});
+
+/** Clips that are unlike the rest. */
+export const highlights = (k, signal) => json(`/api/v1/highlights?${parameters({ k })}`, { signal });
+
 /** Some files of the library. */
 export const files = (wanted, signal) => json(`/api/v1/files?${parameters(wanted)}`, { signal });
 
@@ -202,6 +235,12 @@ export function pause(seconds, signal) {
     });
   });
 }
+
+const sent = (record) => ({
+  method: "POST",
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify(record),
+});
 
 const limits = ({ where, k, neutral }) => ({ where, k, neutral: neutral || null });
 

@@ -15,6 +15,7 @@ import { Player } from "./player.js";
 import { keepSearch } from "./recent_searches.js";
 import { remember, remembered } from "./remembered.js";
 import { Results } from "./results.js";
+import { Saved } from "./saved.js";
 import { listenToSelection } from "./selection.js";
 import { listenToTakeAway } from "./take_away.js";
 
@@ -63,6 +64,7 @@ const wishes = {
 const results = new Results(wishes);
 const browsing = new Browsing(wishes);
 const home = new Home(wishes);
+const saved = new Saved(wishes);
 const library = new LibraryView({
   go,
   address: (clipId) => cardAddress(clipId, 0),
@@ -109,6 +111,7 @@ function show({ run = false } = {}) {
   if (view !== "results") results.leave();
   if (view !== "browsed") browsing.leave();
   if (view !== "home") home.leave();
+  saved.at(place, view === "home" && !inLibrary);
   if (view === "results" && !unfinished) keepSearch(place.q);
   if (view !== "home") adding.seen();
   showClip(run);
@@ -337,3 +340,4 @@ listenForPictures(
 document.addEventListener("librarychange", learnLibrary); // told by what adds to it
 show();
 learnLibrary();
+saved.learn();
