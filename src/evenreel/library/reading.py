@@ -74,6 +74,15 @@ class LibraryContents:
         with self._reading():
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
 
+    def clip_named(self, clip: str) -> str:
+        """Return the id of a clip, given by that or by the path of a file.
+
+        Raises:
+            NotFoundError: the library has no such clip.
+        """
+        with self._reading():
+            return contents.clip_named(self._connection, clip)
+
     def transcripts(self, clip: str) -> tuple[Transcript, ...]:
         """Read what is said in a clip, given by its id or the path of a file, by each source.
 

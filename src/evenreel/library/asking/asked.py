@@ -1,0 +1,103 @@
+"""Searches for questions of more than one thing, made of searches for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from evenreel.errors import UsageError
+from evenreel.library.asking.examples import Marked, moved
+from evenreel.library.asking.sequence import NOT_RERANKED, answer_in_order
+from evenreel.library.asking.steps import Then, read_steps
+from evenreel.library.search.asked import as_sentence
+from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.query import Query, readable, unit
+from evenreel.library.search.searcher import Searcher
+from evenreel.types import Encoder, FloatArray
+
+NO_MATCHER = "A matcher compares clips with words and knows of no examples; leave one of the two out."
+ONE_QUERY = "Examples move one query, and 'then' parts it in two; leave one of the two out."
+
+
+def queries_of(asked: str | Then | Marked, make: Callable[..., Query]) -> list[Query]:
+    """Return the queries that a question consists of, before a model is loaded; none for examples alone.
+
+    Args:
+        asked: the question.
+        make: function that makes a query of its `text`.
+
+    Raises:
+        UsageError: a text cannot be asked.
+    """
+    if isinstance(asked, Then):
+        return [make(text=asked.first), make(text=asked.second)]
+    if not isinstance(asked, Marked):
+        return [make(text=asked)]
+    if isinstance(read_steps(asked.text), Then):
+        raise UsageError(ONE_QUERY)
+    return [make(text=asked.text if readable(asked.text) else "-")]
+
+
+def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *, reranks: bool) -> SearchResult:
+    """Search for clips in which a moment of one query comes before one of another.
+
+    Args:
+        searcher: searcher of the library.
+        asked: the question.
+        queries: its two queries.
+        reranks: whether a matcher was to order the clips anew, which it cannot.
+
+    Raises:
+        EvenreelError: as `Searcher.search` does.
+    """
+    found = searcher.search_together(queries, partial(answer_in_order, asked, queries[0].k))
+    return replace(found, notices=(*found.notices, NOT_RERANKED)) if reranks else found
+
+
+def search_by_marks(
+    searcher: Searcher, asked: Marked, query: Query, named: Callable[[str], str], *, reranks: bool
+) -> SearchResult:
+    """Search with examples; clips that were marked wrong are left out.
+
+    Args:
+        searcher: searcher of the library.
+        asked: the question.
+        query: a query of its words.
+        named: function that returns the id of a clip, given by that or by the path of a file.
+        reranks: whether a matcher was to order the clips anew, which it cannot.
+
+    Raises:
+        NotFoundError: the library has no such clip.
+        UsageError: the frames of a marked clip were not encoded, or there is a matcher too.
+    """
+    if reranks:
+        raise UsageError(NO_MATCHER)
+    places = [(named(mark.moment.clip_id), mark) for mark in asked.marks]
+    out = {clip_id for clip_id, mark in places if not mark.right}
+
+    def search(_: object) -> SearchResult:
+        vectors = {mark: searcher.clip_vector(clip_id, mark.moment.time_s) for clip_id, mark in places}
+        right, wrong = ([vectors[mark] for mark in asked.marks if mark.right is side] for side in (True, False))
+        if readable(asked.text):
+            marked = replace(query, move=partial(moved, right=right, wrong=wrong) if vectors else None)
+        else:
+            marked = replace(query, text=None, image=moved(None, right, wrong))
+        return searcher.search(replace(marked, k=query.k + len(out)))
+
+    found = searcher.read(search)  # at one moment: the model may be exchanged beside it
+    return replace(found, hits=tuple(hit for hit in found.hits if hit.clip_id not in out)[: query.k])
+
+
+def words_vector(encoder: Encoder | None, words: str) -> FloatArray:
+    """Encode words that stand beside a picture (D,).
+
+    Raises:
+        UsageError: there is no model, or there are no words.
+        EncoderError: the encoder gave no usable vector.
+    """
+    if encoder is None:
+        raise UsageError("The library has no vision, so words cannot be put to a picture.")
+    if not readable(words):
+        raise UsageError("The words beside the picture are empty; say what is to be seen, or leave them out.")
+    return unit(encoder.encode_text([as_sentence(readable(words))]).sentence[0])
