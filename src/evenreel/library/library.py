@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING
 
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import OtherModelError, UsageError
-from evenreel.library.asking.asked import queries_of, search_by_marks, search_in_order, words_vector
+from evenreel.library.asking.asked import (
+    Question,
+    queries_of,
+    read_question,
+    search_by_marks,
+    search_in_order,
+    search_without,
+    words_vector,
+)
 from evenreel.library.asking.examples import Marked, picture_with_words
-from evenreel.library.asking.steps import Then, read_steps
+from evenreel.library.asking.steps import Then
+from evenreel.library.asking.without import Without
 from evenreel.library.loading import load_pictures, load_sounds
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
@@ -88,7 +97,7 @@ class Library(LibraryContents):
 
     def search(
         self,
-        text: str | Then | Marked,
+        text: Question,
         k: int = 10,
         where: str | None = None,
         *,
@@ -99,9 +108,10 @@ class Library(LibraryContents):
         """Search for clips that match a sentence, best first.
 
         Args:
-            text: what is to be seen, read or heard, in the language of `search.asked`; an `UnfinishedText` may be cut. With
-                a `then` between two of these, or a `Then`, clips in which a moment of one comes before one of the other
-                (`asking.steps`). A `Marked` has examples of what is right and wrong beside it (`asking.examples`).
+            text: what is to be seen, read or heard, in the language of `search.asked`; an `UnfinishedText` may be cut.
+                With `then` between two of these, or a `Then`: clips in which a moment of one comes before one of the
+                other (`asking.steps`). With `without`: clips that show what follows stand lower (`asking.without`). A
+                `Marked` has examples of what is right and wrong (`asking.examples`).
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
@@ -117,13 +127,15 @@ class Library(LibraryContents):
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
-        asked = read_steps(text) if isinstance(text, str) else text
+        asked = read_question(text) if isinstance(text, str) else text
         make = partial(Query, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
         queries = queries_of(asked, make)
         self._filter(where)
         self._check_neutral(neutral_source)
         if isinstance(asked, Then):
             return search_in_order(self._searcher, asked, queries, reranks=rerank is not None)
+        if isinstance(asked, Without):
+            return search_without(self._searcher, asked, queries[0], self._encoder, reranks=rerank is not None)
         if isinstance(asked, Marked):
             return search_by_marks(self._searcher, asked, queries[0], self.clip_named, reranks=rerank is not None)
         query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
@@ -218,7 +230,6 @@ class Library(LibraryContents):
             UsageError: `k` is not positive, the filter is wrong, the frames of the clip were not encoded, or the search
                 cannot be neutral.
         """
-
         beside = words_vector(self._encoder, words) if words else None
 
         def search(_: Opened) -> SearchResult:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from evenreel.library import Library, UnfinishedText
+from evenreel.library import Library
 from evenreel.library.browsing import BrowseOrder
 from evenreel.server import answers
 from evenreel.server.answers import Searched
@@ -18,6 +18,7 @@ from evenreel.server.desk import Desk
 from evenreel.server.peers import Peers
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.playback import Playback
+from evenreel.server.questions import LONGEST_QUERY, Beside, Words, beside
 from evenreel.server.records import Clip, Files, Health, ListedClips, Problem, Retry, SearchAnswer, Spoken, Stats
 from evenreel.server.retry import Retrier
 from evenreel.server.settings import MOST_RESULTS
@@ -29,7 +30,6 @@ log = logging.getLogger("evenreel")
 LATEST_S = 1e6
 FILES_AT_ONCE = 200
 FURTHEST_FILE = 10**9
-LONGEST_QUERY = 2_000
 EVERYWHERE = (400, 401, 403, 422, 503)
 """Refusals of every address: host, token, origin, a parameter that is none, too many waiting."""
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
@@ -49,6 +49,7 @@ Sentence = Annotated[
         "pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four.",
     ),
 ]
+BesideIt = Annotated[Beside, Depends(beside)]
 Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `evenreel search --where` takes it.")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="How many clips at most.")]
 Neutral = Annotated[bool, Query(description="Take what sets generated clips apart from real ones out of the query.")]
@@ -56,7 +57,6 @@ Rerank = Annotated[
     bool,
     Query(description="Let the server's matcher order the first clips anew, where it has one; never with neutral."),
 ]
-Typing = Annotated[bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")]
 Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="From the clip's start.")]
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
 Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next larger of a few is sent.")]
@@ -103,7 +103,7 @@ class Api:
         media = _about("The clip's file, or ranges of it.", "video/*", 404, 416)
         media["responses"][206] = {**media["responses"][200], "description": "Ranges of the file."}
         return [
-            ("/search", self.search, _about("Clips that answer a sentence, best first.", SearchAnswer)),
+            ("/search", self.search, _about("Clips that answer a sentence, best first.", SearchAnswer, 404)),
             ("/clips/{clip_id}/similar", self.similar, _about("Clips that look like a clip.", SearchAnswer, 404)),
             ("/clips/{clip_id}", self.clip, _about("All that is known of a clip.", Clip, 404)),
             ("/clips/{clip_id}/transcripts", self.transcripts, _about("What is said in a clip.", list[Spoken], 404)),
@@ -120,47 +120,58 @@ class Api:
     async def search(
         self,
         q: Sentence,
+        more: BesideIt,
         where: Where = None,
         k: Count = 20,
         neutral: Neutral = False,
         rerank: Rerank = True,
-        typing: Typing = False,
     ) -> Response:
         """Search clips by what is seen, written and said, see `Library.search`."""
         self._desk.need_model()
-        matcher = self._desk.matcher if rerank and not neutral else None
+        asked = more.asked(q)
+        plain = isinstance(asked, str)
+        matcher = self._desk.matcher if rerank and not neutral and plain else None
         depth = self._desk.rerank_depth
 
         def found(library: Library) -> Searched:
-            text = UnfinishedText(q) if typing else q
             return Searched(
-                library.search(text, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where
+                library.search(asked, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where
             )
 
-        key = ("text", q, where, k, neutral, matcher is not None, typing)
-        wanted = Wanted(q, everywhere=where is None and not neutral)
+        key = ("text", asked, more.typing, where, k, neutral, matcher is not None)
+        wanted = Wanted(q, everywhere=where is None and not neutral) if plain else None
         return await self._found(found, key, RequestNeeds(model=True, rerank=matcher is not None, wanted=wanted))
 
     async def search_image(
-        self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False
+        self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False, q: Words = ""
     ) -> Response:
-        """Search clips by a picture, which is the body of the request."""
+        """Search clips by a picture, which is the body of the request, and words beside it."""
         self._desk.need_vision()
         async with self._uploads.picture(request) as pixels:
             return await self._found(
-                lambda library: Searched(library.search_pixels(pixels, k, where, neutral_source=neutral), where),
+                lambda library: Searched(
+                    library.search_pixels(pixels, k, where, neutral_source=neutral, words=q.strip() or None), where
+                ),
                 needs=RequestNeeds(model=True),
             )
 
     async def similar(
-        self, clip_id: ClipId, t: Seconds | None = None, where: Where = None, k: Count = 20, neutral: Neutral = False
+        self,
+        clip_id: ClipId,
+        t: Seconds | None = None,
+        where: Where = None,
+        k: Count = 20,
+        neutral: Neutral = False,
+        q: Words = "",
     ) -> Response:
-        """Search clips like the one at hand, by the stored frame nearest to `t`, or by all of its frames."""
+        """Search clips like the one at hand, by the stored frame nearest to `t` or all of them, and words beside it."""
+        words = q.strip() or None
         return await self._found(
             lambda library: Searched(
-                library.similar(clip_id, t, k, where, neutral_source=neutral), where, left_out=clip_id
+                library.similar(clip_id, t, k, where, neutral_source=neutral, words=words), where, left_out=clip_id
             ),
-            key=("similar", clip_id, t, where, k, neutral),
+            key=("similar", clip_id, t, where, k, neutral, words),
+            needs=None if words is None else RequestNeeds(model=True),
         )
 
     async def clip(self, clip_id: ClipId) -> Clip:

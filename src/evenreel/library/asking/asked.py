@@ -8,19 +8,38 @@ from functools import partial
 
 from evenreel.errors import UsageError
 from evenreel.library.asking.examples import Marked, moved
-from evenreel.library.asking.sequence import NOT_RERANKED, answer_in_order
-from evenreel.library.asking.steps import Then, read_steps
+from evenreel.library.asking.sequence import answer_in_order
+from evenreel.library.asking.steps import WITHIN_S, Then, read_steps
+from evenreel.library.asking.without import RANKED_LOWER, Without, moved_away, read_without
 from evenreel.library.search.asked import as_sentence
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.query import Query, readable, unit
 from evenreel.library.search.searcher import Searcher
 from evenreel.types import Encoder, FloatArray
 
+Question = str | Then | Without | Marked
+"""What a library can be asked: words, and what is made of them."""
+
 NO_MATCHER = "A matcher compares clips with words and knows of no examples; leave one of the two out."
-ONE_QUERY = "Examples move one query, and 'then' parts it in two; leave one of the two out."
+NOT_RERANKED = "A matcher compares clips with one sentence as it stands, so that it ranks nothing anew here."
+ONE_QUERY = "Examples move one query, and 'then' or 'without' part it in two; leave one of the two out."
 
 
-def queries_of(asked: str | Then | Marked, make: Callable[..., Query]) -> list[Query]:
+def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without:
+    """Read a query that may have a `then`, or else a `without`.
+
+    Args:
+        text: the query.
+        within_s: with `then`, the most seconds between the two moments.
+
+    Raises:
+        UsageError: it cannot be asked, see `read_steps`.
+    """
+    found = read_steps(text, within_s)
+    return read_without(found) if isinstance(found, str) else found
+
+
+def queries_of(asked: Question, make: Callable[..., Query]) -> list[Query]:
     """Return the queries that a question consists of, before a model is loaded; none for examples alone.
 
     Args:
@@ -32,9 +51,11 @@ def queries_of(asked: str | Then | Marked, make: Callable[..., Query]) -> list[Q
     """
     if isinstance(asked, Then):
         return [make(text=asked.first), make(text=asked.second)]
+    if isinstance(asked, Without):
+        return [make(text=asked.text)]
     if not isinstance(asked, Marked):
         return [make(text=asked)]
-    if isinstance(read_steps(asked.text), Then):
+    if not isinstance(read_question(asked.text), str):
         raise UsageError(ONE_QUERY)
     return [make(text=asked.text if readable(asked.text) else "-")]
 
@@ -53,6 +74,30 @@ def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *
     """
     found = searcher.search_together(queries, partial(answer_in_order, asked, queries[0].k))
     return replace(found, notices=(*found.notices, NOT_RERANKED)) if reranks else found
+
+
+def search_without(
+    searcher: Searcher, asked: Without, query: Query, encoder: Encoder | None, *, reranks: bool
+) -> SearchResult:
+    """Search for what is to be seen, with clips that show what is not wanted lower.
+
+    Args:
+        searcher: searcher of the library.
+        asked: the question.
+        query: a query of what is to be seen.
+        encoder: the library's model; None for a search by words alone, of which nothing is taken.
+        reranks: whether a matcher was to order the clips anew, which it cannot.
+
+    Raises:
+        EvenreelError: as `Searcher.search` does.
+    """
+    unwanted = readable(asked.without)
+    if encoder is not None:
+        query = replace(query, move=partial(moved_away, unwanted=words_vector(encoder, unwanted)))
+    found = searcher.search(query)
+    more = [RANKED_LOWER.format(unwanted)] if encoder is not None else []
+    more += [NOT_RERANKED] if reranks else []
+    return replace(found, query=f"{found.query} without {unwanted}", notices=(*found.notices, *more))
 
 
 def search_by_marks(

@@ -35,11 +35,11 @@ class RocchioWeights:
     """
 
     alpha: float = 1.0
-    beta: float = 0.75
+    beta: float = 0.25
     gamma: float = 0.15
 
 
-PICTURE_WEIGHT = 0.5
+PICTURE_WEIGHT = 0.4
 """Weight of a picture beside words; that of the words is the rest (docs/asking.md)."""
 
 

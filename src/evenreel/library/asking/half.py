@@ -135,7 +135,7 @@ class Half:
 
 @dataclass(frozen=True, eq=False)
 class FramesOfClip:
-    """Frames of a clip under a query: similarities (T,), how far they are above nonsense, and the clip's state by them."""
+    """Frames of a clip: similarities (T,) to a query, how far these are above nonsense, and its state by them."""
 
     scores: FloatArray
     values: Column

@@ -39,7 +39,6 @@ MOST_LOOKED_INTO = 256
 """Most clips beside those that are shown of which moments are found: many may show both in the wrong order."""
 
 BY_OWN = "One moment after another is looked for by the library's own model alone."
-NOT_RERANKED = "A matcher compares clips with one sentence, so that it ranks no moments after one another anew."
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,11 @@ WITHIN_S = 30.0
 """Most seconds between a moment and the one after it, where nothing else is said."""
 MOST_WITHIN_S = 1e6
 
-_QUOTED = r'["“”„][^"“”„]*["“”„]'
+QUOTED = r'["“”„][^"“”„]*["“”„]'
+"""Pattern of a stretch of text in quotes."""
 _THEN = r"(?:^|(?<=[\s,;]))then(?=[\s,;]|$)"
-_PIECES = re.compile(rf"{_QUOTED}|(?P<then>{_THEN})", re.IGNORECASE)
-_JOINED = re.compile(r"(?:[\s,;]|(?:(?<=[\s,;])|^)and$)+$", re.IGNORECASE)
+_PIECES = re.compile(rf"{QUOTED}|(?P<then>{_THEN})", re.IGNORECASE)
+_JOINED = re.compile(r"(?:^|[\s,;]+)(?:and)?[\s,;]*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
             f"The query has {len(found)} times 'then'; it can have one, between two moments. Words that are to be "
             "found as they are stand in quotes."
         )
-    first, second = _JOINED.sub("", text[: found[0].start()]), text[found[0].end() :].lstrip(" \t\r\n,;")
+    first, second = _JOINED.sub("", text[: found[0].start()], count=1), text[found[0].end() :].lstrip(" \t\r\n,;")
     typing = isinstance(text, UnfinishedText)
     if typing and not second.strip() and first.strip():
         return first
