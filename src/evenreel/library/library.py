@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
+    from evenreel.library.tried_examples import TriedExample
 
 
 class Library(LibraryContents):
@@ -140,6 +141,18 @@ class Library(LibraryContents):
             return search_by_marks(self._searcher, asked, queries[0], self.clip_named, reranks=rerank is not None)
         query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
+
+    def tried_examples(self) -> list[TriedExample]:
+        """Return up to three searches that some clip of the library fits, each of which was run.
+
+        Raises:
+            EncoderError: the model of the library cannot be loaded.
+        """
+        from evenreel.library.tried_examples import example_candidates, tried_examples
+
+        with self._reading():
+            candidates = example_candidates(self._connection)
+        return tried_examples(candidates, lambda text: self.search(text, k=1))
 
     def check_matcher(self, pretrained: Pretrained) -> None:
         """Refuse a matcher that cannot order clips of this library, before its model is loaded.

@@ -117,8 +117,14 @@ def spoken_answer(transcripts: Sequence[Transcript]) -> list[Spoken]:
     ]
 
 
-def stats_answer(library: Library, *, vision: bool) -> Stats:
-    """Count what the library holds and list its facets; `vision`: whether pictures can be searched for."""
+def stats_answer(library: Library, *, vision: bool, opens_folders: bool) -> Stats:
+    """Count what the library holds and list its facets.
+
+    Args:
+        library: the library.
+        vision: whether pictures can be searched for.
+        opens_folders: whether files are shown in the file manager.
+    """
     stats = library.stats()
     return Stats(
         name=clean(PurePath(stats.library).name),
@@ -133,6 +139,7 @@ def stats_answer(library: Library, *, vision: bool) -> Stats:
         sampling=stats.rule,
         vision=vision,
         neutral_trouble=library.neutral_trouble() if vision else NO_VISION,
+        opens_folders=opens_folders,
         examples=library.examples(),
         facets=[_facet(facet) for facet in library.facets() if clean(facet.column) == facet.column],
     )

@@ -21,6 +21,7 @@ from starlette.requests import ClientDisconnect
 import evenreel
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.server.desk import BusyError, Desk, LoadingError
+from evenreel.server.file_manager import FileManagerApi
 from evenreel.server.guard import Guard
 from evenreel.server.peers import Peers
 from evenreel.server.pictures import Pictures
@@ -101,6 +102,7 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
     )
     app.state.desk = desk
     app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
+    app.include_router(FileManagerApi(desk, settings).router())
     _add_pages(app)
     _add_errors(app)
     app.middleware_stack = Guard(app.build_middleware_stack(), settings)  # outside of all, answers to failures too

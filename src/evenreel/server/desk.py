@@ -64,19 +64,19 @@ class Desk:
         matcher: matcher that re-ranks the first clips of a sentence; None without re-ranking.
         matcher_trouble: why the matcher cannot be used.
         rerank_depth: number of clips to re-rank.
+        opens_folders: whether files are shown in the file manager of this machine.
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
         self.followed = FollowedLibrary(library, settings.kept_snapshots)
-        self._settings = settings
-        self._waiting = 0
+        self._settings, self.opens_folders = settings, settings.open_folders
+        self._waiting = self._looking_up = 0
         self._turns = Turns(settings.searchers)
         self._own = threading.local()
         self._open: list[Library] = []
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
         self._answer_bytes = 0
         self._located: OrderedDict[Hashable, ClipMedia] = OrderedDict()
-        self._looking_up = 0
         self._lock = threading.Lock()
         self._held = OwnModel()
         self._further: dict[str, HeldModel] = {}

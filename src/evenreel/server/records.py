@@ -160,10 +160,17 @@ class Clip(BaseModel):
     preview_part_s: float
 
 
+class ClipPlace(BaseModel):
+    """Where a clip's file is on the machine of the server."""
+
+    path: str
+
+
 class Stats(BaseModel):
     """Counts of what the library holds; `vision` says whether pictures can be searched for.
 
-    `neutral_trouble` says why no search can be neutral to source; None where it can.
+    `neutral_trouble` says why no search can be neutral to source; None where it can. `opens_folders`: whether the
+    server tells whoever sits at its machine where files are, and shows them in the file manager.
     """
 
     name: str
@@ -178,6 +185,7 @@ class Stats(BaseModel):
     sampling: str | None
     vision: bool
     neutral_trouble: str | None
+    opens_folders: bool
     facets: list[Facet]
     examples: Examples
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Hashable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import TypeAdapter
 
 from evenreel.library import Library
 from evenreel.library.browsing import BrowseOrder
+from evenreel.library.tried_examples import TriedExample
 from evenreel.server import answers
 from evenreel.server.answers import Searched
 from evenreel.server.desk import Desk
@@ -111,6 +113,7 @@ class Api:
             ("/clips/{clip_id}/still", self.still, _about("What is on screen at a time.", "image/jpeg", 404)),
             ("/clips/{clip_id}/preview", self.preview, _about("A part of it, small and silent.", "video/mp4", 404)),
             ("/stats", self.stats, _about("What the library holds and can be filtered by.", Stats)),
+            ("/examples", self.examples, _about("Searches that some clip fits.", list[TriedExample])),
             ("/browse", self.browse, _about("Clips without a query, by day or by path.", ListedClips)),
             ("/files", self.files, _about("Files of the library, also those that were set aside.", Files)),
             ("/retry", self.retry_state, _about("How trying again goes.", Retry)),
@@ -208,9 +211,20 @@ class Api:
         vision = self._desk.model in {"loading", "ready"}
 
         def answer(library: Library) -> bytes:
-            return answers.stats_answer(library, vision=vision).model_dump_json().encode()
+            told = answers.stats_answer(library, vision=vision, opens_folders=self._desk.opens_folders)
+            return told.model_dump_json().encode()
 
         return _json(await self._desk.query_once("stats", answer))
+
+    async def examples(self) -> Response:
+        """Return up to three searches, each of which was run and is answered by a clip that fits."""
+        self._desk.need_model()
+        found = TypeAdapter(list[TriedExample])
+
+        def answer(library: Library) -> bytes:
+            return found.dump_json(library.tried_examples())
+
+        return _json(await self._desk.query_once("examples", answer, RequestNeeds(model=True)))
 
     async def files(
         self,

@@ -45,6 +45,7 @@ class ServeSettings:
         device: where the model runs, and the matcher.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips of sentences anew; None for none.
         rerank_depth: number of clips that a matcher orders anew.
+        open_folders: whoever sits at this machine is told where files are, and can have them shown in its file manager.
         workers: processes that answer behind the one port; each holds a model of its own, and the limits of
             connections and of waiting searches hold for all together, each having an equal share.
         searchers: threads that search at the same time; with more than half the cores they wait for each other.
@@ -63,7 +64,7 @@ class ServeSettings:
 
     Raises:
         UsageError: there is no such port, or the number of workers is not 1 to 64; the address is open to others and
-            there is no token; the token is short; one of `allowed_hosts` is no name of a host, or of
+            there is no token, or folders are to be opened; the token is short; one of `allowed_hosts` is no name of a host, or of
             `trusted_proxies` no address; a matcher is to re-rank without vision, or no clip.
     """
 
@@ -76,6 +77,7 @@ class ServeSettings:
     device: str = "auto"
     rerank: str | None = None
     rerank_depth: int = RERANK_DEPTH
+    open_folders: bool = False
     workers: int = 1
     searchers: int = field(default_factory=lambda: max(1, min(4, usable_cores() // 2)))
     waiting: int = 64
@@ -107,6 +109,8 @@ class ServeSettings:
                 f"{self.host} can be reached by others, so a token is needed: --token, or EVENREEL_TOKEN in the "
                 "environment; without one, leave --host out to serve this machine only."
             )
+        if self.open_folders and not is_loopback(self.host):
+            raise UsageError(f"{self.host} can be reached by others; leave out --open-folders or --host.")
         if self.rerank is not None and not self.vision:
             raise UsageError("A matcher re-ranks by frames; leave out --rerank or --no-vision.")
         if self.rerank_depth < 1:

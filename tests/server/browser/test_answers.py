@@ -143,7 +143,7 @@ def test_a_long_name_breaks_between_its_words(rendered_visits: Visits) -> None:
 
 def test_half_a_word_is_not_told_that_nothing_fits(rendered_visits: Visits) -> None:
     page = rendered_visits.open()
-    expect(page.locator(".welcome")).to_be_visible()
+    expect(page.locator("#home-examples li").first).to_be_visible()
     said = page.evaluate(TYPE, ["xq", "harbour"])
     assert "4 clips fit “harbour”" in said[-1]
     assert not [text for text in said if "Nothing fits" in text]

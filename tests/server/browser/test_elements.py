@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from evenreel.language.scene_dictionary import given
 from evenreel.library import tag_library
 from tests.server.browser.test_states import WIDTHS, overflow, violations
-from tests.server.browser.visits import Look, Visits, names, serving_here, settled
+from tests.server.browser.visits import Look, Visits, names, serving_here, settled, show_filters
 from tests.server.conftest import Served
 from tests.server.test_elements import PLACES, THINGS
 
@@ -41,7 +41,7 @@ def test_a_click_on_what_a_clip_shows_leaves_those_that_show_it(visits: Visits) 
     page.locator(".card h3 a").press("Enter")
     expect(page.locator(".about dd", has_text="red star")).to_be_visible()
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Filters").click()
+    show_filters(page)
     expect(page.get_by_role("checkbox", name="red star")).to_be_checked()
     remove.click()
     expect(page.locator(".card:not(.skeleton)")).to_have_count(4)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.server.browser.test_states import WIDTHS, in_light_and_dark, overflow
-from tests.server.browser.visits import Look, Visits, serving_here, settled
+from tests.server.browser.visits import Look, Visits, serving_here, settled, show_filters
 from tests.server.conftest import Served
 from tests.server.two_sources import PAIRS, QUERY, two_sources
 
@@ -53,7 +53,7 @@ def test_it_is_chosen_by_keyboard_and_kept_in_the_address(visits: Visits) -> Non
 def test_it_can_be_read_by_everyone(visits: Visits) -> None:
     page = visits.open(f"{ASKED}&neutral=1", Look(still=True))
     settled(page)
-    page.get_by_role("button", name="Filters").click()
+    show_filters(page)
     expect(page.locator("#neutral")).to_be_checked()
     assert in_light_and_dark(page) == {"light": [], "dark": []}
     assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}

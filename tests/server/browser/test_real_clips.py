@@ -12,7 +12,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from evenreel.media import open_video, parse_rule
-from tests.server.browser.visits import Look, Visits, first_frame, frame_now, names, nearest_time, search, settled
+from tests.server.browser.visits import Look, Visits, first_frame, frame_now, names, nearest_time, search, settled, show_filters
 
 MATCH = "msrvtt_video7500.mp4"
 SEVERAL = "hyundai minute"
@@ -129,7 +129,7 @@ def test_a_filter_is_in_the_address_until_its_chip_removes_it(real: Visits) -> N
     page = real.open()
     search(page, "a toy ship")
     everything = names(page)
-    page.get_by_role("button", name="Filters").click()
+    show_filters(page)
     page.get_by_label("cogvideox").check()
     expect(page.locator(".card")).to_have_count(1)
     assert names(page) == ["cogvideox_1.mp4"]
@@ -143,7 +143,7 @@ def test_a_filter_is_in_the_address_until_its_chip_removes_it(real: Visits) -> N
 def test_the_address_alone_brings_everything_back(real: Visits) -> None:
     page = real.open()
     search(page, SEVERAL)
-    page.get_by_role("button", name="Filters").click()
+    show_filters(page)
     page.get_by_label("camera").check()
     expect(page.locator("#chips button")).to_have_count(1)
     settled(page)

@@ -60,8 +60,8 @@ def test_a_card_says_what_was_said_and_leads_there(visits: Visits) -> None:
     page = visits.open("/?q=ferry+waiting", Look(still=True))
     settled(page)
     assert names(page)[0] == "heart.mp4"
-    said = page.locator(".card").first.get_by_role("list", name="What is said")
-    assert said.inner_text() == "The ferry waits for nobody."
+    said = page.locator(".card .reason").first
+    expect(said).to_have_text("said: “The ferry waits for nobody.” at 0:01")
     assert said.locator("mark").all_inner_texts() == ["ferry", "waits"]
     assert violations(page) == []
     assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
@@ -117,7 +117,7 @@ def test_a_clip_in_which_nothing_is_said_has_no_place_for_it(visits: Visits) -> 
 
 def test_quotes_and_prefixes_are_told_and_searched_on_the_page(visits: Visits) -> None:
     page = visits.open("/", Look(still=True))
-    expect(page.locator(".welcome")).to_contain_text("said:, on-screen:, seen: or sounds:")
+    expect(page.locator("#home-examples")).to_contain_text("said:, on-screen:, seen: or sounds:")
     page.locator("#query").fill('said: "')
     page.locator("#query").fill('said: "the ferry waits"')
     settled(page)

@@ -11,7 +11,7 @@ from axe_core_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Page, Route, expect
 
 from tests.cli.test_serve import TOKEN
-from tests.server.browser.visits import Look, Visits, first_frame, names, search, settled, unfold
+from tests.server.browser.visits import Look, Visits, first_frame, names, search, settled, show_advanced, show_filters, unfold
 from tests.server.conftest import Served
 
 WIDTHS = (320, 390, 1024, 1680)
@@ -36,13 +36,13 @@ def favouring(visits: Visits, look: Look) -> Page:
 
 def start(visits: Visits, look: Look) -> Page:
     page = visits.open("/", look)
-    expect(page.locator(".welcome")).to_be_visible()
+    expect(page.locator("#home-examples li").first).to_be_visible()
     return page
 
 
 def found(visits: Visits, look: Look) -> Page:
     page = favouring(visits, look)
-    page.get_by_role("button", name="Filters").click()
+    show_filters(page)
     page.locator(".card details summary").first.click()
     page.locator(".favours details:not([open]) summary, .favours details[open]").first.click()
     return page
@@ -157,7 +157,7 @@ def test_the_page_begins_with_the_search_box_and_examples(rendered_visits: Visit
     page = rendered_visits.open()
     expect(page.locator(".totals")).to_contain_text("4 clips")
     assert page.evaluate("() => document.activeElement.id") == "query"
-    page.locator(".welcome button", has_text="harbour").click()
+    page.locator(".hints button", has_text="HARBOUR").click()
     settled(page)
     assert page.locator("mark").all_inner_texts() == ["HARBOUR"] * 4
 
@@ -170,7 +170,7 @@ def test_words_that_were_typed_before_the_script_ran_stay(rendered_visits: Visit
     expect(page.locator("#query")).to_be_focused()
     page.keyboard.type("harbour")
     held[0].continue_()
-    expect(page.locator(".welcome")).to_be_visible()
+    expect(page.locator("#home-examples li").first).to_be_visible()
     page.keyboard.press("Enter")
     settled(page)
     assert len(names(page)) == 4
@@ -244,7 +244,7 @@ def test_a_wrong_filter_is_explained_by_its_field(rendered_visits: Visits) -> No
     rendered_visits.expected.append("status of 400")
     page = rendered_visits.open(STAR)
     settled(page)
-    page.get_by_role("button", name="Filters").click()
+    show_advanced(page)
     page.get_by_label("Your own filter").fill("sauce = 'camera'")
     page.keyboard.press("Enter")
     expect(page.locator("#where-error")).to_contain_text("sauce")
@@ -361,7 +361,7 @@ def test_a_library_that_tells_too_little_of_sources_says_so(rendered_visits: Vis
     rendered_visits.expected.append("status of 400")
     page = rendered_visits.open("/?q=a+star&neutral=1&where=duration_s+>+1")
     expect(page.locator(".failed")).to_contain_text("Too few clips to tell what sets sources apart")
-    page.get_by_role("button", name="Filters").click()
+    show_filters(page)
     expect(page.locator("#neutral")).to_be_disabled()
     expect(page.locator("#neutral-note")).to_contain_text("there must be 20 of a camera")
     assert page.locator("#where-error").inner_text() == ""
@@ -372,7 +372,7 @@ def test_a_library_that_tells_too_little_of_sources_says_so(rendered_visits: Vis
 
 def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(rendered_visits: Visits) -> None:
     page = rendered_visits.open("/")
-    expect(page.locator(".welcome")).to_be_visible()
+    expect(page.locator("#home-examples li").first).to_be_visible()
     page.locator("#query").press_sequentially("har")
     expect(page.locator(".card mark").first).to_have_text("HAR")
     page.locator("#query").press("Enter")

@@ -162,6 +162,19 @@ def unfold(page: Page) -> None:
         others.locator("> summary").click()
 
 
+def show_filters(page: Page) -> None:
+    """Show the filters: beside results on a wide page they are there, on a narrow one they are a drawer."""
+    if not page.locator("#filters").is_visible():
+        page.get_by_role("button", name="Filters", exact=True).click()
+
+
+def show_advanced(page: Page) -> None:
+    """Show the field for the filter language."""
+    show_filters(page)
+    if page.locator(".advanced").get_attribute("open") is None:
+        page.locator(".advanced > summary").click()
+
+
 def first_frame(page: Page) -> tuple[float, NDArray[np.float64]]:
     """The first frame that was shown when a clip began to play: its time in what is played, and its pixels."""
     begun: dict[str, Any] = page.wait_for_function("() => window.begun?.[0]").json_value()

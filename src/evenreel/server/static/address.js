@@ -6,6 +6,7 @@ import { fromJson, toJson } from "./conditions.js";
 export const FIRST_CLIPS = 24;
 const MOST_CLIPS = 200;
 const FILE_STATES = ["indexed", "set_aside", "missing"];
+const ORDERS = ["latest", "earliest", "path"];
 
 /**
  * @typedef {object} Place
@@ -18,6 +19,7 @@ const FILE_STATES = ["indexed", "set_aside", "missing"];
  * @property {string} where filter that was typed
  * @property {boolean} neutral whether no source is to be favoured
  * @property {number} k how many clips to show
+ * @property {string} browse order of clips that are looked through without a query; "" where they are not
  * @property {string | null} clip id of the clip in the player
  * @property {number | null} time where it is, in seconds
  * @property {string} state library view: only files of this state
@@ -36,6 +38,7 @@ export const START = Object.freeze({
   where: "",
   neutral: false,
   k: FIRST_CLIPS,
+  browse: "",
   clip: null,
   time: null,
   state: "",
@@ -72,6 +75,7 @@ export function read(url, picture = null) {
     where: given.get("where") ?? "",
     neutral: given.get("neutral") === "1",
     k: whole(given.get("k"), FIRST_CLIPS, MOST_CLIPS),
+    browse: ORDERS.find((order) => order === given.get("browse")) ?? "",
     clip,
     time: clip ? seconds(given.get("t")) : null,
     state: FILE_STATES.find((state) => state === given.get("state")) ?? "",
@@ -101,6 +105,7 @@ export function write(place) {
     give("where", place.where, "");
     give("neutral", Number(place.neutral), 0);
     give("k", place.k, FIRST_CLIPS);
+    give("browse", place.browse, "");
   }
   give("clip", place.clip, null);
   give("t", place.clip && round(place.time), null);
@@ -110,6 +115,10 @@ export function write(place) {
 
 /** @returns {boolean} whether something is searched for. */
 export const asks = (place) => Boolean(place.q.trim() || place.like || place.picture !== null);
+
+/** @returns {boolean} whether clips are looked through without a search: some by a filter, or all. */
+export const browses = (place) =>
+  !asks(place) && Boolean(place.browse || place.conditions.length || place.where.trim());
 
 /** What a search depends on: two places with the same key have the same results. */
 export const searchKey = ({ q, like, likeTime, picture, conditions, where, neutral, k }) =>

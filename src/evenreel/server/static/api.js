@@ -23,7 +23,10 @@
  * @typedef {{text: string, start_s: number, end_s: number, speaker: string | null}} Utterance
  * @typedef {{source: "sidecar" | "stream" | "recognised", language: string | null, utterances: Utterance[]}} Spoken
  * @typedef {{column: string, label: string, values: {value: any, clips: number}[], low: number | null,
- *   high: number | null}} Facet
+ *   high: number | null, kind: "values" | "range" | "days" | "folders"}} Facet
+ * @typedef {{clip_id: string, name: string, folder: string, day: string | null, duration_s: number | null,
+ *   metadata: Record<string, any>, still: string}} ListedClip
+ * @typedef {{kind: "read" | "said" | "about" | "seen", query: string}} Example
  */
 
 const LONGEST_WAIT_S = 30;
@@ -88,6 +91,18 @@ export const stillAddress = (clipId, time, width) => `${clipAddress(clipId)}/sti
 
 /** What the library holds. */
 export const stats = (signal) => json("/api/v1/stats", { signal });
+
+/** Searches that are known to find something. @returns {Promise<Example[]>} */
+export const examples = (signal) => json("/api/v1/examples", { signal });
+
+/** Some clips without a query. */
+export const browse = (wanted, signal) => json(`/api/v1/browse?${parameters(wanted)}`, { signal });
+
+/** Where a clip's file is, told to whoever sits at the server's machine. */
+export const filePlace = (clipId, signal) => json(`${clipAddress(clipId)}/folder`, { signal });
+
+/** Show a clip's file in the file manager of the server's machine. */
+export const openFolder = (clipId) => json(`${clipAddress(clipId)}/folder`, { method: "POST" });
 
 /** Some files of the library. */
 export const files = (wanted, signal) => json(`/api/v1/files?${parameters(wanted)}`, { signal });

@@ -1,24 +1,31 @@
 // The page: it shows the place that the address names, and goes to another when something is asked for.
 
-import { asks, here, put, write, START } from "./address.js";
+import { asks, browses, here, put, write, START } from "./address.js";
 import { ApiError, patiently, stats, stillAddress } from "./api.js";
+import { Browsing } from "./browsing.js";
 import { same } from "./conditions.js";
 import { byId, element, fill } from "./dom.js";
 import { FilterPanel } from "./filters.js";
+import { Home } from "./home.js";
+import { listenToCards } from "./keys.js";
 import { LibraryView } from "./library.js";
 import { listenForPictures, pictureOf } from "./pictures.js";
 import { Player } from "./player.js";
+import { keepSearch } from "./recent_searches.js";
+import { remember, remembered } from "./remembered.js";
 import { Results } from "./results.js";
+import { listenToSelection } from "./selection.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
 // A prefix or a quote that waits for words.
 const BEGUN = /^\s*((said|on-screen|seen|sounds)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
 const QUERY_PICTURE_PX = 320;
-const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START.k, clip: null, time: null };
+const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START.k, browse: "", clip: null, time: null };
 
 let place = here();
 let vision = true;
+let opensFolders = false;
 // Whether what is in the field was typed since the latest entry of the history, which may then be replaced; words can
 // be there before this script is.
 let typing = byId("query").value !== "";
@@ -26,9 +33,10 @@ let typing = byId("query").value !== "";
 let unfinished = false;
 let timer = 0;
 let thumbnail = null;
+let openedAt = 0; // seconds; which of a clip's cards the player was opened from
 
 const filters = new FilterPanel((chosen) => go({ ...chosen, k: START.k }));
-const results = new Results({
+const wishes = {
   go: (changes) => go(changes),
   cards: {
     address: cardAddress,
@@ -40,7 +48,10 @@ const results = new Results({
   },
   refusedFilter: (sentence) => filters.refuse(sentence),
   answered: explainClip,
-});
+};
+const results = new Results(wishes);
+const browsing = new Browsing(wishes);
+const home = new Home(wishes);
 const library = new LibraryView({
   go,
   address: (clipId) => cardAddress(clipId, 0),
@@ -48,6 +59,9 @@ const library = new LibraryView({
 });
 const player = new Player({
   close: closeClip,
+  get opensFolders() {
+    return opensFolders;
+  },
   moved: keepTime,
   get like() {
     return vision ? goLike : null;
@@ -71,9 +85,18 @@ function show({ run = false } = {}) {
   document.title = title();
   showLinks();
   showQuestion();
-  filters.show(place);
+  const view = asks(place) ? "results" : browses(place) ? "browsed" : "home";
+  for (const id of ["results", "browsed", "home"]) byId(id).hidden = id !== view;
+  filters.show(place, view !== "home");
+  byId("compact").hidden = view === "home";
   if (inLibrary) library.show(place);
-  else results.show(place, unfinished);
+  else if (view === "results") results.show(place, unfinished);
+  else if (view === "browsed") browsing.show(place);
+  else home.show();
+  if (view !== "results") results.leave();
+  if (view !== "browsed") browsing.leave();
+  if (view !== "home") home.leave();
+  if (view === "results" && !unfinished) keepSearch(place.q);
   showClip(run);
 }
 
@@ -122,8 +145,11 @@ function showClip(run) {
 function leaveClip() {
   const left = player.clipId;
   player.close();
-  const link = byId(`${place.view}-view`).querySelector(`[data-clip="${CSS.escape(left)}"] a`);
-  (link ?? byId("query")).focus();
+  const cards = [...byId(`${place.view}-view`).querySelectorAll(`[data-clip="${CSS.escape(left)}"]`)];
+  const shown = cards.filter((card) => card.checkVisibility());
+  const far = (card) => Math.abs(Number(card.dataset.time ?? 0) - openedAt);
+  shown.sort((one, other) => far(one) - far(other));
+  (shown[0]?.querySelector("a") ?? byId("query")).focus();
 }
 
 function cardAddress(clipId, time) {
@@ -131,6 +157,7 @@ function cardAddress(clipId, time) {
 }
 
 function openClip(clip, time) {
+  openedAt = time;
   go({ clip, time }, { opened: true });
 }
 
@@ -185,7 +212,8 @@ function listenToSearch() {
     event.preventDefault();
     if (isAsked(field.value)) results.again(false);
     else ask(field.value.trim());
-    typing = false;
+    typing = unfinished = false;
+    keepSearch(place.q);
   });
   field.addEventListener("input", () => {
     clearTimeout(timer);
@@ -232,22 +260,40 @@ function listenToLinks() {
   });
 }
 
+/** Smaller cards, which this browser remembers. */
+function listenToCompact() {
+  const set = (on) => {
+    byId("search-view").classList.toggle("compact", on);
+    byId("compact").setAttribute("aria-pressed", String(on));
+  };
+  set(remembered("evenreel.compact") === "1");
+  byId("compact").addEventListener("click", () => {
+    const on = byId("compact").getAttribute("aria-pressed") !== "true";
+    set(on);
+    remember("evenreel.compact", on ? "1" : "0");
+  });
+}
+
 async function learnLibrary() {
   try {
     const held = await patiently(() => stats());
     vision = held.vision;
+    opensFolders = held.opens_folders;
     byId("choose-picture").hidden = !vision;
     filters.offer(held);
-    results.know(held);
+    home.know(held);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    if (place.view === "search" && !asks(place)) results.fail(error, learnLibrary);
+    home.fail(error, learnLibrary);
   }
 }
 
 listenToSearch();
 listenToKeys();
 listenToLinks();
+listenToCards();
+listenToCompact();
+listenToSelection();
 listenForPictures(
   (picture) => {
     go({ ...NO_QUESTION, view: "search", picture });
@@ -255,6 +301,7 @@ listenForPictures(
   },
   (sentence) => {
     if (place.view !== "search") go({ view: "search" });
+    for (const id of ["results", "browsed", "home"]) byId(id).hidden = id !== "results";
     results.fail(new ApiError(415, sentence));
   },
 );

@@ -1,14 +1,17 @@
 // The cards of a result: what was found, when, and why.
 
+import { cardActions } from "./card_actions.js";
 import { breakable, element, icon, marked, still } from "./dom.js";
 import { clock, length, percent } from "./format.js";
+import { playOnHover } from "./hover.js";
+import { WRITTEN } from "./reasons.js";
+import { stretchOf } from "./segments.js";
+import { selectionBox } from "./selection.js";
 
-const SIGNS_SHOWN = 3;
 const STATES = {
   fits: ["fits", "Fits", "Above 95 of 100 searches for nonsense by what is seen or heard, or your words are there."],
   may_fit: ["may", "May fit", "Above 90 of 100 searches for nonsense by what is seen or heard, or half of your words are."],
 };
-export const WRITTEN = 0.5; // share of the words from which a clip may fit by them
 const LIKELY = "How likely what is seen here is what you asked for, as it was measured where the truth is known.";
 const CHANNELS = {
   seen: "What is seen",
@@ -36,27 +39,42 @@ const NONE_READ = "No words were read on this clip; this is what the matcher lea
  */
 
 /**
- * One clip of a result.
+ * One result: the picture, why it is there in one line, then the name. It is one stop of the Tab key; the keys b, m, s
+ * and x reach what else can be pressed.
  *
- * @param {import("./api.js").FoundClip} hit
+ * @param {import("./segments.js").Segment} hit
  * @param {Actions} actions
+ * @param {(string | HTMLElement)[]} why
  * @returns {HTMLElement}
  */
-export function card(hit, actions) {
+export function card(hit, actions, why) {
+  const stretch = stretchOf(hit);
   const time = hit.moments[0]?.time_s ?? 0;
-  return element(
+  const picture = still(hit.still, times(hit), wordsFound(hit));
+  const made = element(
     "li",
-    { class: "card", "data-clip": hit.clip_id },
-    still(hit.still, times(hit), wordsFound(hit)),
+    { class: "card", "data-clip": hit.clip_id, "data-time": time },
+    picture,
+    selectionBox(stretch, hit.name),
+    element("p", { class: "reason", dir: "auto", title: textOf(why) }, why),
     element("h3", {}, link(hit, time, actions)),
     facts(hit),
-    hit.on_screen.length ? signs(hit.on_screen, "signs", "Words on screen") : null,
-    hit.said.length ? signs(hit.said, "signs said", "What is said") : null,
     Object.keys(hit.parts).length ? parts(hit) : null,
     hit.elements.length ? elements(hit.elements, actions) : null,
-    element("footer", {}, scores(hit), actions.like && likeButton(hit, time, actions)),
+    element(
+      "footer",
+      {},
+      Object.keys(hit.scores).length ? scores(hit) : null,
+      cardActions(stretch),
+      actions.like && likeButton(hit, time, actions),
+    ),
   );
+  for (const one of made.querySelectorAll("button, summary, footer a")) one.tabIndex = -1;
+  playOnHover(made, picture, stretch);
+  return made;
 }
+
+const textOf = (why) => why.map((part) => part.textContent ?? part).join("");
 
 /**
  * Empty cards in the shape of real ones, while an answer is awaited.
@@ -75,38 +93,6 @@ export function skeletons(amount) {
       line("short"),
     ),
   );
-}
-
-/**
- * Let the arrow keys walk over the cards of a list as they lie on the screen.
- *
- * @param {HTMLElement} list
- */
-export function walkByArrows(list) {
-  list.addEventListener("keydown", (event) => {
-    const from = event.target.closest?.("h3 a");
-    if (!from || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    const to = neighbour([...list.querySelectorAll("h3 a")], from, event.key);
-    if (!to) return;
-    event.preventDefault();
-    to.focus();
-    to.closest(".card").scrollIntoView({ block: "nearest" });
-  });
-}
-
-function neighbour(links, from, key) {
-  const at = links.indexOf(from);
-  const top = (one) => one.closest(".card").offsetTop;
-  const perRow = Math.max(1, links.filter((one) => top(one) === top(links[0])).length);
-  const steps = {
-    ArrowRight: 1,
-    ArrowLeft: -1,
-    ArrowDown: perRow,
-    ArrowUp: -perRow,
-    Home: -at,
-    End: links.length - 1 - at,
-  };
-  return steps[key] ? links[at + steps[key]] : undefined;
 }
 
 /** The words on screen or said that were found, which tell of a clip what its picture would. */
@@ -141,8 +127,9 @@ function facts(hit) {
   return element(
     "p",
     { class: "facts" },
-    hit.source ? element("span", { class: "badge" }, hit.source) : null,
     STATES[hit.state] ? stated(hit) : null,
+    hit.source ? element("span", { class: "badge" }, hit.source) : null,
+    hit.segment.of > 1 ? element("span", {}, `part ${hit.segment.number} of ${hit.segment.of} found`) : null,
     hit.other_files.length
       ? element("span", { title: hit.other_files.join("\n") }, `+${hit.other_files.length} same`)
       : null,
@@ -154,16 +141,6 @@ function stated({ state, probability, written, sounds }) {
   const [kind, name, rank] = STATES[state];
   if (probability === null || written >= WRITTEN || sounds !== null) return element("span", { class: `state ${kind}`, title: rank }, name);
   return element("span", { class: `state ${kind}`, title: LIKELY }, `${name}, ${percent(probability)}`);
-}
-
-function signs(found, kind, name) {
-  const more = found.length - SIGNS_SHOWN;
-  return element(
-    "ul",
-    { class: kind, "aria-label": name },
-    found.slice(0, SIGNS_SHOWN).map((sign) => element("li", { dir: "auto" }, marked(sign.text, sign.marks))),
-    more > 0 ? element("li", { class: "more" }, `and ${more} more`) : null,
-  );
 }
 
 /** What a matcher's score is the mean of, a bar each; a similarity below 0 has an empty one. */

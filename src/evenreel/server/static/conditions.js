@@ -1,11 +1,13 @@
 // Filters that were clicked together, and the text of the filter language that they stand for.
 
 /**
- * A value that a column must have (several of one column: any of them), or a range that it must be in.
+ * A value that a column must have (several of one column: any of them), a range that it must be in, or a month, year or
+ * folder that it must lie within.
  *
  * @typedef {{column: string, value: string | number | boolean}} OneOf
  * @typedef {{column: string, low: number | null, high: number | null}} Range
- * @typedef {OneOf | Range} Condition
+ * @typedef {{column: string, within: string, kind: "days" | "folders"}} Within
+ * @typedef {OneOf | Range | Within} Condition
  */
 
 /**
@@ -35,8 +37,23 @@ function ofColumn(column, conditions) {
     values.filter((value) => typeof value !== "string"),
   ];
   const tests = kinds.filter((kind) => kind.length).map((kind) => `${column} in (${kind.map(literal).join(", ")})`);
-  return [...tests, ...conditions.filter((one) => !isValue(one)).map(rangeTest)].join(" or ");
+  const within = conditions.filter(isWithin).map(withinTest);
+  return [...tests, ...within, ...conditions.filter(isRange).map(rangeTest)].join(" or ");
 }
+
+/** Folders by their order as text, as `like` would take _ and % in a name for any letters. */
+function withinTest({ column, within, kind }) {
+  if (kind === "days") return `${column} like ${literal(`${within}%`)}`;
+  if (!within) return `${column} = ''`;
+  const below = SEPARATORS.map(([mark, next]) => `${column} >= ${literal(within + mark)} and ${column} < ${literal(within + next)}`);
+  return `${column} = ${literal(within)} or ${below.join(" or ")}`;
+}
+
+/** What parts folders, on Windows the other one, each with the letter that comes next. */
+const SEPARATORS = [
+  ["/", "0"],
+  ["\\", "]"],
+];
 
 function rangeTest({ column, low, high }) {
   const ends = [low !== null && `${column} >= ${low}`, high !== null && `${column} <= ${high}`];
@@ -45,20 +62,27 @@ function rangeTest({ column, low, high }) {
 
 const literal = (value) => (typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : String(value));
 
-/** @returns {boolean} whether this is a value, not a range. */
+/** @returns {boolean} whether this is a value. */
 export const isValue = (condition) => "value" in condition;
+
+/** @returns {boolean} whether this is a month, year or folder. */
+export const isWithin = (condition) => "within" in condition;
+
+const isRange = (condition) => "low" in condition;
 
 /** @returns {boolean} whether two conditions are the same. */
 export const same = (one, other) => JSON.stringify(toJson(one)) === JSON.stringify(toJson(other));
 
 /**
- * The short form that an address holds: [column, value] or [column, low, high].
+ * The short form that an address holds: [column, value], [column, low, high] or [column, "days" or "folders", within].
  *
  * @param {Condition} condition
  * @returns {any[]}
  */
 export function toJson(condition) {
-  return isValue(condition) ? [condition.column, condition.value] : [condition.column, condition.low, condition.high];
+  const { column } = condition;
+  if (isWithin(condition)) return [column, condition.kind, condition.within];
+  return isValue(condition) ? [column, condition.value] : [column, condition.low, condition.high];
 }
 
 /**
@@ -72,6 +96,8 @@ export function fromJson(short) {
   const [column, first, second] = short;
   if (short.length === 2)
     return ["string", "number", "boolean"].includes(typeof first) ? { column, value: first } : null;
+  if (short.length === 3 && ["days", "folders"].includes(first) && typeof second === "string")
+    return { column, kind: first, within: second };
   const isEnd = (end) => end === null || Number.isFinite(end);
   const isRange = short.length === 3 && isEnd(first) && isEnd(second) && (first !== null || second !== null);
   return isRange ? { column, low: first, high: second } : null;

@@ -82,7 +82,7 @@ export function breakable(name) {
   return name.split(BETWEEN_WORDS).flatMap((part, number) => (number ? [element("wbr"), part] : [part]));
 }
 
-const BETWEEN_WORDS = /(?<=[_.+=,;~()[\]-])(?=[^_.+=,;~()[\]-])/u;
+const BETWEEN_WORDS = /(?<=[_.+=,;~()[\]/\\-])(?=[^_.+=,;~()[\]/\\-])/u;
 
 /**
  * A still in a box whose shape is fixed, so that nothing moves when it arrives; words in its place when it does not.
@@ -103,6 +103,9 @@ export function still(address, over = [], instead = "No picture") {
     return box;
   }
   const picture = element("img", { src: address, alt: "", loading: "lazy", decoding: "async", draggable: "false" });
+  picture.addEventListener("load", () => {
+    box.classList.toggle("portrait", picture.naturalHeight > picture.naturalWidth);
+  });
   picture.addEventListener("error", () => {
     picture.remove();
     missing();

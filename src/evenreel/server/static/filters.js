@@ -1,9 +1,10 @@
 // The filter panel: what the library's metadata offers, a field for the filter language, and whether the ranking is to
 // be neutral to source.
 
-import { isValue, same } from "./conditions.js";
+import { isValue, isWithin, same } from "./conditions.js";
 import { byId, element, fill, icon } from "./dom.js";
-import { capital, number, shown } from "./format.js";
+import { capital, number, shown, withinTold } from "./format.js";
+import { FilterPlace } from "./rail.js";
 
 /**
  * @typedef {import("./conditions.js").Condition} Condition
@@ -11,6 +12,7 @@ import { capital, number, shown } from "./format.js";
  */
 
 const NEUTRAL = "Neutral to source";
+const FEW_VALUES = 8;
 const NEUTRAL_NOTE = "Takes what sets generated clips apart from those of a camera out of the search.";
 
 /** The panel, its button and the chips of what is in use. */
@@ -24,13 +26,7 @@ export class FilterPanel {
     /** @type {Filters} */
     this.filters = { conditions: [], where: "", neutral: false };
     this.refusal = null;
-    byId("toggle-filters").addEventListener("click", () => this.open(byId("filters").hidden));
-  }
-
-  /** Show or hide the panel. */
-  open(open) {
-    byId("filters").hidden = !open;
-    byId("toggle-filters").setAttribute("aria-expanded", String(open));
+    this.place = new FilterPlace();
   }
 
   /**
@@ -40,7 +36,10 @@ export class FilterPanel {
    */
   offer({ facets, clips, neutral_trouble: trouble }) {
     this.facets = facets;
-    const choices = facets.filter(({ values }) => values.length !== 1 || values[0].clips < clips);
+    const choices = facets.filter(({ values, column }) => {
+      const used = this.filters.conditions.some((one) => one.column === column);
+      return used || values.length !== 1 || values[0].clips < clips;
+    });
     fill(
       byId("filters"),
       choices.map((facet) => this.#facet(facet)),
@@ -55,11 +54,14 @@ export class FilterPanel {
    * Show what is in use.
    *
    * @param {Filters} filters
+   * @param {boolean} [results] whether there are results beside which the filters can stand
    */
-  show(filters) {
+  show(filters, results = this.place.results) {
     this.filters = filters;
+    this.place.show(results);
     for (const box of byId("filters").querySelectorAll("input[type=checkbox]"))
       box.checked = box.condition ? this.#has(box.condition) : filters.neutral;
+    for (const box of byId("filters").querySelectorAll("details input:checked")) box.closest("details").open = true;
     for (const end of byId("filters").querySelectorAll("input[type=number]")) this.#showEnd(end);
     const typed = byId("where");
     if (typed && typed !== document.activeElement) typed.value = filters.where;
@@ -73,7 +75,9 @@ export class FilterPanel {
     if (!field) return; // shown as soon as the panel is there
     field.setAttribute("aria-invalid", String(sentence !== null));
     byId("where-error").textContent = sentence ?? "";
-    if (sentence !== null) this.open(true);
+    if (sentence === null) return;
+    field.closest("details").open = true;
+    this.place.open();
   }
 
   #has(condition) {
@@ -81,32 +85,38 @@ export class FilterPanel {
   }
 
   #showEnd(field) {
-    const range = this.filters.conditions.find((one) => !isValue(one) && one.column === field.dataset.column);
+    const range = this.filters.conditions.find((one) => "low" in one && one.column === field.dataset.column);
     if (field !== document.activeElement) field.value = range?.[field.dataset.end] ?? "";
   }
 
   #facet(facet) {
     if (!facet.values.length) return facet.low === null || facet.low === facet.high ? null : this.#range(facet);
+    const values = facet.values.map((value) => this.#value(facet, value));
+    const more = values.slice(FEW_VALUES);
     return element(
       "fieldset",
       {},
       element("legend", {}, capital(facet.label)),
-      element(
-        "div",
-        { class: "values" },
-        facet.values.map((value) => this.#value(facet, value)),
-      ),
+      element("div", { class: "values" }, values.slice(0, FEW_VALUES)),
+      more.length > 0 &&
+        element(
+          "details",
+          {},
+          element("summary", {}, `${number(more.length)} more`),
+          element("div", { class: "values" }, more),
+        ),
     );
   }
 
-  #value(facet, { value, clips }) {
+  #value({ column, kind }, { value, clips }) {
     const box = element("input", { type: "checkbox", onchange: () => this.#toggle(box.condition, box.checked) });
-    box.condition = { column: facet.column, value };
+    const isGroup = kind === "days" || kind === "folders";
+    box.condition = isGroup ? { column, within: value, kind } : { column, value };
     return element(
       "label",
       {},
       box,
-      element("span", {}, shown(value)),
+      element("span", { dir: "auto" }, isGroup ? withinTold(kind, value) : shown(value)),
       element("span", { class: "amount" }, number(clips)),
     );
   }
@@ -165,11 +175,16 @@ export class FilterPanel {
     };
     field.addEventListener("change", apply);
     return element(
-      "form",
-      { class: "typed", onsubmit: apply },
-      element("label", { for: "where" }, "Your own filter"),
-      field,
-      element("p", { id: "where-error", class: "error", role: "alert" }),
+      "details",
+      { class: "advanced" },
+      element("summary", {}, "Advanced"),
+      element(
+        "form",
+        { class: "typed", onsubmit: apply },
+        element("label", { for: "where" }, "Your own filter"),
+        field,
+        element("p", { id: "where-error", class: "error", role: "alert" }),
+      ),
     );
   }
 
@@ -183,7 +198,7 @@ export class FilterPanel {
       const { value, valueAsNumber } = fields.querySelector(`[data-end=${end}]`);
       return value === "" ? null : valueAsNumber;
     });
-    const others = this.filters.conditions.filter((one) => isValue(one) || one.column !== column);
+    const others = this.filters.conditions.filter((one) => !("low" in one) || one.column !== column);
     const isOpen = low === null && high === null;
     this.onChange({ ...this.filters, conditions: isOpen ? others : [...others, { column, low, high }] });
   }
@@ -200,6 +215,7 @@ export class FilterPanel {
 
   #told(condition) {
     const label = this.facets.find((facet) => facet.column === condition.column)?.label ?? condition.column;
+    if (isWithin(condition)) return `${label}: ${withinTold(condition.kind, condition.within)}`;
     if (isValue(condition)) return `${label}: ${shown(condition.value)}`;
     const { low, high } = condition;
     if (low === null) return `${label}: at most ${high}`;

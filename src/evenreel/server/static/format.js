@@ -87,3 +87,29 @@ export function shown(value) {
  * @returns {string}
  */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/**
+ * A day as a person writes it: 31 May 2024.
+ *
+ * @param {string | null} day
+ * @returns {string}
+ */
+export function dayTold(day) {
+  if (day === null) return "no date";
+  const parts = { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" };
+  return new Date(`${day}T00:00:00Z`).toLocaleDateString("en-GB", parts);
+}
+
+/**
+ * A month, year or folder as a person reads it.
+ *
+ * @param {"days" | "folders"} kind
+ * @param {string} value
+ * @returns {string}
+ */
+export function withinTold(kind, value) {
+  if (kind === "folders") return value || "(top)";
+  if (value.length === 4) return value;
+  const month = new Date(`${value}-01T00:00:00Z`);
+  return month.toLocaleDateString("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
+}

@@ -2,7 +2,9 @@
 
 import { ApiError, clip as fetchClip, transcripts } from "./api.js";
 import { about } from "./about.js";
-import { breakable, byId, fill, icon } from "./dom.js";
+import { showPlayerActions } from "./card_actions.js";
+import { breakable, byId, element, fill, icon } from "./dom.js";
+import { FileRow } from "./file_row.js";
 import { Playback } from "./playback.js";
 import { Timeline } from "./timeline.js";
 import { Transcript } from "./transcript.js";
@@ -12,6 +14,8 @@ const SHORT_CLIP_S = 60;
 const SHORT_STEP_S = 1;
 const SAME_MOMENT_S = 0.25;
 const COPIED_MS = 2000;
+const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 4];
+const USUAL_FPS = 25; // of a clip whose file does not say
 const TELL_MS = 250; // browsers refuse an address that changes with every step of a slider
 
 /**
@@ -19,6 +23,7 @@ const TELL_MS = 250; // browsers refuse an address that changes with every step 
  * @property {() => void} close
  * @property {(time: number) => void} moved
  * @property {((clipId: string, time: number) => void) | null} like
+ * @property {boolean} opensFolders whether the server shows files in the file manager of this machine
  */
 
 export class Player {
@@ -31,6 +36,7 @@ export class Player {
     this.hit = null;
     this.timeline = new Timeline((time) => this.seek(time));
     this.transcript = new Transcript((time) => this.seek(time));
+    this.fileRow = new FileRow();
     this.spoken = [];
     this.playback = new Playback(byId("video"), {
       moved: (time) => this.#shown(time),
@@ -66,6 +72,9 @@ export class Player {
     }
     if (request.signal.aborted) return;
     byId("player-title").textContent = this.clip.name;
+    this.fileRow.show(this.clip, this.wishes.opensFolders);
+    const { start_s = null, end_s = null } = hit?.moments[0] ?? {};
+    showPlayerActions({ clip_id: clipId, start_s, end_s, name: this.clip.name });
     this.playback.open(this.clip, time, run);
     this.#describe();
     this.#shown(time);
@@ -101,6 +110,7 @@ export class Player {
     this.hit = hit;
     fill(byId("player-title"), breakable(hit?.name ?? "Clip"));
     fill(byId("about"));
+    fill(byId("player-file"));
     this.spoken = [];
     this.transcript.show([], []);
     this.timeline.show(hit?.duration_s ?? 0, [], [], [], []);
@@ -161,8 +171,37 @@ export class Player {
     byId("next-moment").addEventListener("click", () => this.#toMoment(1));
     byId("mute").addEventListener("click", () => (byId("video").muted = !byId("video").muted));
     byId("full").addEventListener("click", () => this.#full());
+    byId("frame-back").addEventListener("click", () => this.#step(-1));
+    byId("frame-on").addEventListener("click", () => this.#step(1));
+    this.#offerSpeeds();
     byId("full").hidden = !document.fullscreenEnabled;
     byId("frame").addEventListener("error", () => (byId("frame").hidden = true));
+  }
+
+  #offerSpeeds() {
+    const option = (speed) => element("option", { value: speed, selected: speed === 1 }, `${speed}×`);
+    fill(byId("speed"), SPEEDS.map(option));
+    byId("speed").addEventListener("change", () => this.#setSpeed(Number(byId("speed").value)));
+  }
+
+  /** Also for what is loaded next: a video goes back to its default with each source. */
+  #setSpeed(speed) {
+    byId("speed").value = String(speed);
+    const video = byId("video");
+    video.defaultPlaybackRate = video.playbackRate = speed;
+  }
+
+  #changeSpeed(direction) {
+    const at = SPEEDS.indexOf(Number(byId("speed").value)) + direction;
+    if (SPEEDS[at]) this.#setSpeed(SPEEDS[at]);
+  }
+
+  /** To the middle of the next frame, or of the one before: an edge might be taken for either. */
+  #step(frames) {
+    if (this.playback.playing) this.playback.toggle();
+    const fps = this.clip?.fps || USUAL_FPS;
+    const frame = Math.floor(this.playback.time * fps + 1e-6) + frames;
+    this.seek(Math.max(0, (frame + 0.5) / fps));
   }
 
   #key(event) {
@@ -175,6 +214,10 @@ export class Player {
       k: () => this.playback.toggle(),
       ArrowLeft: () => this.seek(this.playback.time - step),
       ArrowRight: () => this.seek(this.playback.time + step),
+      ",": () => this.#step(-1),
+      ".": () => this.#step(1),
+      "<": () => this.#changeSpeed(-1),
+      ">": () => this.#changeSpeed(1),
       n: () => this.#toMoment(1),
       p: () => this.#toMoment(-1),
       m: () => byId("mute").click(),

@@ -1,22 +1,20 @@
-// The results of a search, in each of its states: nothing asked yet, loading, waiting for the model, found, nothing
+// The results of a search, in each of its states: loading, waiting for the model, found, nothing
 // that fits, nothing at all, and failed. What answers stands in the open, the nearest others are folded away.
 
 import { ApiError, patiently, pause, search, searchImage, similar } from "./api.js";
-import { FIRST_CLIPS, asks, searchKey } from "./address.js";
-import { WRITTEN, card, skeletons, walkByArrows } from "./cards.js";
+import { FIRST_CLIPS, searchKey } from "./address.js";
+import { card, skeletons } from "./cards.js";
 import { compose } from "./conditions.js";
 import { announce, byId, element, fill } from "./dom.js";
 import { favoursPanel } from "./favours.js";
-import { count, number, percent, span } from "./format.js";
+import { count, number, percent } from "./format.js";
 import { pictureOf } from "./pictures.js";
+import { WRITTEN, reason } from "./reasons.js";
+import { segmentsOf } from "./segments.js";
 
 const MOST_CLIPS = 200;
 const SLOW_MS = 300;
 const TYPING_ENDS_S = 0.9;
-const LANGUAGE =
-  "In “quotes”, words are found just as they are written. " +
-  "Begin with said:, on-screen:, seen: or sounds: to ask for one of them alone.";
-
 /**
  * @typedef {object} Wishes what the results ask of the page
  * @property {(place: Partial<import("./address.js").Place>) => void} go
@@ -34,11 +32,8 @@ export class Results {
     this.place = null;
     this.typing = false;
     this.answer = null;
-    this.stats = null;
     this.list = element("ul", { class: "cards" });
     this.others = element("ul", { class: "cards nearest" });
-    walkByArrows(this.list);
-    walkByArrows(this.others);
   }
 
   /**
@@ -64,8 +59,15 @@ export class Results {
     this.place = place;
     this.typing = typing;
     this.request?.abort();
-    if (asks(place)) this.#search(place);
-    else this.#showStart();
+    this.#search(place);
+  }
+
+  /** Show nothing any more. */
+  leave() {
+    if (this.key === null) return;
+    this.request?.abort();
+    this.key = this.answer = null;
+    this.#clear();
   }
 
   /**
@@ -76,16 +78,6 @@ export class Results {
   again(typing = this.typing) {
     this.key = null;
     this.show(this.place, typing);
-  }
-
-  /**
-   * What the library holds, for the page before the first search.
-   *
-   * @param {object} stats
-   */
-  know(stats) {
-    this.stats = stats;
-    if (this.place && !asks(this.place)) this.#showStart();
   }
 
   /** Say why nothing can be shown at all. */
@@ -143,36 +135,6 @@ export class Results {
     fill(this.root, ...children);
   }
 
-  #showStart() {
-    this.answer = null;
-    this.wishes.refusedFilter(null);
-    if (this.stats) this.#clear(this.stats.clips ? this.#welcome() : emptyLibrary());
-    else this.#clear();
-  }
-
-  #welcome() {
-    const { clips, hours, vision, name, examples } = this.stats;
-    const searches = [
-      ["Say what is seen", vision ? examples.seen : null],
-      ["Write what is to be read on screen", examples.read],
-    ].filter(([, q]) => q);
-    return element(
-      "div",
-      { class: "welcome" },
-      element("h2", {}, name),
-      element("p", { class: "totals" }, `${count(clips, "clip")}, ${span(hours)}`),
-      element(
-        "ul",
-        {},
-        searches.map(([what, q]) => hint(what, `“${q}”`, () => this.wishes.go({ q }))),
-        vision
-          ? hint("Show a picture", "Drop one anywhere, or choose a file", () => byId("choose-picture").click())
-          : null,
-      ),
-      element("p", { class: "calm" }, LANGUAGE),
-    );
-  }
-
   #showLoading(place) {
     clearTimeout(this.slow);
     this.root.setAttribute("aria-busy", "true");
@@ -205,20 +167,25 @@ export class Results {
   #showAnswer(place, answer) {
     const grows = this.answer !== null && this.#continues(answer);
     const from = grows ? this.answer.hits.length : 0;
-    const cards = answer.hits.slice(from).map((hit) => card(hit, this.wishes.cards));
     this.answer = answer;
-    const answering = Math.max(0, answer.answering - from);
+    const answering = Math.max(from, answer.answering);
+    const cards = this.#cards(answer.hits.slice(from, answering));
+    const others = this.#cards(answer.hits.slice(answering));
     for (const [list, own] of [
-      [this.list, cards.slice(0, answering)],
-      [this.others, cards.slice(answering)],
+      [this.list, cards],
+      [this.others, others],
     ]) {
       if (grows) list.append(...own);
       else fill(list, own);
     }
     const favours = answer.hits.length ? favoursPanel(answer.favours) : null;
     this.#clear(this.#summary(answer), this.#groups(place, answer, grows), favours);
-    if (grows) cards[0]?.querySelector("h3 a").focus({ preventScroll: true });
+    if (grows) [...cards, ...others][0]?.querySelector("h3 a").focus({ preventScroll: true });
     this.wishes.answered();
+  }
+
+  #cards(hits) {
+    return hits.flatMap(segmentsOf).map((segment) => card(segment, this.wishes.cards, reason(segment, this.place.q)));
   }
 
   /** What answers, then the nearest others folded away; they stay open where they grow. */
@@ -328,25 +295,6 @@ const notices = ({ notices: sentences }) =>
         sentences.map((one) => element("li", {}, one)),
       )
     : null;
-
-function hint(what, example, act) {
-  return element(
-    "li",
-    {},
-    element(
-      "button",
-      { type: "button", onclick: act },
-      element("span", { class: "what" }, what),
-      element("span", {}, example),
-    ),
-  );
-}
-
-function emptyLibrary() {
-  const text = element("p", {}, "Index a folder of videos and load this page again:");
-  const command = element("pre", {}, element("code", {}, "evenreel index VIDEOS --library LIBRARY"));
-  return element("div", { class: "message" }, element("h2", {}, "This library is empty"), text, command);
-}
 
 /** A calm sentence with what can be done about it. */
 export function message(title, sentence, kind = "") {
