@@ -1,1 +1,1 @@
-"""Queries of more than one thing, measured on planted clips: `pool`, then a script for each kind."""
+"""Measurements of questions of more than one thing, on rendered clips (docs/asking.md)."""

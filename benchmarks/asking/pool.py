@@ -115,9 +115,7 @@ def _rendered(kind: Kind, rng: np.random.Generator, encoder: Encoder) -> ScenePo
         subject = replace(scene.subject, colour=COLOURS[colour], shape=SHAPES[shape])
         other = _another(colour, shape, rng) if kind == "beside" and rng.random() < ACCOMPANIED else (-1, -1)
         entities = [subject, *([] if other[0] < 0 else [_standing(subject, other, rng)])]
-        vectors.append(
-            frames_of(replace(scene, entities=tuple(entities), background=PLACES[place], signs=()), encoder)
-        )
+        vectors.append(frames_of(replace(scene, entities=tuple(entities), background=PLACES[place], signs=()), encoder))
         beside.append(other)
     counts = np.array([len(one) for one in vectors])
     return ScenePool(np.concatenate(vectors), np.cumsum(counts) - counts, counts, np.array(shown), np.array(beside))

@@ -92,7 +92,8 @@ def read_steps(text: str, within_s: float = WITHIN_S) -> str | Then:
             f"The query has {len(found)} times 'then'; it can have one, between two moments. Words that are to be "
             "found as they are stand in quotes."
         )
-    first, second = _JOINED.sub("", text[: found[0].start()], count=1), text[found[0].end() :].lstrip(" \t\r\n,;")
+    first = _JOINED.sub("", text[: found[0].start()], count=1).lstrip()
+    second = text[found[0].end() :].lstrip(" \t\r\n,;")
     typing = isinstance(text, UnfinishedText)
     if typing and not second.strip() and first.strip():
         return first
