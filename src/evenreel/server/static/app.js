@@ -9,19 +9,21 @@ import { FilterPanel } from "./filters.js";
 import { Home } from "./home.js";
 import { listenToCards } from "./keys.js";
 import { LibraryView } from "./library.js";
+import { listenToMarks, showMarks } from "./marks.js";
 import { listenForPictures, pictureOf } from "./pictures.js";
 import { Player } from "./player.js";
 import { keepSearch } from "./recent_searches.js";
 import { remember, remembered } from "./remembered.js";
 import { Results } from "./results.js";
 import { listenToSelection } from "./selection.js";
+import { listenToThen, showThen } from "./then.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
 // A prefix or a quote that waits for words.
 const BEGUN = /^\s*((said|on-screen|seen|sounds)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
 const QUERY_PICTURE_PX = 320;
-const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START.k, browse: "", clip: null, time: null };
+const NO_QUESTION = { q: "", then: "", marks: [], like: null, likeTime: null, picture: null, k: START.k, browse: "", clip: null, time: null };
 
 let place = here();
 let vision = true;
@@ -85,6 +87,8 @@ function show({ run = false } = {}) {
   document.title = title();
   showLinks();
   showQuestion();
+  showThen(place);
+  showMarks(place);
   const view = asks(place) ? "results" : browses(place) ? "browsed" : "home";
   for (const id of ["results", "browsed", "home"]) byId(id).hidden = id !== view;
   filters.show(place, view !== "home");
@@ -196,7 +200,7 @@ function toResults() {
 
 function ask(q, how = {}) {
   if (isAsked(q)) return;
-  go({ ...NO_QUESTION, view: "search", q }, how);
+  go({ ...NO_QUESTION, then: q.trim() ? place.then : "", view: "search", q }, how);
 }
 
 const isAsked = (q) => q.trim() === place.q.trim() && place.q !== "" && place.view === "search";
@@ -294,6 +298,8 @@ listenToLinks();
 listenToCards();
 listenToCompact();
 listenToSelection();
+listenToThen({ place: () => place, go });
+listenToMarks({ place: () => place, go });
 listenForPictures(
   (picture) => {
     go({ ...NO_QUESTION, view: "search", picture });

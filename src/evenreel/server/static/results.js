@@ -8,6 +8,7 @@ import { compose } from "./conditions.js";
 import { announce, byId, element, fill } from "./dom.js";
 import { favoursPanel } from "./favours.js";
 import { count, number, percent } from "./format.js";
+import { named } from "./marks.js";
 import { pictureOf } from "./pictures.js";
 import { WRITTEN, reason } from "./reasons.js";
 import { segmentsOf } from "./segments.js";
@@ -108,7 +109,9 @@ export class Results {
     const options = { where, k: place.k, neutral: place.neutral, signal };
     if (place.picture !== null) return this.#askPicture(place.picture, options);
     if (place.like) return similar(place.like, place.likeTime, options);
-    return search(place.q.trimStart(), { ...options, typing: this.typing });
+    const marked = (right) => place.marks.filter((one) => one.right === right).map(named);
+    const beside = { then: place.then.trim(), right: marked(true), wrong: marked(false) };
+    return search(place.q.trimStart(), { ...options, typing: this.typing, beside });
   }
 
   #askPicture(number, options) {
