@@ -23,7 +23,10 @@ PLAIN = ("/api/v1/stats", "/api/v1/examples", "/api/v1/health", "/api/v1/retry")
 ASKED = ("/api/v1/browse", "/api/v1/search", "/api/v1/search/image", "/api/v1/files")
 OF_A_CLIP = (
     "/api/v1/clips/{clip_id}",
-    *(f"/api/v1/clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview", "folder")),
+    *(
+        f"/api/v1/clips/{{clip_id}}/{part}"
+        for part in ("similar", "transcripts", "media", "still", "preview", "folder")
+    ),
 )
 WORDS = st.sampled_from(
     [

@@ -1,0 +1,248 @@
+"""The cards of a result: why each is there, a long film's moments, selecting, keys, and playing under the pointer."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Page, Route, expect
+
+from tests.server.browser.test_states import STAR, WIDTHS, in_light_and_dark, overflow, violations
+from tests.server.browser.visits import Look, Visits, names, settled, show_filters, unfold
+
+FOCUS = "() => document.activeElement.closest('.card')?.querySelector('h3').textContent ?? document.activeElement.id"
+SELECTED = "() => import('/static/selection.js').then(({selected}) => selected())"
+STOPS = """() => [...document.querySelectorAll('#results .card')].map(
+    (card) => [...card.querySelectorAll('a, button, summary, input')].filter((one) => one.tabIndex >= 0).length)"""
+
+
+def moment(time_s: float) -> dict[str, Any]:
+    """A second around a time."""
+    span = {"time_s": time_s, "start_s": time_s - 0.5, "end_s": time_s + 0.5}
+    return {**span, "score": 0.5, "starts_s": None, "ends_s": None, "still": f"/still?{time_s}"}
+
+
+def sign(text: str, start_s: float) -> dict[str, Any]:
+    """Words, all of which were searched for."""
+    return {"text": text, "start_s": start_s, "end_s": start_s + 1, "marks": [[0, len(text)]]}
+
+
+def changed(visits: Visits, path: str, look: Look | None = None, **changes: Any) -> Page:
+    """A page whose first hit is another than the server's."""
+    page = visits.blank(look)
+
+    def change(route: Route) -> None:
+        found = route.fetch().json()
+        found["hits"][0] |= changes
+        route.fulfill(json=found)
+
+    page.route("**/api/v1/search?*", change)
+    page.route("**/still?*", lambda route: route.fulfill(status=200, body=b""))
+    page.goto(visits.address + path)
+    settled(page)
+    return page
+
+
+def pictured(page: Page, size: tuple[int, int]) -> None:
+    """From now on all stills are of this width and height."""
+    made = io.BytesIO()
+    Image.new("RGB", size, "teal").save(made, "PNG")
+    page.unroute_all()
+    page.route("**/still?*", lambda route: route.fulfill(body=made.getvalue(), content_type="image/png"))
+
+
+def test_the_reason_stands_between_the_picture_and_the_name(rendered_visits: Visits) -> None:
+    page = rendered_visits.open("/?q=harbour")
+    settled(page)
+    first = page.locator("#results .card").first
+    expect(first.locator(".reason")).to_have_text("says HARBOUR at 0:00")
+    parts = first.evaluate("(card) => [...card.children].map((one) => one.className || one.tagName)")
+    assert [part for part in parts if part in {"still", "reason", "H3"}] == ["still", "reason", "H3"]
+    page.goto(rendered_visits.address + STAR)
+    settled(page)
+    unfold(page)
+    expect(page.locator("#results .card .reason").first).to_contain_text("looks like it at 0:0")
+    expect(page.locator(".nearest .card .reason").last).to_have_text("nearest in looks")
+
+
+def test_reasons_of_words_are_told_by_where_they_are(rendered_visits: Visits) -> None:
+    given = {"written": 1.0, "scores": {"about": 1.0}, "on_screen": [], "said": [], "moments": []}
+    caption = {"caption": "On a long and quiet evening walk a Red STAR falls"}
+    page = changed(rendered_visits, STAR, **given, metadata=caption)
+    reason = page.locator("#results .card .reason").first
+    expect(reason).to_have_text("caption: …quiet evening walk a Red STAR falls")
+    assert reason.locator("mark").all_inner_texts() == ["Red", "STAR"]
+    page = changed(rendered_visits, STAR, **given, metadata={}, name="stars_2.mp4")
+    expect(page.locator("#results .card .reason").first).to_have_text("name: stars_2.mp4")
+    several = [sign("RED", 4), sign("red", 5), sign("STAR", 6)]
+    page = changed(rendered_visits, STAR, **{**given, "on_screen": several})
+    expect(page.locator("#results .card .reason").first).to_have_text("says RED, STAR at 0:04")
+    both = {**given, "on_screen": [sign("RED", 4)], "said": [sign("A red star.", 90)], "moments": [moment(90)]}
+    page = changed(rendered_visits, STAR, **both)
+    expect(page.locator("#results .card .reason").first).to_have_text("said: “A red star.” at 1:30")
+    heard = {**given, "scores": {"seen": 0.1, "sounds": 0.9}, "written": 0.0, "sounds": 0.99, "above_nonsense": 0.5}
+    page = changed(rendered_visits, STAR, **heard)
+    expect(page.locator("#results .card .reason").first).to_have_text("sounds like it")
+    shows = {**heard, "sounds": None, "elements": [{"phrase": "red star", "kind": "entity", "score": 3.0}]}
+    page = changed(rendered_visits, STAR, **shows)
+    expect(page.locator("#results .card .reason").first).to_have_text("shows red star")
+
+
+def test_moments_far_apart_in_a_long_film_are_results_of_their_own(rendered_visits: Visits) -> None:
+    film = {
+        "duration_s": 3600.0,
+        "written": 1.0,
+        "moments": [moment(2000.0), moment(30.0), moment(2060.0)],
+        "on_screen": [sign("LATE", 2000.0), sign("EARLY", 29.5)],
+    }
+    page = changed(rendered_visits, STAR, **film)
+    cards = page.locator("#results .groups > .cards .card")
+    expect(cards.locator("h3")).to_have_text(["star.mp4", "star.mp4"])
+    expect(cards.locator(".reason")).to_have_text(["says LATE at 33:20", "says EARLY at 0:29"])
+    expect(cards.nth(1).locator(".facts")).to_contain_text("part 2 of 2 found")
+    expect(page.locator("#summary")).to_contain_text("1 clip fits")
+    cards.nth(1).locator("h3 a").press("Enter")
+    expect(page.locator("#player")).to_be_visible()
+    assert "t=30" in page.url
+    expect(page.locator("#moment-marks button")).to_have_count(3)  # the player has all of the film's
+    page.keyboard.press("Escape")
+    expect(page.locator("#player")).to_be_hidden()
+    assert page.evaluate("() => document.activeElement.closest('.card').dataset.time") == "30"
+    page = changed(rendered_visits, STAR, **{**film, "duration_s": 500.0})
+    expect(page.locator("#results .groups > .cards .card")).to_have_count(1)
+
+
+def test_a_card_is_one_stop_and_arrows_lead_from_the_field_to_it_and_on(rendered_visits: Visits) -> None:
+    page = rendered_visits.open("/?q=harbour", Look(size=(1024, 800), still=True))
+    settled(page)
+    assert page.evaluate(STOPS) == [1, 1, 1, 1]
+    order = names(page)
+    page.locator("#query").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(FOCUS) == order[0]
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(FOCUS) == order[2]
+    page.keyboard.press("ArrowDown")  # three in a row: below the third there is only the fourth
+    assert page.evaluate(FOCUS) == order[3]
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(FOCUS) == order[0]
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(FOCUS) == "query"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("b")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("() => document.activeElement.classList.contains('like')")
+    page.keyboard.press("Escape")
+    assert page.evaluate("() => document.activeElement.matches('h3 a')")
+    height = page.locator("#results .card").first.bounding_box()
+    page.keyboard.press("s")
+    expect(page.locator("#results .card").first.locator(".scores dl")).to_be_visible()
+    assert page.locator("#results .card").first.bounding_box() == height  # over the card, which keeps its height
+    page.keyboard.press("m")
+    page.wait_for_url("**/?like=*")
+
+
+def test_question_mark_shows_all_keys(rendered_visits: Visits) -> None:
+    page = rendered_visits.open(STAR, Look(still=True))
+    settled(page)
+    page.locator("#query").press("?")
+    expect(page.locator("#help")).to_be_hidden()  # there it is a letter
+    page.locator("#results .card h3 a").first.focus()
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_contain_text("more like this")
+    assert in_light_and_dark(page) == {"light": [], "dark": []}
+    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+    page.keyboard.press("Escape")
+    expect(page.locator("#help")).to_be_hidden()
+
+
+def test_results_are_selected_and_the_bar_counts_them(rendered_visits: Visits) -> None:
+    page = rendered_visits.open("/?q=harbour", Look(still=True))
+    settled(page)
+    page.locator("#results .card h3 a").nth(1).focus()
+    page.keyboard.press("x")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("x")
+    expect(page.locator("#selected-count")).to_have_text("2 results selected")
+    assert violations(page) == []
+    found = page.evaluate("() => fetch('/api/v1/search?q=harbour').then((answer) => answer.json())")["hits"]
+    assert page.evaluate(SELECTED) == [
+        {"clip_id": hit["clip_id"], **{end: hit["moments"][0][end] for end in ("start_s", "end_s")}}
+        for hit in (found[1], found[0])
+    ]
+    page.keyboard.press("x")
+    expect(page.locator("#selected-count")).to_have_text("1 result selected")
+    page.locator("#query").fill("harbour ")
+    page.locator("#query").press("Enter")
+    page.get_by_role("button", name="Clear", exact=True).click()
+    expect(page.locator("#selection")).to_be_hidden()
+    assert page.evaluate(SELECTED) == []
+
+
+def test_the_moment_plays_under_the_pointer_and_stops_behind_it(rendered_visits: Visits) -> None:
+    page = rendered_visits.open(STAR)
+    settled(page)
+    page.locator("#results .card").first.hover()
+    expect(page.locator(".still.plays .moment")).to_have_count(1)
+    assert page.locator(".moment").evaluate("(video) => video.muted && !video.paused")
+    page.mouse.move(0, 0)
+    expect(page.locator(".moment")).to_have_count(0)
+
+
+def test_who_asks_for_less_motion_sees_none(rendered_visits: Visits) -> None:
+    page = rendered_visits.open(STAR, Look(still=True))
+    settled(page)
+    page.clock.install()
+    page.locator("#results .card").first.hover()
+    page.clock.run_for(2000)
+    assert page.locator(".moment").count() == 0
+
+
+def test_a_portrait_picture_fills_its_box_until_somebody_looks_closer(rendered_visits: Visits) -> None:
+    page = rendered_visits.blank(Look(still=True))
+    for size, fit in (((90, 160), "cover"), ((160, 90), "contain")):
+        pictured(page, size)
+        page.goto(rendered_visits.address + STAR)
+        settled(page)
+        page.mouse.move(0, 0)
+        picture = page.locator("#results .card .still img").first
+        expect(picture).to_have_js_property("complete", True)
+        expect(picture).to_have_css("object-fit", fit)
+        page.locator("#results .card").first.hover()
+        expect(picture).to_have_css("object-fit", "contain")
+
+
+def test_small_cards_are_remembered(rendered_visits: Visits) -> None:
+    page = rendered_visits.open("/?q=harbour", Look(still=True))
+    settled(page)
+    wide = page.locator("#results .card").first.bounding_box()
+    page.get_by_role("button", name="Compact").click()
+    page.reload()
+    settled(page)
+    expect(page.get_by_role("button", name="Compact")).to_have_attribute("aria-pressed", "true")
+    small = page.locator("#results .card").first.bounding_box()
+    assert wide and small and small["height"] < wide["height"] and small["width"] < wide["width"]
+    assert violations(page) == []
+    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+
+
+def test_filters_are_a_rail_where_there_is_room_and_a_drawer_where_not(rendered_visits: Visits) -> None:
+    page = rendered_visits.open(STAR, Look(size=(1280, 800), still=True))
+    settled(page)
+    rail, card = page.locator("#rail").bounding_box(), page.locator("#results .card").first.bounding_box()
+    assert rail and card and rail["x"] + rail["width"] <= card["x"]
+    page.get_by_role("button", name="Close the filters").click()
+    expect(page.locator("#rail")).to_be_hidden()
+    page.set_viewport_size({"width": 1279, "height": 800})
+    expect(page.locator("#filters")).to_be_hidden()
+    show_filters(page)
+    expect(page.locator("#filter-drawer")).to_be_visible()
+    page.get_by_role("checkbox", name="generator_a").check()
+    assert in_light_and_dark(page) == {"light": [], "dark": []}
+    assert {width: overflow(page, width) for width in WIDTHS if width < 1280} == {320: [], 390: [], 1024: []}
+    page.keyboard.press("Escape")
+    expect(page.locator("#filter-drawer")).to_be_hidden()
+    expect(page.locator("#results .card:not(.skeleton)")).to_have_count(1)
+    expect(page.locator("#filter-count")).to_have_text("1")
