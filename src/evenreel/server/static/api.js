@@ -64,18 +64,18 @@ export const search = (q, options) =>
     options,
   );
 
-/** Search by a picture: its bytes are the body. */
+/** Search by a picture, whose bytes are the body, and by `options.words` beside it. */
 export const searchImage = (picture, options) =>
-  json(`/api/v1/search/image?${parameters(limits(options))}`, {
+  json(`/api/v1/search/image?${parameters({ ...limits(options), q: options.words })}`, {
     signal: options.signal,
     method: "POST",
     headers: { "Content-Type": picture.type },
     body: picture,
   });
 
-/** Clips that look like a clip at a time, or like all of it. */
+/** Clips that look like a clip at a time, or like all of it, and like `options.words` beside it. */
 export const similar = (clipId, time, options) =>
-  json(`${clipAddress(clipId)}/similar?${parameters({ t: time, ...limits(options) })}`, options);
+  json(`${clipAddress(clipId)}/similar?${parameters({ t: time, ...limits(options), q: options.words })}`, options);
 
 /** All that is known of a clip. */
 export const clip = (clipId, signal) => json(clipAddress(clipId), { signal });

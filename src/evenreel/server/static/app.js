@@ -124,6 +124,7 @@ function showQuestion() {
   if (thumbnail) URL.revokeObjectURL(thumbnail);
   thumbnail = null;
   const address = queryPicture();
+  field.placeholder = address ? "Add words, such as: at night" : "A scene, or words on screen";
   byId("query-picture").hidden = address === null;
   if (address)
     fill(byId("query-picture"), element("img", { src: address, alt: place.like ? "Clips like this" : "Your picture" }));
@@ -200,7 +201,8 @@ function toResults() {
 
 function ask(q, how = {}) {
   if (isAsked(q)) return;
-  go({ ...NO_QUESTION, then: q.trim() ? place.then : "", view: "search", q }, how);
+  const { like, likeTime, picture } = place; // which words may stand beside
+  go({ ...NO_QUESTION, like, likeTime, picture, then: q.trim() ? place.then : "", view: "search", q }, how);
 }
 
 const isAsked = (q) => q.trim() === place.q.trim() && place.q !== "" && place.view === "search";
@@ -228,7 +230,7 @@ function listenToSearch() {
 }
 
 function askWhileTyping(text) {
-  if (place.view !== "search" || (!text.trim() && (place.like || place.picture !== null))) return;
+  if (place.view !== "search" || (!text.trim() && !place.q && (place.like || place.picture !== null))) return;
   if (text.trim() && text.trim().length < FEWEST_LETTERS) return;
   if (BEGUN.test(text)) return;
   ask(text, { typed: true, replace: typing });

@@ -106,7 +106,7 @@ export class Results {
 
   #ask(place, signal) {
     const where = compose(place.conditions, place.where);
-    const options = { where, k: place.k, neutral: place.neutral, signal };
+    const options = { where, k: place.k, neutral: place.neutral, signal, words: place.q.trim() };
     if (place.picture !== null) return this.#askPicture(place.picture, options);
     if (place.like) return similar(place.like, place.likeTime, options);
     const marked = (right) => place.marks.filter((one) => one.right === right).map(named);
@@ -268,9 +268,12 @@ function othersTold({ hits, answering }) {
   return mayFit ? `${left}, ${number(mayFit)} of which may fit` : left;
 }
 
-function asked({ picture, like, q }) {
-  if (picture !== null) return "like your picture";
-  return like ? "like this one" : `“${q.trim()}”`;
+function asked({ picture, like, q, then }) {
+  const words = `“${q.trim()}”`;
+  const beside = q.trim() ? ` with ${words}` : "";
+  if (picture !== null) return `like your picture${beside}`;
+  if (like) return `like this one${beside}`;
+  return then.trim() ? `${words}, then “${then.trim()}”` : words;
 }
 
 const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }, ...children);
