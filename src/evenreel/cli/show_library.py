@@ -200,7 +200,7 @@ def _others(hits: Sequence[Hit], answering: int) -> str:
 
 
 def _show_hit(out: Console, rank: int, hit: Hit) -> None:
-    times = ", ".join(map(_stretch, hit.moments))
+    times = (", then " if hit.steps else ", ").join(map(_stretch, hit.moments))
     scores = "  ".join(f"{channel} {_decimals(value)}" for channel, value in hit.scores.items())
     out.print(f"[bold]{rank:2}. {safe(hit.path)}[/]  at {times or '0:00'}")
     for text in hit.on_screen:

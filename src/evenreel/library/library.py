@@ -11,13 +11,25 @@ from typing import TYPE_CHECKING
 
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import OtherModelError, UsageError
+from evenreel.library.asking.asked import (
+    Question,
+    queries_of,
+    read_question,
+    search_by_marks,
+    search_in_order,
+    search_without,
+    words_vector,
+)
+from evenreel.library.asking.examples import Marked, picture_with_words
+from evenreel.library.asking.steps import Then
+from evenreel.library.asking.without import Without
 from evenreel.library.loading import load_pictures, load_sounds
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
-from evenreel.library.search.query import ClipMoment, Query, picture_vector
+from evenreel.library.search.query import ClipMoment, Query, picture_vector, unit
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import OtherModels
 from evenreel.library.snapshot.holding import FolderHold
@@ -90,7 +102,7 @@ class Library(LibraryContents):
 
     def search(
         self,
-        text: str,
+        text: Question,
         k: int = 10,
         where: str | None = None,
         *,
@@ -102,6 +114,9 @@ class Library(LibraryContents):
 
         Args:
             text: what is to be seen, read or heard, in the language of `search.asked`; an `UnfinishedText` may be cut.
+                With `then` between two of these, or a `Then`: clips in which a moment of one comes before one of the
+                other (`asking.steps`). With `without`: clips that show what follows stand lower (`asking.without`). A
+                `Marked` has examples of what is right and wrong (`asking.examples`).
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
@@ -111,15 +126,24 @@ class Library(LibraryContents):
                 result say how they were found. The `source` of clips in the metadata is `camera` or a generator's name.
 
         Raises:
-            UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`.
+            UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`;
+                examples with a matcher, or for one moment after another.
+            NotFoundError: a clip is marked that the library does not have.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
-        query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
+        asked = read_question(text) if isinstance(text, str) else text
+        make = partial(Query, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
+        queries = queries_of(asked, make)
         self._filter(where)
         self._check_neutral(neutral_source)
-        if rerank is not None:
-            query = replace(query, reranker=self._reranker_of(rerank))
+        if isinstance(asked, Then):
+            return search_in_order(self._searcher, asked, queries, reranks=rerank is not None)
+        if isinstance(asked, Without):
+            return search_without(self._searcher, asked, queries[0], self._encoder, reranks=rerank is not None)
+        if isinstance(asked, Marked):
+            return search_by_marks(self._searcher, asked, queries[0], self.clip_named, reranks=rerank is not None)
+        query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
 
     def tried_examples(self) -> list[TriedExample]:
@@ -158,20 +182,32 @@ class Library(LibraryContents):
         return self._reranker
 
     def search_image(
-        self, image: Path | bytes, k: int = 10, where: str | None = None, *, neutral_source: bool = False
+        self,
+        image: Path | bytes,
+        k: int = 10,
+        where: str | None = None,
+        *,
+        neutral_source: bool = False,
+        words: str | None = None,
     ) -> SearchResult:
-        """Search for clips with a frame like a picture, given as a file or as the bytes of one; see `search`.
+        """Search for clips with a frame like a picture, given as a file or as the bytes of one; see `search_pixels`.
 
         Raises:
             UsageError: the picture cannot be read, the library has no vision, or the search cannot be neutral.
             EncoderError: the model of the library cannot be loaded.
         """
-        return self.search_pixels(read_image(image), k, where, neutral_source=neutral_source)
+        return self.search_pixels(read_image(image), k, where, neutral_source=neutral_source, words=words)
 
     def search_pixels(
-        self, pixels: Pixels, k: int = 10, where: str | None = None, *, neutral_source: bool = False
+        self,
+        pixels: Pixels,
+        k: int = 10,
+        where: str | None = None,
+        *,
+        neutral_source: bool = False,
+        words: str | None = None,
     ) -> SearchResult:
-        """Search for clips with a frame like a picture, (H, W, 3); see `search`.
+        """Search for clips with a frame like a picture, (H, W, 3), and like words beside it ('at night'); see `search`.
 
         Raises:
             UsageError: the library has no vision, or the search cannot be neutral.
@@ -180,8 +216,10 @@ class Library(LibraryContents):
         self._filter(where)
         if self._encoder is None:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
-        vector = picture_vector(self._encoder, pixels)
-        query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=pixels)
+        vector, shown = picture_vector(self._encoder, pixels), None if words else pixels
+        if words:
+            vector = picture_with_words(unit(vector), words_vector(self._encoder, words))
+        query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=shown)
         return self._searcher.search(query)
 
     def similar(
@@ -192,8 +230,9 @@ class Library(LibraryContents):
         where: str | None = None,
         *,
         neutral_source: bool = False,
+        words: str | None = None,
     ) -> SearchResult:
-        """Search for other clips with a frame similar to a clip, by stored vectors, without the model.
+        """Search for other clips with a frame similar to a clip, by stored vectors; without words, without the model.
 
         Args:
             clip_id: a clip of the library; it is left out of the result.
@@ -201,16 +240,19 @@ class Library(LibraryContents):
             k: most clips to return.
             where: a filter, as in `search`.
             neutral_source: remove the direction of sources from the query, as in `search`.
+            words: what is to be seen beside what the clip shows, such as 'at night'.
 
         Raises:
             NotFoundError: the library has no such clip.
             UsageError: `k` is not positive, the filter is wrong, the frames of the clip were not encoded, or the search
                 cannot be neutral.
         """
+        beside = words_vector(self._encoder, words) if words else None
 
         def search(_: Opened) -> SearchResult:
-            vector = self._searcher.clip_vector(clip_id, time_s)
-            shown = ClipMoment(clip_id, time_s)
+            vector, shown = self._searcher.clip_vector(clip_id, time_s), None if words else ClipMoment(clip_id, time_s)
+            if beside is not None:
+                vector = picture_with_words(vector, beside)
             query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=shown)
             return self._searcher.search(replace(query, k=k + 1))
 

@@ -57,6 +57,7 @@ def search_answer(library: Library, searched: Searched, notices: Sequence[str], 
     roots = library.roots()
     return SearchAnswer(
         query=clean(result.query),
+        steps=list(map(clean, result.steps)),
         state=result.state,
         fit=result.fit,
         may_fit=result.may_fit,
@@ -219,6 +220,7 @@ def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
         written=min(1.0, hit.written),
         scores=_finite_scores(hit.scores),
         moments=[Moment(**vars(at), still=still_address(hit.clip_id, at.time_s)) for at in hit.moments],
+        steps=[Moment(**vars(at), still=still_address(hit.clip_id, at.time_s)) for at in hit.steps],
         on_screen=[_sign(sign) for sign in hit.on_screen],
         said=[_sign(said) for said in hit.said],
         sounds=hit.sounds,

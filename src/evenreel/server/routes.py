@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import TypeAdapter
 
-from evenreel.library import Library, UnfinishedText
+from evenreel.library import Library
 from evenreel.library.browsing import BrowseOrder
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.tried_examples import TriedExample
@@ -23,6 +23,7 @@ from evenreel.server.peers import Peers
 from evenreel.server.personal import PersonalApi
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.playback import Playback
+from evenreel.server.questions import LONGEST_QUERY, Beside, Words, beside
 from evenreel.server.records import Clip, Files, Health, ListedClips, Problem, Retry, SearchAnswer, Spoken, Stats
 from evenreel.server.retry import Retrier
 from evenreel.server.settings import MOST_RESULTS
@@ -34,7 +35,6 @@ log = logging.getLogger("evenreel")
 LATEST_S = 1e6
 FILES_AT_ONCE = 200
 FURTHEST_FILE = 10**9
-LONGEST_QUERY = 2_000
 EVERYWHERE = (400, 401, 403, 422, 503)
 """Refusals of every address: host, token, origin, a parameter that is none, too many waiting."""
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
@@ -54,6 +54,7 @@ Sentence = Annotated[
         "pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four.",
     ),
 ]
+BesideIt = Annotated[Beside, Depends(beside)]
 Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `evenreel search --where` takes it.")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="How many clips at most.")]
 Neutral = Annotated[bool, Query(description="Take what sets generated clips apart from real ones out of the query.")]
@@ -62,7 +63,6 @@ Rerank = Annotated[
     Query(description="Let the server's matcher order the first clips anew, where it has one; never with neutral."),
 ]
 Fold = Annotated[bool, Query(description="Put clips that are nearly the same under the best of them.")]
-Typing = Annotated[bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")]
 Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="From the clip's start.")]
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
 Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next larger of a few is sent.")]
@@ -74,8 +74,21 @@ class SearchWays:
 
     neutral: Neutral = False
     rerank: Rerank = True
-    typing: Typing = False
     fold: Fold = True
+
+
+@dataclass(frozen=True)
+class PictureWays:
+    """How a picture, or a moment of a clip, is searched for."""
+
+    neutral: Neutral = False
+    fold: Fold = True
+    q: Words = ""
+
+    @property
+    def words(self) -> str | None:
+        """What is to be seen beside it; None for nothing."""
+        return self.q.strip() or None
 
 
 class Api:
@@ -120,7 +133,7 @@ class Api:
         media = _about("The clip's file, or ranges of it.", "video/*", 404, 416)
         media["responses"][206] = {**media["responses"][200], "description": "Ranges of the file."}
         return [
-            ("/search", self.search, _about("Clips that answer a sentence, best first.", SearchAnswer)),
+            ("/search", self.search, _about("Clips that answer a sentence, best first.", SearchAnswer, 404)),
             ("/clips/{clip_id}/similar", self.similar, _about("Clips that look like a clip.", SearchAnswer, 404)),
             ("/clips/{clip_id}", self.clip, _about("All that is known of a clip.", Clip, 404)),
             ("/clips/{clip_id}/transcripts", self.transcripts, _about("What is said in a clip.", list[Spoken], 404)),
@@ -138,39 +151,42 @@ class Api:
     async def search(
         self,
         q: Sentence,
+        more: BesideIt,
         where: Where = None,
         k: Count = 20,
         how: Annotated[SearchWays, Depends()] = SearchWays(),
     ) -> Response:
         """Search clips by what is seen, written and said, see `Library.search`."""
         self._desk.need_model()
-        matcher = self._desk.matcher if how.rerank and not how.neutral else None
+        asked = more.asked(q)
+        plain = isinstance(asked, str)
+        matcher = self._desk.matcher if how.rerank and not how.neutral and plain else None
         depth = self._desk.rerank_depth
 
         def found(library: Library) -> Searched:
-            text = UnfinishedText(q) if how.typing else q
-
             def search(most: int) -> SearchResult:
-                return library.search(text, most, where, rerank=matcher, rerank_depth=depth, neutral_source=how.neutral)
+                return library.search(
+                    asked, most, where, rerank=matcher, rerank_depth=depth, neutral_source=how.neutral
+                )
 
             return Searched(_folded(library, search, k, how.fold), where)
 
-        key = ("text", q, where, k, how, matcher is not None)
-        wanted = Wanted(q, everywhere=where is None and not how.neutral)
+        key = ("text", asked, more.typing, where, k, how, matcher is not None)
+        wanted = Wanted(q, everywhere=where is None and not how.neutral) if plain else None
         return await self._found(found, key, RequestNeeds(model=True, rerank=matcher is not None, wanted=wanted))
 
     async def search_image(
-        self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False, fold: Fold = True
+        self, request: Request, asked: Annotated[PictureWays, Depends()], where: Where = None, k: Count = 20
     ) -> Response:
-        """Search clips by a picture, which is the body of the request."""
+        """Search clips by a picture, which is the body of the request, and words beside it."""
         self._desk.need_vision()
         async with self._uploads.picture(request) as pixels:
 
             def found(library: Library) -> Searched:
                 def search(most: int) -> SearchResult:
-                    return library.search_pixels(pixels, most, where, neutral_source=neutral)
+                    return library.search_pixels(pixels, most, where, neutral_source=asked.neutral, words=asked.words)
 
-                return Searched(_folded(library, search, k, fold), where)
+                return Searched(_folded(library, search, k, asked.fold), where)
 
             return await self._found(found, needs=RequestNeeds(model=True))
 
@@ -180,18 +196,21 @@ class Api:
         t: Seconds | None = None,
         where: Where = None,
         k: Count = 20,
-        neutral: Neutral = False,
-        fold: Fold = True,
+        asked: Annotated[PictureWays, Depends()] = PictureWays(),
     ) -> Response:
-        """Search clips like the one at hand, by the stored frame nearest to `t`, or by all of its frames."""
+        """Search clips like the one at hand, by the stored frame nearest to `t` or all of them, and words beside it."""
 
         def found(library: Library) -> Searched:
             def search(most: int) -> SearchResult:
-                return library.similar(clip_id, t, most, where, neutral_source=neutral)
+                return library.similar(clip_id, t, most, where, neutral_source=asked.neutral, words=asked.words)
 
-            return Searched(_folded(library, search, k, fold), where, left_out=clip_id)
+            return Searched(_folded(library, search, k, asked.fold), where, left_out=clip_id)
 
-        return await self._found(found, key=("similar", clip_id, t, where, k, neutral, fold))
+        return await self._found(
+            found,
+            key=("similar", clip_id, t, where, k, asked),
+            needs=None if asked.words is None else RequestNeeds(model=True),
+        )
 
     async def clip(self, clip_id: ClipId) -> Clip:
         """Return a clip with its files, its signs and its notes."""

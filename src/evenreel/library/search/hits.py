@@ -104,6 +104,8 @@ class Hit:
     `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to
     frames (`seen`), to words (`on_screen`), and to `both`. `none_read` is True where no words were read; their part
     is then that of the matcher's learned vector for no words. `folded` are the hits that are nearly the same as it.
+    `steps` are the moments of a search for one after another, in their order; `scores` then has how far each (`first`,
+    `then`) is above nonsense, and `score` their sum.
     """
 
     clip_id: str
@@ -125,6 +127,7 @@ class Hit:
     said: tuple[TextHit, ...] = ()
     sounds: float | None = None
     folded: tuple[FoldedHit, ...] = ()
+    steps: tuple[MomentHit, ...] = ()
 
     @property
     def written_there(self) -> bool:
@@ -140,7 +143,8 @@ class SearchResult:
     that pass the filter, hits or not: of all clips, or, where a calibration judges, of the nearest 256 and those shown.
     `probability` is how likely the frames of any clip show what was asked for, by a calibration whose fitted set
     `calibration` names; where there is none, `uncalibrated` says why, unless there is nothing to be calibrated, as for
-    a picture.
+    a picture. `steps` are what a search for one moment after another has asked for, in order; `fit` and `may_fit` then
+    count hits alone.
     """
 
     query: str
@@ -152,6 +156,7 @@ class SearchResult:
     probability: float | None = None
     calibration: str | None = None
     uncalibrated: str | None = None
+    steps: tuple[str, ...] = ()
 
     @property
     def answering(self) -> int:

@@ -61,23 +61,27 @@ export class ApiError extends Error {
  * Search by a sentence.
  *
  * @param {string} q
- * @param {Options & {typing: boolean}} options whether it is still typed, so that its last word may be a beginning
+ * @param {Options & {typing: boolean, beside: {then: string, right: string[], wrong: string[]}}} options whether it is
+ *   still typed, so that its last word may be a beginning; what is to come after it; clips that are right and wrong
  */
 export const search = (q, options) =>
-  json(`/api/v1/search?${parameters({ q, ...limits(options), typing: options.typing || null })}`, options);
+  json(
+    `/api/v1/search?${parameters({ q, ...limits(options), typing: options.typing || null, ...options.beside })}`,
+    options,
+  );
 
-/** Search by a picture: its bytes are the body. */
+/** Search by a picture, whose bytes are the body, and by `options.words` beside it. */
 export const searchImage = (picture, options) =>
-  json(`/api/v1/search/image?${parameters(limits(options))}`, {
+  json(`/api/v1/search/image?${parameters({ ...limits(options), q: options.words })}`, {
     signal: options.signal,
     method: "POST",
     headers: { "Content-Type": picture.type },
     body: picture,
   });
 
-/** Clips that look like a clip at a time, or like all of it. */
+/** Clips that look like a clip at a time, or like all of it, and like `options.words` beside it. */
 export const similar = (clipId, time, options) =>
-  json(`${clipAddress(clipId)}/similar?${parameters({ t: time, ...limits(options) })}`, options);
+  json(`${clipAddress(clipId)}/similar?${parameters({ t: time, ...limits(options), q: options.words })}`, options);
 
 /** All that is known of a clip. */
 export const clip = (clipId, signal) => json(clipAddress(clipId), { signal });
@@ -247,7 +251,8 @@ const limits = ({ where, k, neutral }) => ({ where, k, neutral: neutral || null 
 const clipAddress = (clipId) => `/api/v1/clips/${encodeURIComponent(clipId)}`;
 
 function parameters(values) {
-  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const each = Object.entries(values).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+  const given = each.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
 }
 

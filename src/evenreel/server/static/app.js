@@ -10,6 +10,7 @@ import { FilterPanel } from "./filters.js";
 import { Home } from "./home.js";
 import { listenToCards } from "./keys.js";
 import { LibraryView } from "./library.js";
+import { listenToMarks, showMarks } from "./marks.js";
 import { listenForPictures, pictureOf } from "./pictures.js";
 import { Player } from "./player.js";
 import { keepSearch } from "./recent_searches.js";
@@ -18,6 +19,7 @@ import { Results } from "./results.js";
 import { Saved } from "./saved.js";
 import { listenToSelection } from "./selection.js";
 import { listenToTakeAway } from "./take_away.js";
+import { listenToThen, showThen } from "./then.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
@@ -26,6 +28,8 @@ const BEGUN = /^\s*((said|on-screen|seen|sounds)\s*:\s*["“”„]*|["“”„
 const QUERY_PICTURE_PX = 320;
 const NO_QUESTION = {
   q: "",
+  then: "",
+  marks: [],
   like: null,
   likeTime: null,
   picture: null,
@@ -100,6 +104,8 @@ function show({ run = false } = {}) {
   document.title = title();
   showLinks();
   showQuestion();
+  showThen(place);
+  showMarks(place);
   const view = asks(place) ? "results" : browses(place) ? "browsed" : "home";
   for (const id of ["results", "browsed", "home"]) byId(id).hidden = id !== view;
   filters.show(place, view !== "home");
@@ -137,6 +143,7 @@ function showQuestion() {
   if (thumbnail) URL.revokeObjectURL(thumbnail);
   thumbnail = null;
   const address = queryPicture();
+  field.placeholder = address ? "Add words, such as: at night" : "A scene, or words on screen";
   byId("query-picture").hidden = address === null;
   if (address)
     fill(byId("query-picture"), element("img", { src: address, alt: place.like ? "Clips like this" : "Your picture" }));
@@ -213,7 +220,8 @@ function toResults() {
 
 function ask(q, how = {}) {
   if (isAsked(q)) return;
-  go({ ...NO_QUESTION, view: "search", q }, how);
+  const { like, likeTime, picture } = place; // which words may stand beside
+  go({ ...NO_QUESTION, like, likeTime, picture, then: q.trim() ? place.then : "", view: "search", q }, how);
 }
 
 const isAsked = (q) => q.trim() === place.q.trim() && place.q !== "" && place.view === "search";
@@ -241,7 +249,7 @@ function listenToSearch() {
 }
 
 function askWhileTyping(text) {
-  if (place.view !== "search" || (!text.trim() && (place.like || place.picture !== null))) return;
+  if (place.view !== "search" || (!text.trim() && !place.q && (place.like || place.picture !== null))) return;
   if (text.trim() && text.trim().length < FEWEST_LETTERS) return;
   if (BEGUN.test(text)) return;
   ask(text, { typed: true, replace: typing });
@@ -326,6 +334,8 @@ listenToCards();
 listenToCompact();
 listenToSelection();
 listenToTakeAway();
+listenToThen({ place: () => place, go });
+listenToMarks({ place: () => place, go });
 listenForPictures(
   (picture) => {
     go({ ...NO_QUESTION, view: "search", picture });

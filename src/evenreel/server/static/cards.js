@@ -24,6 +24,8 @@ const CHANNELS = {
   about: "Name and caption",
   sounds: "What it sounds like",
   reranked: "Reranked",
+  first: "First moment",
+  then: "Later moment",
 };
 const PARTS = { seen: "Seen", on_screen: "On screen", both: "Both" };
 const PARTS_NOTE =

@@ -22,6 +22,10 @@ const COMMON = new Set(["the", "and", "for", "with", "that", "this", "from", "ar
  * @returns {(string | HTMLElement)[]}
  */
 export function reason(hit, query) {
+  if (hit.steps?.length) {
+    const [first, second] = hit.steps.map((step) => clock(step.time_s));
+    return [hit.state === "nothing" ? "nearest: " : "", `at ${first}, then at ${second}`].filter(Boolean);
+  }
   const bySight = Object.hasOwn(hit.scores, "seen");
   if (hit.written >= WRITTEN || !bySight) {
     const words = written(hit, query);
