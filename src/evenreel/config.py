@@ -63,6 +63,9 @@ class IndexSettings:
         language: language that is spoken, as a tag such as `en`; None to have it detected.
         sound: model of what clips sound like: a hub id or folder of a CLAP checkpoint; `auto` is the library's own, and
             none for a new one. It needs the extra `torch`.
+        people: look for faces and put those of one person together; once asked for, it is the library's choice until
+            `evenreel people --forget ALL`.
+        face_models: folder of the two models that faces are found with; None is the library's own.
     """
 
     model: str | None = AUTO
@@ -80,6 +83,8 @@ class IndexSettings:
     speech: str | None = AUTO
     language: str | None = None
     sound: str | None = AUTO
+    people: bool = False
+    face_models: Path | None = None
 
     @property
     def worker_count(self) -> int:

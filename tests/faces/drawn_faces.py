@@ -16,10 +16,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from evenreel.faces.finder import FoundFace
 from evenreel.faces.models import DETECTOR, RECOGNISER
 from evenreel.planted import write_clip
-from evenreel.types import FloatArray, Pixels
+from evenreel.types import Pixels
 
 CELL = 32
 SIDE = 3 * CELL
@@ -130,30 +129,3 @@ def _model(graph: onnx.GraphProto) -> onnx.ModelProto:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.checker.check_model(model)
     return model
-
-
-class DrawnFaces:
-    """A finder of drawn faces without OpenCV: magenta squares of the grid, the face's colours projected."""
-
-    def find(self, pixels: Pixels) -> list[FoundFace]:
-        """Find the faces on a picture, from left to right."""
-        height, width = pixels.shape[:2]
-        found = []
-        for column in range(1, width // CELL - 1):
-            for row in range(1, height // CELL - 1):
-                inner = pixels[row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL].mean(axis=(0, 1))
-                if inner[0] > 200 and inner[2] > 200 and inner[1] < 60:
-                    top, left = (row - 1) * CELL, (column - 1) * CELL
-                    crop = pixels[top : top + SIDE, left : left + SIDE]
-                    box = (left / width, top / height, (left + SIDE) / width, (top + SIDE) / height)
-                    found.append(FoundFace(box, 0.95, vector_of(crop), crop))
-        return found
-
-
-def vector_of(crop: Pixels) -> FloatArray:
-    """(128,) of unit length: the projection of the colours of the nine squares of a face."""
-    cells = crop.reshape(3, CELL, 3, CELL, 3).mean(axis=(1, 3)).reshape(-1) - 128.0
-    cells[12:15] = 0  # the middle, which all have
-    made = cells @ np.random.default_rng(7).standard_normal((27, 128))
-    vector: FloatArray = (made / np.linalg.norm(made)).astype(np.float32)
-    return vector

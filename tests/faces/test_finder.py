@@ -12,7 +12,7 @@ import pytest
 from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, MediaError
 from evenreel.faces import models
-from evenreel.faces.file_reader import OPENCV, ClipFaces
+from evenreel.faces.file_reader import ClipFaces
 from evenreel.faces.finder import OpenCVFaces
 from evenreel.faces.models import DETECTOR, RECOGNISER, find_models
 from tests.faces.drawn_faces import SIDE, face, scene, write_models, write_people
@@ -67,9 +67,7 @@ def test_a_picture_without_a_face_has_none(finder: OpenCVFaces) -> None:
 
 def test_a_clip_is_read_in_a_process_of_its_own(folder: Path, tmp_path: Path) -> None:
     film = write_people(tmp_path / "film.mp4", [{(0, 0): 0}, {}, {(0, 0): 0, (1, 4): 1}])
-    found_models = find_models(folder)
-    setup = {"detector": str(found_models.detector), "recogniser": str(found_models.recogniser)}
-    reader = ClipFaces(MediaLimits(), OPENCV, setup)
+    reader = ClipFaces(MediaLimits(), find_models(folder))
     try:
         found = reader.find(str(film), [0.0, 1.0, 2.0])
         assert [one.time_s for one in found] == [0.0, 2.0, 2.0]
@@ -114,8 +112,6 @@ def test_a_file_of_other_bytes_is_used_with_a_warning(folder: Path, caplog: pyte
 def test_a_file_that_is_no_model_is_told_before_any_clip_is_blamed(tmp_path: Path) -> None:
     for one in (DETECTOR, RECOGNISER):
         (tmp_path / one.name).write_bytes(b"no model")
-    setup = {"detector": str(tmp_path / DETECTOR.name), "recogniser": str(tmp_path / RECOGNISER.name)}
-    reader = ClipFaces(MediaLimits(), OPENCV, setup)
     with pytest.raises(EvenreelError, match="no model that OpenCV reads") as raised:
-        reader.find(str(tmp_path / "film.mp4"), [0.0])
+        ClipFaces(MediaLimits(), find_models(tmp_path)).check()
     assert not isinstance(raised.value, MediaError)

@@ -97,7 +97,9 @@ def reindex(
     change: ModelChange = from_settings(ModelChange),
     library: LibraryOption = None,
     settings: IndexSettings = from_settings(
-        IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also", "speech", "language", "sound")
+        IndexSettings,
+        leave_out=("model", "rule", "read_text", "keep_stills", "also", "speech", "language", "sound")
+        + ("people", "face_models"),
     ),
     as_json: JsonOption = False,
 ) -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from evenreel.config import MediaLimits
-from evenreel.faces.finder import FaceFinder, FoundFace
+from evenreel.faces.finder import FoundFace, OpenCVFaces
+from evenreel.faces.models import FaceModels
 from evenreel.media import open_video
 from evenreel.media.jpeg import to_jpeg
 from evenreel.media.moments import GivenTimes
 from evenreel.media.workers import Message, Worker
 from evenreel.types import FloatArray, Pixels
 
-OPENCV = "evenreel.faces.finder:OpenCVFaces"
 CROP_PX = 112
 CROP_QUALITY = 80
 
@@ -50,17 +49,19 @@ class FaceReader:
 
     Args:
         limits: fields of `MediaLimits`.
-        finder: `module:name` of a `FaceFinder`.
-        setup: keyword arguments of the finder.
+        detector: path of YuNet's file.
+        recogniser: path of SFace's file; both are read here, so that no clip is blamed for them.
+        threads: threads of OpenCV.
     """
 
-    def __init__(self, limits: dict[str, Any], finder: str, setup: dict[str, Any]) -> None:
-        module, _, name = finder.partition(":")
+    def __init__(self, limits: dict[str, Any], detector: str, recogniser: str, threads: int) -> None:
         self._limits = MediaLimits(**limits)
-        self._finder: FaceFinder = getattr(importlib.import_module(module), name)(**setup)
+        self._finder = OpenCVFaces(detector, recogniser, threads)
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Find the faces of one clip."""
+        """Find the faces of one clip; nothing is done for a task without one."""
+        if not task:
+            return
         with open_video(task["path"], self._limits) as video:
             for frame in video.frames(GivenTimes(task["at_s"])):
                 yield {"kind": "frame"}, None
@@ -81,14 +82,23 @@ class ClipFaces:
 
     Args:
         limits: limits of one clip.
-        finder: `module:name` of a `FaceFinder`.
-        setup: keyword arguments of the finder.
+        models: the two models.
+        threads: threads of OpenCV.
     """
 
-    def __init__(self, limits: MediaLimits, finder: str, setup: dict[str, Any]) -> None:
-        from dataclasses import asdict
+    def __init__(self, limits: MediaLimits, models: FaceModels, threads: int = 1) -> None:
+        setup = {"limits": asdict(limits), "threads": threads}
+        setup |= {"detector": str(models.detector), "recogniser": str(models.recogniser)}
+        self._worker = Worker(_WORKER, setup, limits)
 
-        self._worker = Worker(_WORKER, {"limits": asdict(limits), "finder": finder, "setup": setup}, limits)
+    def check(self) -> None:
+        """Start the process, so that models that cannot be read are told before anything else is done.
+
+        Raises:
+            EvenreelError: OpenCV cannot read the models, or no process can be started.
+        """
+        for _ in self._worker.run({}):
+            pass
 
     def close(self) -> None:
         """End the process; callable from any thread, and more than once."""

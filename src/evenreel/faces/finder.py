@@ -8,7 +8,6 @@ arXiv:2205.12010). Both are run by OpenCV.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -46,13 +45,6 @@ class FoundFace:
     score: float
     vector: FloatArray
     crop: Pixels
-
-
-class FaceFinder(Protocol):
-    """A model, or two, that finds faces and makes vectors of them."""
-
-    def find(self, pixels: Pixels) -> list[FoundFace]:
-        """Find the faces on a picture (H, W, 3) uint8 RGB, from left to right."""
 
 
 class OpenCVFaces:

@@ -51,6 +51,7 @@ from evenreel.library.index.sounds import check_sound, encode_sounds
 from evenreel.library.index.spread import Outcomes, SpreadRun, check_machines
 from evenreel.library.index.subtitles import read_subtitles
 from evenreel.library.machines.arrivals import clear_arrivals
+from evenreel.library.people.looking import check_people, find_people
 from evenreel.library.store import catalog
 from evenreel.library.store.also import folder_of_model
 from evenreel.library.store.filesystem import library_lock, refuse_published
@@ -86,8 +87,7 @@ def index_folders(
         machines: machines that read and encode; None for this one alone.
 
     Raises:
-        LibraryError: there is no video for a new library, the library cannot be written, belongs to another model, or a
-            disk has vanished.
+        LibraryError: no video for a new library, it cannot be written or is of another model, or a disk has vanished.
         EncoderError: the model cannot be loaded.
         UsageError: a metadata table that was named or the sampling rule is wrong, an argument is of the wrong kind, or
             machines have a staging place without a cluster, or one with credentials in its address.
@@ -99,6 +99,7 @@ def index_folders(
     settings = settings or IndexSettings()
     check_speech(settings)
     check_sound(settings)
+    check_people(library, settings)
     found = scan(_paths(places, "places"))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
     if not found.files and not (library / catalog.CATALOG).exists():
@@ -204,6 +205,7 @@ class IndexJob:
         self._update_elements()
         self._speech.hear_the_rest(self._progress)
         encode_sounds(self._store, found, self._settings, self._report, self._progress)
+        find_people(self._store, found, self._settings, self._report, self._progress)
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()
         self._report.seconds = time.monotonic() - started
