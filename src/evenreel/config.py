@@ -65,7 +65,7 @@ class IndexSettings:
             none for a new one. It needs the extra `torch`.
         people: look for faces and put those of one person together; once asked for, it is the library's choice until
             `evenreel people --forget ALL`.
-        face_models: folder of the two models that faces are found with; None is the library's own.
+        face_models: folder of the two models that faces are found with; None for the library's own.
     """
 
     model: str | None = AUTO
