@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from evenreel.errors import EncoderError
@@ -67,30 +68,38 @@ def find_models(folder: Path) -> FaceModels:
     Raises:
         EncoderError: a file is missing or cannot be read, or Git left a pointer in its place.
     """
-    digests = {one: _digest(folder, one) for one in (DETECTOR, RECOGNISER)}
-    for one, found in digests.items():
-        if found != one.sha256:
-            log.warning(
-                "%s is not the file that OpenCV Zoo publishes (SHA-256 %s…, not %s…); it is used as it is.",
-                folder / one.name,
-                found[:12],
-                one.sha256[:12],
-            )
     place = folder.absolute()
-    return FaceModels(place, place / DETECTOR.name, place / RECOGNISER.name, digests[RECOGNISER])
+    _, recogniser_id = (_checked(place, one) for one in (DETECTOR, RECOGNISER))
+    return FaceModels(place, place / DETECTOR.name, place / RECOGNISER.name, recogniser_id)
 
 
-def _digest(folder: Path, one: PublishedFile) -> str:
+def _checked(folder: Path, one: PublishedFile) -> str:
+    """The digest of a file."""
     path = folder / one.name
     try:
-        payload = path.read_bytes()
+        state = path.stat()
+        return _digest(path, one, state.st_size, state.st_mtime_ns)
     except FileNotFoundError as error:
         raise EncoderError(f"{path} is not there. {how_to_get()}") from error
     except OSError as error:
         raise EncoderError(f"{path} cannot be read ({error.strerror or error}); check the permissions.") from error
+
+
+@lru_cache(maxsize=8)
+def _digest(path: Path, one: PublishedFile, size: int, mtime_ns: int) -> str:
+    """The digest of a file of this size and time; whether it is the published one is told once."""
+    payload = path.read_bytes()
     if payload.startswith(_LFS):
         raise EncoderError(f"{path} is a pointer of Git LFS, not the model; `git lfs pull` brings the model itself.")
-    return hashlib.sha256(payload).hexdigest()
+    found = hashlib.sha256(payload).hexdigest()
+    if found != one.sha256:
+        log.warning(
+            "%s is not the file that OpenCV Zoo publishes (SHA-256 %s…, not %s…); it is used as it is.",
+            path,
+            found[:12],
+            one.sha256[:12],
+        )
+    return found
 
 
 def how_to_get() -> str:

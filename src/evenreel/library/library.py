@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import OtherModelError, UsageError
 from evenreel.library.loading import load_pictures, load_sounds
+from evenreel.library.people.asked import asked_people, clips_of_people, known_names, with_people
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
-from evenreel.library.search.query import ClipMoment, Query, picture_vector
+from evenreel.library.search.query import MOST_CLIPS, ClipMoment, Query, UnfinishedText, picture_vector
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import OtherModels
 from evenreel.library.snapshot.holding import FolderHold
@@ -96,7 +97,8 @@ class Library(LibraryContents):
         """Search for clips that match a sentence, best first.
 
         Args:
-            text: what is to be seen, read or heard, in the language of `search.asked`; an `UnfinishedText` may be cut.
+            text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
+                somebody is in (`people.asked`); an `UnfinishedText` may be cut.
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
@@ -106,10 +108,18 @@ class Library(LibraryContents):
                 result say how they were found. The `source` of clips in the metadata is `camera` or a generator's name.
 
         Raises:
-            UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`.
+            UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`;
+                nobody has the name after `person:`.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
+        if people := asked_people(text):
+            names = known_names(self.path, people.names, typing=isinstance(text, UnfinishedText))
+            where = with_people(where, names)
+            if not people.rest:
+                Query(text=text, k=k)  # refuses a wrong number
+                return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
+            text = type(text)(people.rest)
         query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
         self._filter(where)
         self._check_neutral(neutral_source)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from evenreel.library import contents
 from evenreel.library.browsing import BrowsedPage, BrowseOrder, browse
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
+from evenreel.library.people.store import people_state
 from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.snapshot.holding import marker_of
 from evenreel.library.stats import LibraryStats, read_stats
@@ -153,7 +154,8 @@ class LibraryContents:
 
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            population = self._populations.passing(version, where)
+            state = hash((version, people_state(self.path)))
+            population = self._populations.passing(state, where)
             return favours(population.without(left_out) if left_out else population, clip_ids)
 
     @cached_property

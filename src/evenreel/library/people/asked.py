@@ -60,7 +60,7 @@ def asked_people(text: str) -> AskedPeople | None:
 
 
 def known_names(library: Path, names: Sequence[str], *, typing: bool = False) -> list[str]:
-    """Return the names as they were given to people, whatever their case.
+    """Return the names as they were given to people, whatever their case; one word of a name will do.
 
     Args:
         library: folder of the library.
@@ -68,8 +68,7 @@ def known_names(library: Path, names: Sequence[str], *, typing: bool = False) ->
         typing: whether the last may be the beginning of one.
 
     Raises:
-        NotFoundError: nobody has one of the names.
-        UsageError: no people were looked for.
+        UsageError: nobody has one of the names, or several have it as a part of theirs; or no people were looked for.
     """
     if not has_people(library):
         raise UsageError(f"The library knows no people, so person: finds nobody; {HOW_TO_FIND}, or leave it out.")
@@ -81,11 +80,15 @@ def _known(connection: sqlite3.Connection, name: str, typing: bool) -> str:
     people = all_people(connection)
     known = {one.name.casefold(): one.name for one in people if one.name}
     wanted = name.casefold()
-    longer = next((own for folded, own in sorted(known.items()) if folded.startswith(wanted)), None)
-    found = known.get(wanted) or (longer if typing else None)
-    if found is None:
-        raise no_person(name, people)
-    return found
+    parts = sorted(own for folded, own in known.items() if wanted in folded.split())
+    longer = sorted(own for folded, own in known.items() if typing and folded.startswith(wanted))
+    if wanted in known:
+        return known[wanted]
+    if len(parts) > 1:
+        raise UsageError(f'{printable(name)} may be {", or ".join(parts)}; write the whole name: person:"{parts[0]}".')
+    if not parts and not longer:
+        raise UsageError(str(no_person(name, people)))
+    return [*parts, *longer][0]
 
 
 def with_people(where: str | None, names: Sequence[str]) -> str:

@@ -14,7 +14,6 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.library.people.grouping import drop_empty
 from evenreel.library.people.listing import Person, all_people, find_person
 from evenreel.library.people.store import (
-    FILE,
     HOW_TO_FIND,
     erase_whole,
     finish_forgetting,
@@ -93,19 +92,3 @@ def drop_clips(connection: sqlite3.Connection, clip_ids: Collection[str]) -> int
             set_entry(connection, "erase", "1")
     finish_forgetting(connection)
     return gone
-
-
-def damaged_faces(library: Path) -> str | None:
-    """Return what is wrong with the file of the people, for `evenreel verify`; None where all is as it was written.
-
-    Raises:
-        LibraryError: the file cannot be read.
-    """
-    from evenreel.library.people.store import face_checksum
-
-    with people_store(library) as connection:
-        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            return f"{FILE} is damaged"
-        rows = connection.execute("SELECT clip_id, time_s, vector, crop, checksum FROM faces")
-        wrong = sum(face_checksum(*row[:4]) != row[4] for row in rows)
-    return f"{wrong} of its faces are not what was written" if wrong else None
