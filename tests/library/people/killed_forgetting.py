@@ -73,7 +73,7 @@ def within_sqlite(step: int) -> None:
         connection.set_progress_handler(count, OPERATIONS)
         return connection  # type: ignore[no-any-return]
 
-    sqlite3.connect = watched
+    sqlite3.connect = watched  # type: ignore[assignment]
 
 
 def check_ada(place: Path, gone: list[bytes]) -> bool:
