@@ -106,7 +106,6 @@ def test_a_wrong_call_is_told_in_a_sentence_and_changes_nothing(home: Path, argu
 
 
 def test_models_that_are_not_there_are_asked_for_and_nothing_is_fetched(made: Path, tmp_path: Path) -> None:
-    """Hazard 200."""
     done = run("index", made / "videos", "--no-vision", "--no-ocr", "--people", home=tmp_path)
     assert done.returncode == 1
     for part in (DETECTOR.name, DETECTOR.sha256, RECOGNISER.name, RECOGNISER.sha256, "github.com/opencv/opencv_zoo"):

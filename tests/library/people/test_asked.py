@@ -123,7 +123,6 @@ def test_an_open_library_sees_new_names_and_forgets_old_ones(library: Path) -> N
 
 @pytest.mark.parametrize("text", ["person:", "a dog person:", 'person:""', 'person:" "'])
 def test_a_name_must_follow(made: Path, text: str) -> None:
-    """Hazard 208."""
     with pytest.raises(UsageError, match="Nothing follows person:"):
         search(made / "library", text)
 

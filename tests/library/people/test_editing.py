@@ -41,7 +41,6 @@ def test_a_person_has_the_name_that_was_given_last(library: Path) -> None:
     ],
 )
 def test_what_is_no_name_is_refused_in_a_sentence(library: Path, name: str, said: str) -> None:
-    """Hazard 207."""
     with pytest.raises(UsageError, match=said):
         name_person(library, "Ada King", name)
     assert who(library) == [("Ada King", 7, 4), ("Bob", 7, 3)]

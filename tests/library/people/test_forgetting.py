@@ -90,7 +90,7 @@ def test_merged_people_are_forgotten_together(library: Path) -> None:
 def test_faces_of_a_clip_that_is_gone_go_with_it(
     library: Path, folder: Path, made: Path, settings: IndexSettings
 ) -> None:
-    """Hazard 206: what the library no longer has, nobody's face is kept of."""
+    """What the library no longer has, nobody's face is kept of."""
     index_folders(folder / "videos", library, settings)
     write(library, f"DELETE FROM files WHERE path LIKE '{made}/%'")  # from where it was copied
     gone = traces(library, "Bob")
@@ -118,7 +118,6 @@ def test_forgetting_waits_for_no_run_that_writes(library: Path) -> None:
 
 
 def test_a_damaged_file_can_be_forgotten_as_a_whole(library: Path) -> None:
-    """Hazard 205."""
     (library / FILE).write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 40)
     with pytest.raises(LibraryError, match="--forget ALL"):
         list_people(library)
@@ -129,7 +128,7 @@ def test_a_damaged_file_can_be_forgotten_as_a_whole(library: Path) -> None:
 
 @pytest.mark.parametrize("where", ["at-a-line", "within-sqlite", "everyone"])
 def test_killed_at_any_step_the_next_command_finishes_it(made: Path, where: str) -> None:
-    """Hazard 204: of Ada, or of everyone, nothing is left as soon as anything was begun; Bob is whole."""
+    """Of Ada, or of everyone, nothing is left as soon as anything was begun; Bob is whole."""
     in_memory = Path("/dev/shm")  # a process that is killed loses nothing of a disk, so none is waited for
     command = [sys.executable, "-m", "tests.library.people.killed_forgetting", str(made / "library"), where]
     with tempfile.TemporaryDirectory(dir=in_memory if in_memory.is_dir() else None) as place:

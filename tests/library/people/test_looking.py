@@ -105,7 +105,6 @@ def test_several_runs_and_one_find_the_same_people(tmp_path: Path, settings: Ind
 def test_a_clip_that_cannot_be_read_again_is_noted_and_the_others_are_looked_at(
     folder: Path, library: Path, settings: IndexSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hazard 203."""
     write_people(folder / "videos" / "a_good.mp4", [{(0, 0): 0}], grey=31)
     write_people(folder / "videos" / "bad.mp4", [{(0, 0): 0}], grey=45)
 
@@ -128,7 +127,6 @@ def test_a_clip_that_cannot_be_read_again_is_noted_and_the_others_are_looked_at(
 
 
 def test_models_that_are_missing_are_asked_for_before_anything_is_read(tmp_path: Path) -> None:
-    """Hazard 200."""
     write_people(tmp_path / "videos" / "ada.mp4", [{(0, 0): 0}])
     wanted = replace(QUICK, people=True)
     for folder in (None, tmp_path / "nowhere"):
@@ -138,7 +136,6 @@ def test_models_that_are_missing_are_asked_for_before_anything_is_read(tmp_path:
 
 
 def test_models_that_are_none_are_told_before_anything_is_read(tmp_path: Path) -> None:
-    """Hazard 201."""
     write_people(tmp_path / "videos" / "ada.mp4", [{(0, 0): 0}])
     for one in (DETECTOR, RECOGNISER):
         (tmp_path / one.name).write_bytes(b"<html>not found</html>")
@@ -168,7 +165,6 @@ def test_models_that_are_gone_later_stop_no_run(
 
 
 def test_faces_of_two_models_are_never_compared(folder: Path, library: Path, settings: IndexSettings) -> None:
-    """Hazard 202."""
     other = write_models(folder / "other", seed=1)
     with pytest.raises(LibraryError, match="by another model.*--forget ALL"):
         index_folders(folder / "videos", library, replace(settings, face_models=other))
@@ -178,7 +174,6 @@ def test_faces_of_two_models_are_never_compared(folder: Path, library: Path, set
 def test_a_damaged_face_is_found_and_its_clip_looked_at_anew(
     folder: Path, library: Path, settings: IndexSettings
 ) -> None:
-    """Hazard 205."""
     again(folder, settings)
     with people_store(library) as connection:
         connection.execute("UPDATE faces SET vector = zeroblob(256) WHERE face_id = 1")
