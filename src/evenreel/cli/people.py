@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,11 +13,12 @@ from evenreel.cli.options import JsonOption, LibraryOption
 from evenreel.cli.show_library import clock, console, print_json, safe, table_of
 from evenreel.config import default_library
 from evenreel.errors import UsageError
-from evenreel.library.people.editing import EVERYONE, merge_people, name_person, refuse_face, split_person
-from evenreel.library.people.forgetting import forget_everyone, forget_person
-from evenreel.library.people.listing import FEW_FACES, Person, PersonFace, list_faces, list_people
 from evenreel.wording import count
 
+if TYPE_CHECKING:
+    from evenreel.library.people.listing import Person, PersonFace
+
+EVERYONE = "ALL"
 NOT_HERE = (
     "Published snapshots have never held people, and copies of the library's folder that you made are not reached: "
     "delete those yourself."
@@ -85,6 +86,8 @@ def people(
 
 
 def _change(place: Path, change: PeopleChange, as_json: bool) -> None:
+    from evenreel.library.people.editing import merge_people, name_person, refuse_face, split_person
+
     if change.forget is not None:
         _forget(place, change.forget, as_json)
     elif change.split is not None:
@@ -98,6 +101,8 @@ def _change(place: Path, change: PeopleChange, as_json: bool) -> None:
 
 
 def _forget(place: Path, who: str, as_json: bool) -> None:
+    from evenreel.library.people.forgetting import forget_everyone, forget_person
+
     if who.upper() == EVERYONE:
         there = forget_everyone(place)
         said = f"Everyone is forgotten ({there:,} people); no people are looked for any more."
@@ -128,6 +133,7 @@ def _show_changed(lead: str, changed: list[Person], as_json: bool) -> None:
 
 
 def _show_people(place: Path, listed: PeopleListed, as_json: bool) -> None:
+    from evenreel.library.people.listing import FEW_FACES, list_people
     from evenreel.library.people.sheet import write_sheet
 
     everyone = list_people(place, everyone=True)
@@ -151,6 +157,7 @@ def _show_people(place: Path, listed: PeopleListed, as_json: bool) -> None:
 
 
 def _show_faces(place: Path, who: str, sheet: Path | None, as_json: bool) -> None:
+    from evenreel.library.people.listing import list_faces
     from evenreel.library.people.sheet import write_faces
 
     found = list_faces(place, who)

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenreel.config import IndexSettings, usable_cores
 from evenreel.errors import EncoderError, LibraryError, MediaError, UsageError
-from evenreel.faces.file_reader import ClipFace, ClipFaces
 from evenreel.faces.models import FaceModels, find_models, how_to_get
 from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import StagedProgress
@@ -36,6 +35,9 @@ from evenreel.library.people.store import (
 from evenreel.library.store.catalog import loaded_path
 from evenreel.library.store.writer import Store
 from evenreel.wording import printable
+
+if TYPE_CHECKING:
+    from evenreel.faces.file_reader import ClipFace, ClipFaces
 
 log = logging.getLogger("evenreel")
 
@@ -123,6 +125,8 @@ def _models(library: Path, settings: IndexSettings) -> FaceModels:
 
 
 def _new_reader(settings: IndexSettings, models: FaceModels, readers: int) -> ClipFaces:
+    from evenreel.faces.file_reader import ClipFaces
+
     return ClipFaces(settings.limits, models, threads=max(1, usable_cores() // readers))
 
 
@@ -150,7 +154,8 @@ class _PeopleRun:
         times = {clip_id: self._times(clip_id) for clip_id, _ in wanted}
 
         def read(reader: ClipFaces, clip: Wanted) -> None:
-            faces, problem = list[ClipFace](), None
+            faces: list[ClipFace] = []
+            problem = None
             try:
                 faces = reader.find(clip[1], times[clip[0]])
             except MediaError as error:
