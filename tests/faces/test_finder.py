@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -99,9 +100,13 @@ def test_a_pointer_of_git_lfs_is_told_from_a_model(folder: Path, tmp_path: Path)
         find_models(tmp_path)
 
 
-def test_a_file_of_other_bytes_is_used_with_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_of_other_bytes_is_used_with_a_warning(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = Path(shutil.copytree(folder, tmp_path / "models"))
     with caplog.at_level(logging.WARNING, "evenreel"):
         found = find_models(folder)
+        find_models(folder)  # it is told once
     assert found.recogniser_id == hashlib.sha256((folder / RECOGNISER.name).read_bytes()).hexdigest()
     assert [record.getMessage().split(" is not the file")[0] for record in caplog.records] == [
         str(folder / DETECTOR.name),

@@ -75,3 +75,19 @@ def test_a_face_never_joins_a_group_that_it_was_taken_out_of() -> None:
 @pytest.mark.parametrize("groups", [0, 2])
 def test_no_face_joins_no_group(groups: int) -> None:
     assert join_groups(np.zeros((0, 4), np.float32), np.zeros((groups, 4), np.float32), {}).shape == (0,)
+
+
+def test_tiles_of_any_size_give_the_same_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    faces, _ = people(3, [9, 5, 7, 1], noise=1.2)
+    means = faces[:3].copy()
+    whole = chinese_whispers(faces).tolist(), join_groups(faces, means, {4: frozenset({1})}).tolist()
+    monkeypatch.setattr("evenreel.faces.grouping._CELLS", 40)
+    assert (chinese_whispers(faces).tolist(), join_groups(faces, means, {4: frozenset({1})}).tolist()) == whole
+
+
+def test_of_many_neighbours_the_heaviest_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.faces.grouping.NEIGHBOURS", 2)
+    faces, whose = people(5, [6, 6], noise=0.2)
+    groups = partition(chinese_whispers(faces).tolist())
+    assert all(any(group <= person for person in partition(whose)) for group in groups)
+    assert len(groups) <= 4

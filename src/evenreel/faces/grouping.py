@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evenreel.arrays import Indices
+from evenreel.arrays import Indices, slices
 from evenreel.types import FloatArray
 
 SAME_PERSON = 0.363
@@ -22,7 +22,8 @@ ROUNDS = 20
 NEIGHBOURS = 64
 """Most edges that are kept of a face, the heaviest."""
 
-_TILE = 1_024
+_CELLS = 2**24
+"""Most similarities that are in memory at a time."""
 
 
 def join_groups(
@@ -39,14 +40,14 @@ def join_groups(
     joined = np.full(len(faces), -1, np.int64)
     if not len(means):
         return joined
-    for start in range(0, len(faces), _TILE):
-        nearness = faces[start : start + _TILE] @ means.T
+    for tile in slices(len(faces), max(1, _CELLS // len(means))):
+        start, nearness = tile.start, faces[tile] @ means.T
         for row, groups in refused.items():
             if start <= row < start + len(nearness):
                 nearness[row - start, sorted(groups)] = -np.inf
         best = nearness.argmax(axis=1)
         near = nearness[np.arange(len(best)), best] >= threshold
-        joined[start : start + len(best)] = np.where(near, best, -1)
+        joined[tile] = np.where(near, best, -1)
     return joined
 
 
@@ -77,10 +78,9 @@ def chinese_whispers(faces: FloatArray, threshold: float = SAME_PERSON, seed: in
 def _neighbours(faces: FloatArray, threshold: float) -> list[tuple[Indices, FloatArray]]:
     """The heaviest edges of each face: its neighbours, and how similar they are."""
     found = []
-    for start in range(0, len(faces), _TILE):
-        similar = faces[start : start + _TILE] @ faces.T
-        for row, weights in enumerate(similar):
-            weights[start + row] = -np.inf  # a face is no neighbour of its own
+    for tile in slices(len(faces), max(1, _CELLS // max(1, len(faces)))):
+        for row, weights in enumerate(faces[tile] @ faces.T, start=tile.start):
+            weights[row] = -np.inf  # a face is no neighbour of its own
             near = np.flatnonzero(weights >= threshold)
             if len(near) > NEIGHBOURS:
                 near = np.sort(near[np.argsort(-weights[near], kind="stable")[:NEIGHBOURS]])
