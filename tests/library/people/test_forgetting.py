@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import subprocess
 import sys
@@ -117,11 +118,21 @@ def test_forgetting_waits_for_no_run_that_writes(library: Path) -> None:
     assert len(list_people(library)) == 2
 
 
-def test_a_damaged_file_can_be_forgotten_as_a_whole(library: Path) -> None:
+def test_a_damaged_file_can_be_forgotten_as_a_whole_and_all_else_goes_on(
+    library: Path, folder: Path, settings: IndexSettings, caplog: pytest.LogCaptureFixture
+) -> None:
     (library / FILE).write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 40)
     with pytest.raises(LibraryError, match="--forget ALL"):
         list_people(library)
     assert [one.where for one in verify(library)] == [FILE]
+    with open_library(library, vision=False) as opened:  # all else is as it was
+        assert opened.browse("name like '%.mp4'").total == 7
+        assert opened.search("both").hits
+        assert "people" not in {facet.column for facet in opened.facets()}
+    with caplog.at_level(logging.WARNING, "evenreel"):
+        index_folders(folder / "videos", library, replace(settings, people=False, face_models=None))
+    assert any("--forget ALL" in record.getMessage() for record in caplog.records)
+    assert any("left people.sqlite as it is" in done for done in repair(library))
     assert forget_everyone(library) == 0
     assert not list(library.glob(f"{FILE}*"))
 

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from pathlib import Path
 
+from evenreel.errors import LibraryError
 from evenreel.library.people.listing import find_person
 from evenreel.library.people.store import has_people, people_store
 
@@ -19,12 +20,17 @@ def folder_of_catalog(connection: sqlite3.Connection) -> Path | None:
 
 
 def knows_names(connection: sqlite3.Connection) -> bool:
-    """Return whether anybody has a name in the library of a catalog."""
+    """Return whether anybody has a name in the library of a catalog; nobody where the people cannot be read."""
     folder = folder_of_catalog(connection)
-    if folder is None or not has_people(folder):
+    if folder is None:
         return False
-    with people_store(folder) as people:
-        return people.execute("SELECT 1 FROM people WHERE name NOTNULL").fetchone() is not None
+    try:
+        if not has_people(folder):
+            return False
+        with people_store(folder) as people:
+            return people.execute("SELECT 1 FROM people WHERE name NOTNULL").fetchone() is not None
+    except LibraryError:  # which is told where people are asked for, and by verify
+        return False
 
 
 def named_clips(connection: sqlite3.Connection) -> str:

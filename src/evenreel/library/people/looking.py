@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +42,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("evenreel")
 
-Wanted = tuple[str, str]
-"""Id of a clip and the path of its file."""
+
+@dataclass(frozen=True)
+class WantedClip:
+    """A clip in which faces are to be looked for: its id, a file of it, and the times of its moments in seconds."""
+
+    clip_id: str
+    path: str
+    times_s: list[float]
 
 
 def check_people(library: Path, settings: IndexSettings) -> None:
@@ -84,16 +91,22 @@ def find_people(
     """
     if not (settings.people or has_people(own.library)):
         return
-    with people_store(own.library, create=settings.people) as connection:
-        models = _models_or_warning(own.library, settings)
-        if models is not None:
-            set_entry(connection, "models", str(models.folder))
-            set_entry(connection, "recogniser", models.recogniser_id)
-            _PeopleRun(own, connection, report, settings).look(found, models, progress)
-        group_new(connection)
-        there = {clip_id for (clip_id,) in own.connection.execute("SELECT clip_id FROM clips")}
-        looked = {clip_id for (clip_id,) in connection.execute("SELECT clip_id FROM looked")}
-        drop_clips(connection, looked - there)
+    try:
+        with people_store(own.library, create=settings.people) as connection:
+            looked = dict(connection.execute("SELECT clip_id, problem FROM looked"))
+        models, there = _models_or_warning(own.library, settings), _clips(own.connection)
+        wanted = [] if models is None else _wanted(own.connection, found, looked, retry=settings.retry)
+        with people_store(own.library) as connection:
+            if models is not None:
+                set_entry(connection, "models", str(models.folder))
+                set_entry(connection, "recogniser", models.recogniser_id)
+                _PeopleRun(connection, report, progress).look(wanted, settings, models)
+            group_new(connection)
+            drop_clips(connection, looked.keys() - there)
+    except LibraryError as error:
+        if settings.people or settings.face_models is not None:
+            raise
+        log.warning("%s", error)
 
 
 def _models_or_warning(library: Path, settings: IndexSettings) -> FaceModels | None:
@@ -105,6 +118,27 @@ def _models_or_warning(library: Path, settings: IndexSettings) -> FaceModels | N
             raise
         log.warning("No people were looked for in new clips: %s", error)
         return None
+
+
+def _clips(catalog: sqlite3.Connection) -> set[str]:
+    return {clip_id for (clip_id,) in catalog.execute("SELECT clip_id FROM clips")}
+
+
+def _wanted(
+    catalog: sqlite3.Connection, found: Scan, looked: Mapping[str, str | None], *, retry: bool
+) -> list[WantedClip]:
+    """The clips of the run's folders in which faces were not looked for yet, each with one of its files."""
+    there = {file.path for file in found.files}
+    done = {clip_id for clip_id, problem in looked.items() if problem is None or not retry}
+    paths: dict[str, str] = {}
+    for stored, clip_id in catalog.execute("SELECT path, clip_id FROM files WHERE state = 'indexed' ORDER BY path"):
+        if clip_id not in done and (path := loaded_path(stored)) in there:
+            paths.setdefault(clip_id, path)
+    times = "SELECT DISTINCT time_s FROM moments WHERE clip_id = ? ORDER BY time_s"
+    return [
+        WantedClip(clip_id, path, [time_s for (time_s,) in catalog.execute(times, (clip_id,))])
+        for clip_id, path in paths.items()
+    ]
 
 
 def _models(library: Path, settings: IndexSettings) -> FaceModels:
@@ -134,74 +168,46 @@ class _PeopleRun:
     """Looks for faces in one clip after another, several at a time; each is stored in one transaction.
 
     Args:
-        own: the library.
-        connection: its people.
+        connection: the people of the library.
         report: gets the number of clips and notes.
-        settings: limits of a file, and whether what failed is tried again.
+        progress: receives the stage.
     """
 
-    def __init__(
-        self, own: Store, connection: sqlite3.Connection, report: IndexReport, settings: IndexSettings
-    ) -> None:
-        self._own, self._connection, self._report, self._settings = own, connection, report, settings
+    def __init__(self, connection: sqlite3.Connection, report: IndexReport, progress: StagedProgress) -> None:
+        self._connection, self._report, self._progress = connection, report, progress
 
-    def look(self, found: Scan, models: FaceModels, progress: StagedProgress) -> None:
-        wanted = self._wanted(found)
+    def look(self, wanted: Sequence[WantedClip], settings: IndexSettings, models: FaceModels) -> None:
         if not wanted:
             return
-        progress.stage("looking for people", len(wanted))
-        readers = min(self._settings.worker_count, len(wanted))
-        times = {clip_id: self._times(clip_id) for clip_id, _ in wanted}
+        self._progress.stage("looking for people", len(wanted))
+        readers = min(settings.worker_count, len(wanted))
 
-        def read(reader: ClipFaces, clip: Wanted) -> None:
+        def read(reader: ClipFaces, clip: WantedClip) -> None:
             faces: list[ClipFace] = []
             problem = None
             try:
-                faces = reader.find(clip[1], times[clip[0]])
+                faces = reader.find(clip.path, clip.times_s)
             except MediaError as error:
                 if pool.stopping:  # a worker that was ended by us is no fault of the file
                     return
                 problem = str(error)
-            pool.hand_over(partial(self._keep, clip, faces, problem, progress))
+            pool.hand_over(partial(self._keep, clip, faces, problem))
 
-        pool = ReaderPool(partial(_new_reader, self._settings, models, readers), read, readers)
+        pool = ReaderPool(partial(_new_reader, settings, models, readers), read, readers)
         pool.run(wanted)
 
-    def _wanted(self, found: Scan) -> list[Wanted]:
-        """The clips of the run's folders in which faces were not looked for yet, each with one of its files."""
-        there = {file.path for file in found.files}
-        done = {
-            clip_id
-            for clip_id, problem in self._connection.execute("SELECT clip_id, problem FROM looked")
-            if problem is None or not self._settings.retry
-        }
-        wanted = []
-        rows = self._own.connection.execute("SELECT path, clip_id FROM files WHERE state = 'indexed' ORDER BY path")
-        for stored, clip_id in rows:
-            if clip_id not in done and (path := loaded_path(stored)) in there:
-                done.add(clip_id)
-                wanted.append((clip_id, path))
-        return wanted
-
-    def _times(self, clip_id: str) -> list[float]:
-        rows = self._own.connection.execute(
-            "SELECT DISTINCT time_s FROM moments WHERE clip_id = ? ORDER BY time_s", (clip_id,)
-        )
-        return [time_s for (time_s,) in rows]
-
-    def _keep(self, clip: Wanted, faces: Sequence[ClipFace], problem: str | None, progress: StagedProgress) -> None:
-        clip_id, path = clip
+    def _keep(self, clip: WantedClip, faces: Sequence[ClipFace], problem: str | None) -> None:
         with transaction(self._connection):
-            self._connection.execute("DELETE FROM faces WHERE clip_id = ?", (clip_id,))
+            self._connection.execute("DELETE FROM faces WHERE clip_id = ?", (clip.clip_id,))
             self._connection.executemany(
                 "INSERT INTO faces (clip_id, time_s, box, score, vector, crop, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [_row(clip_id, face) for face in faces],
+                [_row(clip.clip_id, face) for face in faces],
             )
-            self._connection.execute("INSERT OR REPLACE INTO looked VALUES (?, ?)", (clip_id, problem))
+            self._connection.execute("INSERT OR REPLACE INTO looked VALUES (?, ?)", (clip.clip_id, problem))
         self._report.people += 1
         if problem is not None:
-            self._report.notes.append((printable(path), f"no faces were looked for: {problem}"))
-        progress.advance(1)
+            self._report.notes.append((printable(clip.path), f"no faces were looked for: {problem}"))
+        self._progress.advance(1)
 
 
 def _row(clip_id: str, face: ClipFace) -> tuple[Any, ...]:
