@@ -374,6 +374,7 @@ PANELS = {
         "info",
         "verify",
         "repair",
+        "people",
         "publish",
         "calibrate",
         "models",

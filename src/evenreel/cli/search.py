@@ -39,7 +39,8 @@ class Question:
 
     Attributes:
         query: what is to be seen, read on screen, said or heard; in quotes ('"mind the gap"') words as they are written
-            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four.
+            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four; person:NAME anywhere
+            in it, clips that somebody is in.
         k: how many clips at most.
         where: filter, for example "source = 'camera' and duration_s < 60".
         image: search by a picture instead of a sentence.

@@ -18,6 +18,7 @@ from evenreel.faces.models import DETECTOR, RECOGNISER
 from evenreel.library import index_folders, reindex, repair, verify
 from evenreel.library.index.report import IndexReport
 from evenreel.library.people.listing import list_faces, list_people
+from evenreel.library.people.looking import WantedClip, _PeopleRun
 from evenreel.library.people.store import FILE, people_store
 from tests.faces.drawn_faces import write_models, write_people
 from tests.features.pixel_encoder import PixelEncoder
@@ -183,3 +184,24 @@ def test_a_damaged_face_is_found_and_its_clip_looked_at_anew(
     assert verify(library) == []
     assert again(folder, settings).people == 1
     assert who(library) == [("Ada King", 7, 4), ("Bob", 7, 3)]
+
+
+def test_a_run_that_is_broken_off_goes_on_and_ends_as_an_undisturbed_one(
+    tmp_path: Path, settings: IndexSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_films(tmp_path / "videos")
+    keep, kept = _PeopleRun._keep, list[str]()
+
+    def interrupted(run: _PeopleRun, clip: WantedClip, faces: list[ClipFace], problem: str | None) -> None:
+        if len(kept) == 3:
+            raise KeyboardInterrupt
+        kept.append(clip.clip_id)
+        keep(run, clip, faces, problem)
+
+    monkeypatch.setattr(_PeopleRun, "_keep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        index_folders(tmp_path / "videos", tmp_path / "library", settings)
+    monkeypatch.setattr(_PeopleRun, "_keep", keep)
+    report = again(tmp_path, settings)
+    assert (report.indexed, report.people) == (0, 4)
+    assert who(tmp_path / "library") == [(None, 7, 4), (None, 7, 3)]
