@@ -152,3 +152,15 @@ def test_names_in_quotes_are_taken_out_wherever_they_stand(names: list[str], res
     assert asked is not None
     assert asked.names == tuple(names)
     assert asked.rest == " ".join(rest.split())
+
+
+@pytest.mark.parametrize(
+    "name", ["O'Neil", "a--b", "/* x */", "50% _", "Zoë 😀 李", "x'; DROP TABLE faces; --", "\\'", "{}", "?"]
+)
+def test_whatever_a_name_holds_it_is_found_by(library: Path, name: str) -> None:
+    name_person(library, "Bob", name)
+    with open_library(library, vision=False) as opened:
+        assert found(opened.search(f'person:"{name.upper()}"')) == BOB
+        assert found(opened.search(f'person:"{name}" mp4')) == BOB
+        (facet,) = [one for one in opened.facets() if one.column == "people"]
+        assert {one.value for one in facet.values} == {"Ada King", name}
