@@ -26,7 +26,7 @@ LAYERS: list[set[str]] = [
     {"arrays", "files", "documents", "progress"},
     {"arguments", "array_files", "hub", "parquet_files", "provenance", "settings_checks", "wording"},
     {"media", "language", "corpus"},
-    {"onscreen", "speech"},
+    {"faces", "onscreen", "speech"},
     {"encoders", "features"},
     {"edits", "sound"},
     {"losses", "similarity"},

@@ -68,6 +68,9 @@ class IndexSettings:
         passes: 1 reads pictures, words and speech of a file together; 2 reads the pictures of all files first, so that
             they can be searched by these much sooner, and decodes each file twice; 0 takes two from ten minutes of
             video on.
+        people: look for faces and put those of one person together; once asked for, it is the library's choice until
+            `evenreel people --forget ALL`.
+        face_models: folder of the two models that faces are found with; None for the library's own.
     """
 
     model: str | None = AUTO
@@ -88,6 +91,8 @@ class IndexSettings:
     ignore: tuple[str, ...] = ()
     unignore: tuple[str, ...] = ()
     passes: int = 0
+    people: bool = False
+    face_models: Path | None = None
 
     @property
     def worker_count(self) -> int:

@@ -376,6 +376,7 @@ PANELS = {
         "info",
         "verify",
         "repair",
+        "people",
         "publish",
         "calibrate",
         "models",

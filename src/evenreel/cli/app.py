@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "info": Command("evenreel.cli.library:info", SEARCH),
     "verify": Command("evenreel.cli.library:verify", SEARCH),
     "repair": Command("evenreel.cli.library:repair", SEARCH),
+    "people": Command("evenreel.cli.people:people", SEARCH),
     "publish": Command("evenreel.cli.publish:publish", SEARCH),
     "calibrate": Command("evenreel.cli.calibrate:calibrate", SEARCH),
     "models": Command("evenreel.cli.models:models", SEARCH),

@@ -41,9 +41,9 @@ class Question:
 
     Attributes:
         query: what is to be seen, read on screen, said or heard; in quotes ('"mind the gap"') words as they are written
-            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four. With 'then' between
-            two of these, clips in which a moment of one comes before one of the other; with 'without', clips that show
-            what follows stand lower.
+            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four; person:NAME anywhere
+            in it, clips that somebody is in. With 'then' between two of these, clips in which a moment of one comes
+            before one of the other; with 'without', clips that show what follows stand lower.
         k: how many clips at most.
         where: filter, for example "source = 'camera' and duration_s < 60".
         image: search by a picture; a sentence beside it says what is to be seen too, such as "at night".

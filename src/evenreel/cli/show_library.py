@@ -106,10 +106,13 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
                 out.print(f"  {count(number, 'file')} {what}")
         if report.subtitles:
             out.print(f"  {count(report.subtitles, 'subtitle file or stream')} read")
-        if report.heard:
-            out.print(f"  {count(report.heard, 'clip')} heard")
-        if report.sounds:
-            out.print(f"  {count(report.sounds, 'clip')} listened to for sounds")
+        for number, what in (
+            (report.heard, "heard"),
+            (report.sounds, "listened to for sounds"),
+            (report.people, "looked at for people (evenreel people lists them)"),
+        ):
+            if number:
+                out.print(f"  {count(number, 'clip')} {what}")
         if report.subtitles_gone:
             out.print(f"  {count(report.subtitles_gone, 'subtitle file')} gone")
         if report.metadata_changed:

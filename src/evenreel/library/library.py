@@ -24,12 +24,13 @@ from evenreel.library.asking.examples import Marked, picture_with_words
 from evenreel.library.asking.steps import Then
 from evenreel.library.asking.without import Without
 from evenreel.library.loading import load_pictures, load_sounds
+from evenreel.library.people.asked import asked_people, clips_of_people, known_names, with_people
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
 from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
-from evenreel.library.search.query import ClipMoment, Query, picture_vector, unit
+from evenreel.library.search.query import MOST_CLIPS, ClipMoment, Query, UnfinishedText, picture_vector, unit
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import OtherModels
 from evenreel.library.snapshot.holding import FolderHold
@@ -113,10 +114,11 @@ class Library(LibraryContents):
         """Search for clips that match a sentence, best first.
 
         Args:
-            text: what is to be seen, read or heard, in the language of `search.asked`; an `UnfinishedText` may be cut.
-                With `then` between two of these, or a `Then`: clips in which a moment of one comes before one of the
-                other (`asking.steps`). With `without`: clips that show what follows stand lower (`asking.without`). A
-                `Marked` has examples of what is right and wrong (`asking.examples`).
+            text: what is to be seen, read or heard, in the language of `search.asked`, and `person:NAME` for clips that
+                somebody is in (`people.asked`); an `UnfinishedText` may be cut. With `then` between two of these, or a
+                `Then`: clips in which a moment of one comes before one of the other (`asking.steps`). With `without`:
+                clips that show what follows stand lower (`asking.without`). A `Marked` has examples of what is right
+                and wrong (`asking.examples`).
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
@@ -127,11 +129,18 @@ class Library(LibraryContents):
 
         Raises:
             UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`;
-                examples with a matcher, or for one moment after another.
+                examples with a matcher, or for one moment after another; nobody has the name after `person:`.
             NotFoundError: a clip is marked that the library does not have.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
+        if isinstance(text, str) and (people := asked_people(text)):
+            names = known_names(self.path, people.names, typing=isinstance(text, UnfinishedText))
+            where = with_people(where, names)
+            if not people.rest:
+                Query(text=text, k=k)  # refuses a wrong number
+                return clips_of_people(self.path, names, self.browse(where, "path", MOST_CLIPS), k)
+            text = type(text)(people.rest)
         asked = read_question(text) if isinstance(text, str) else text
         make = partial(Query, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
         queries = queries_of(asked, make)

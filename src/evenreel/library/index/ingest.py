@@ -43,6 +43,7 @@ from evenreel.library.index.sounds import check_sound, encode_sounds
 from evenreel.library.index.spread import check_machines
 from evenreel.library.index.subtitles import read_subtitles
 from evenreel.library.machines.arrivals import clear_arrivals
+from evenreel.library.people.looking import check_people, find_people
 from evenreel.library.rendered import unknown_to_builtin
 from evenreel.library.store import catalog
 from evenreel.library.store.also import folder_of_model
@@ -89,8 +90,7 @@ def index_folders(
         machines: machines that read and encode; None for this one alone.
 
     Raises:
-        LibraryError: there is no video for a new library, the library cannot be written, belongs to another model, or a
-            disk has vanished.
+        LibraryError: no video for a new library, it cannot be written or is of another model, or a disk has vanished.
         EncoderError: the model cannot be loaded.
         UsageError: a metadata table that was named or the sampling rule is wrong, an argument is of the wrong kind, or
             machines have a staging place without a cluster, or one with credentials in its address.
@@ -103,6 +103,7 @@ def index_folders(
     check_speech(settings)
     check_sound(settings)
     check_passes(settings, machines)
+    check_people(library, settings)
     found = scan(_paths(places, "places"), ignore_rules(library, settings))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
     if not found.files and not (library / catalog.CATALOG).exists():
@@ -233,6 +234,8 @@ class IndexJob:
         self._speech.hear_the_rest(self._progress, self._parts.brake)
         if not self._parts.brake.eased:
             encode_sounds(self._store, found, self._settings, self._report, self._progress)
+        if not self._parts.brake.eased:
+            find_people(self._store, found, self._settings, self._report, self._progress)
         self._report.unfinished = self._parts.brake.eased
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()

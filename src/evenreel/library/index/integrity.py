@@ -25,6 +25,8 @@ from evenreel.features.shards import (
 from evenreel.library.calibration import file as calibration
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.index.exchange import named_shard, unfinished_exchange
+from evenreel.library.people.damage import trouble_with_people
+from evenreel.library.people.store import FILE as PEOPLE
 from evenreel.library.personal.file import personal_problems
 from evenreel.library.store import catalog, schema, seals
 from evenreel.library.store.also import folder_of_model, place_of
@@ -241,6 +243,8 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Library
     yield from _element_problems(library, connection)
     yield from _still_problems(library, connection)
     yield from _calibration_problems(library)
+    if trouble := trouble_with_people(library):
+        yield LibraryProblem(PEOPLE, *trouble)
 
 
 def _calibration_problems(library: Path) -> Iterator[LibraryProblem]:

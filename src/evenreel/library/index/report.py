@@ -18,7 +18,8 @@ class IndexReport:
 
     `missing` counts files that are gone with their content, `moved` gone files whose content another file has.
     `subtitles` counts subtitle files and streams that were read, `subtitles_gone` those that are gone, `heard` clips
-    whose speech was recognised, `sounds` those whose sounds were encoded.
+    whose speech was recognised, `sounds` those whose sounds were encoded, `people` those in which faces were looked
+    for.
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
     run looked at. `ignored` counts files and folders that an ignore list passed over. `unfinished` is True where the
     run was asked to end early: the next one goes on. `warnings` are sentences about the whole library.
@@ -35,6 +36,7 @@ class IndexReport:
     subtitles_gone: int = 0
     heard: int = 0
     sounds: int = 0
+    people: int = 0
     frames: int = 0
     seconds: float = 0.0
     set_aside: list[SetAside] = field(default_factory=list)
@@ -68,9 +70,8 @@ class IndexReport:
     def did_nothing(self) -> bool:
         """True if the library was up to date already."""
         files = self.indexed or self.recognised or self.missing or self.moved or self.newly_aside
-        return not (
-            files or self.metadata_changed or self.subtitles or self.subtitles_gone or self.heard or self.sounds
-        )
+        beside = self.subtitles or self.subtitles_gone or self.heard or self.sounds or self.people
+        return not (files or self.metadata_changed or beside)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain data, the form that `--json` prints."""

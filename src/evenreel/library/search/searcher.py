@@ -21,6 +21,7 @@ from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageE
 from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import no_clip
+from evenreel.library.people.store import people_state
 from evenreel.library.personal.file import PersonalState, personal_state
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
@@ -225,9 +226,10 @@ class Searcher:
             )
 
     def _version(self) -> tuple[object, ...]:
-        """Changes whenever anyone has changed the catalog, or the calibration that lies beside it."""
+        """Changes whenever anyone has changed the catalog, or what lies beside it: the calibration, the people."""
         (changes,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return changes, self._connection.total_changes, calibration_state(self._folder)
+        beside = calibration_state(self._folder), people_state(self._folder)
+        return changes, self._connection.total_changes, *beside
 
     def _refresh(self) -> None:
         """Read again what is kept, if anyone has changed the catalog or the calibration."""
