@@ -76,7 +76,7 @@ def test_a_later_run_goes_on_looking_and_new_faces_join_those_that_are_known(
 
 
 def test_names_outlive_moves_repair_and_another_model_of_pictures(
-    folder: Path, library: Path, settings: IndexSettings, monkeypatch: pytest.MonkeyPatch
+    folder: Path, library: Path, settings: IndexSettings
 ) -> None:
     before = who(library)
     again(folder, settings)  # at another place than they were indexed at
@@ -88,8 +88,9 @@ def test_names_outlive_moves_repair_and_another_model_of_pictures(
     (library / "catalog.sqlite").unlink()
     repair(library)
     assert who(library) == before
-    monkeypatch.setattr(evenreel.encoders, "load_encoder", lambda *_, **__: PixelEncoder("b" * 64))
-    reindex(library, "second", replace(settings, people=False, face_models=None))
+    with pytest.MonkeyPatch.context() as patch:  # undone before the stubs are
+        patch.setattr(evenreel.encoders, "load_encoder", lambda *_, **__: PixelEncoder("b" * 64))
+        reindex(library, "second", replace(settings, people=False, face_models=None))
     assert who(library) == before
 
 
