@@ -16,6 +16,7 @@ from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageErro
 from evenreel.faces.file_reader import ClipFace, ClipFaces
 from evenreel.faces.models import DETECTOR, RECOGNISER
 from evenreel.library import index_folders, reindex, repair, verify
+from evenreel.library.index.removing import remove_from_library
 from evenreel.library.index.report import IndexReport
 from evenreel.library.people.listing import list_faces, list_people
 from evenreel.library.people.looking import WantedClip, _PeopleRun
@@ -92,6 +93,13 @@ def test_names_outlive_moves_repair_and_another_model_of_pictures(
         patch.setattr(evenreel.encoders, "load_encoder", lambda *_, **__: PixelEncoder("b" * 64))
         reindex(library, "second", replace(settings, people=False, face_models=None))
     assert who(library) == before
+
+
+def test_faces_of_clips_that_a_library_forgets_go_with_them(made: Path, library: Path) -> None:
+    remove_from_library(library, made / "videos" / "ada_0.mp4")
+    assert who(library) == [("Ada King", 5, 3), ("Bob", 7, 3)]
+    remove_from_library(library, made / "videos")
+    assert who(library) == []
 
 
 def test_several_runs_and_one_find_the_same_people(tmp_path: Path, settings: IndexSettings) -> None:

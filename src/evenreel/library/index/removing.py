@@ -22,6 +22,7 @@ from evenreel.library.index.dropping import finish_dropping
 from evenreel.library.index.exchange import finish_exchange
 from evenreel.library.index.ignoring import kept_patterns, noted_patterns
 from evenreel.library.index.scan import is_within
+from evenreel.library.people.damage import repair_people
 from evenreel.library.store import catalog
 from evenreel.library.store.also import places
 from evenreel.library.store.catalog import loaded_path, stored_path
@@ -95,6 +96,7 @@ def remove_from_library(
                 for store in stores:
                     _forget(store, wanted)
                     _measure(store)
+                list(repair_people(library, connection))  # the faces of clips that are gone
                 if report.ignored:
                     patterns = dict.fromkeys((*kept_patterns(meta), *report.ignored))
                     stores[-1].begin((), noted_patterns(tuple(patterns)))
