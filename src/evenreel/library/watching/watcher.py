@@ -16,6 +16,7 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, UsageError, VanishedFilesError
 from evenreel.features.pool import Brake, RunHaltedError
 from evenreel.features.progress import NoProgress, StagedProgress
+from evenreel.library.index.ignoring import IGNORE_FILE
 from evenreel.library.index.report import IndexReport
 from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.library.watching.changes import FileChanges
@@ -211,7 +212,8 @@ class Watcher:
                 self._changes.take(now_s)
                 self._run(None)
             elif not self._failures and (changed := self._changes.take(now_s)):
-                self._run(changed)
+                lists = any(os.path.basename(path) == IGNORE_FILE for path in changed)
+                self._run(None if lists else changed)
 
     def _run(self, changed: set[str] | None) -> None:
         """Make one index run: over what has changed, or over all (None)."""
