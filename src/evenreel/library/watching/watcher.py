@@ -22,6 +22,7 @@ from evenreel.library.store.filesystem import is_network_filesystem
 from evenreel.library.watching.changes import FileChanges
 from evenreel.library.watching.runs import WatchRuns
 from evenreel.library.watching.state import WatchedProgress, WatchState
+from evenreel.types import Encoder
 from evenreel.wording import printable
 
 LOOK_S = 0.25
@@ -89,6 +90,11 @@ class Watcher:
         self._last: tuple[str, str] | None = None
         self._ended, self._trouble = 0, ""
         self.failure: EvenreelError | None = None
+
+    @property
+    def encoders(self) -> dict[str, Encoder]:
+        """The loaded models, by the name that the library asks for; whoever has one loaded may add it before `start`."""
+        return self._runs.encoders
 
     @property
     def state(self) -> WatchState:
