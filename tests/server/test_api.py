@@ -325,11 +325,7 @@ def test_the_openapi_document_names_every_address(client: TestClient) -> None:
         f"/api/v1/{path}"
         for path in (
             *("search", "search/image", "stats", "browse", "files", "retry", "health", "clips/{clip_id}"),
-            "examples",
-            *(
-                f"clips/{{clip_id}}/{part}"
-                for part in ("similar", "transcripts", "media", "still", "preview", "folder")
-            ),
+            *(f"clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview")),
         )
     }
     for path in document["paths"].values():
