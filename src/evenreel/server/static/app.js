@@ -22,7 +22,16 @@ const FEWEST_LETTERS = 2;
 // A prefix or a quote that waits for words.
 const BEGUN = /^\s*((said|on-screen|seen|sounds)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
 const QUERY_PICTURE_PX = 320;
-const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START.k, browse: "", clip: null, time: null };
+const NO_QUESTION = {
+  q: "",
+  like: null,
+  likeTime: null,
+  picture: null,
+  k: START.k,
+  browse: "",
+  clip: null,
+  time: null,
+};
 
 let place = here();
 let vision = true;
@@ -269,11 +278,11 @@ function listenToCompact() {
     byId("search-view").classList.toggle("compact", on);
     byId("compact").setAttribute("aria-pressed", String(on));
   };
-  set(remembered("evenreel.compact") === "1");
+  set(remembered("evenreel-compact") === "1");
   byId("compact").addEventListener("click", () => {
     const on = byId("compact").getAttribute("aria-pressed") !== "true";
     set(on);
-    remember("evenreel.compact", on ? "1" : "0");
+    remember("evenreel-compact", on ? "1" : "0");
   });
 }
 
@@ -308,6 +317,7 @@ listenForPictures(
     results.fail(new ApiError(415, sentence));
   },
 );
+document.addEventListener("librarychange", learnLibrary); // told by what adds to it
 show();
 learnLibrary();
 saved.learn();

@@ -117,7 +117,8 @@ export class Home {
 
   #recent(clips) {
     if (!clips.length) return;
-    const all = element("button", { type: "button", class: "quiet small", onclick: () => this.wishes.go({ browse: "latest" }) }, "All clips");
+    const list = () => this.wishes.go({ browse: "latest" });
+    const all = element("button", { type: "button", class: "quiet small", onclick: list }, "All clips");
     fill(
       byId("home-recent"),
       heading("Latest clips", all),
