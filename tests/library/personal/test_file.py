@@ -119,6 +119,14 @@ def test_an_error_in_the_middle_writes_nothing(tmp_path: Path) -> None:
     assert len(read_personal(tmp_path).marks) == 1
 
 
+def test_no_more_than_can_be_written_with_each_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.library.personal.records.MOST_MARKS", 2)
+    put(tmp_path, Mark("a" * 32, note="x"), Mark("b" * 32, note="y"))
+    with pytest.raises(UsageError, match="remove some first"):
+        put(tmp_path, Mark("c" * 32, note="z"))
+    assert len(read_personal(tmp_path).marks) == 2
+
+
 def _write_ten(folder: Path, letter: str) -> None:
     for number in range(10):
         put(folder, Mark(letter * 32, float(number), note=letter))

@@ -134,6 +134,8 @@ def test_a_card_is_one_stop_and_arrows_lead_from_the_field_to_it_and_on(rendered
     page.keyboard.press("ArrowDown")
     page.keyboard.press("b")
     page.keyboard.press("ArrowRight")
+    assert page.evaluate("() => document.activeElement.classList.contains('star')")
+    page.keyboard.press("ArrowRight")
     assert page.evaluate("() => document.activeElement.classList.contains('like')")
     page.keyboard.press("Escape")
     assert page.evaluate("() => document.activeElement.matches('h3 a')")

@@ -12,6 +12,8 @@ from evenreel.errors import UsageError
 LONGEST_NOTE = 10_000
 LONGEST_NAME = 200
 LONGEST_QUERY = 2_000
+MOST_MARKS, MOST_SEARCHES = 20_000, 1_000
+"""Most of a library: all are written anew with each change."""
 MOST_SEEN = 10_000
 """Clips of a saved search that are known to have been seen, the latest ones."""
 LATEST_S = 1e6
@@ -109,6 +111,18 @@ class PersonalRecords:
 
     marks: dict[MarkKey, Mark] = field(default_factory=dict)
     searches: dict[str, SavedSearch] = field(default_factory=dict)
+
+    def check_room(self) -> None:
+        """Refuse one more than are kept.
+
+        Raises:
+            UsageError: there are too many marks or saved searches.
+        """
+        if len(self.marks) > MOST_MARKS or len(self.searches) > MOST_SEARCHES:
+            raise UsageError(
+                f"A library keeps at most {MOST_MARKS:,} favourites and notes, and {MOST_SEARCHES:,} saved searches; "
+                "remove some first."
+            )
 
     def add(self, table: str, row: Mapping[str, object]) -> None:
         """Add a row of a file, unless there is one of its key.
