@@ -187,7 +187,7 @@ def test_search_by_picture_finds_the_video_it_is_from(place: Path, tmp_path: Pat
 
 
 USAGE_ERRORS = [
-    ((), "Give either a sentence or a picture"),
+    ((), "Give a sentence, a picture or an example"),
     (("",), "query is empty"),
     (("  \t ",), "query is empty"),
     (("said:",), "Nothing follows said:"),
@@ -195,7 +195,7 @@ USAGE_ERRORS = [
     (('""',), "hold no word"),
     (('seen:"tram"',), "no words to be found in quotes"),
     (("seen: tram", "--no-vision"), "searched without vision"),
-    (("tram", "--image", "x.png"), "Give either a sentence or a picture"),
+    (("tram", "--image", "x.png"), "does not exist"),
     (("tram", "-k", "0"), "ask for 1 to 1,000,000"),
     (("tram", "-k", "-1"), "ask for 1 to 1,000,000"),
     (("tram", "-k", "1000000000"), "ask for 1 to 1,000,000"),
@@ -367,6 +367,8 @@ PANELS = {
     "Search your videos": [
         "demo",
         "index",
+        "watch",
+        "remove",
         "reindex",
         "search",
         "transcript",

@@ -60,6 +60,36 @@ def test_the_matched_words_are_marked(client: TestClient) -> None:
     assert sign["marks"] == [[0, 7]]
 
 
+def test_one_moment_is_asked_for_after_another(client: TestClient) -> None:
+    apart = ask(client, "/api/v1/search", q="a red star", then="a star", within="2")
+    assert apart["steps"] == ["a red star", "a star"]
+    first, second = apart["hits"][0]["steps"]
+    assert first["time_s"] < second["time_s"] <= first["time_s"] + 2
+    assert first["still"].endswith(f"t={first['time_s']:.3f}")
+    assert [
+        hit["clip_id"] for hit in ask(client, "/api/v1/search", q="a red star then a star", within="2")["hits"]
+    ] == [hit["clip_id"] for hit in apart["hits"]]
+
+
+def test_marked_clips_move_what_is_found(client: TestClient) -> None:
+    plain = [hit["clip_id"] for hit in ask(client, "/api/v1/search", q="a shape")["hits"]]
+    marked = ask(client, "/api/v1/search", q="a shape", right=f"{plain[-1]}@0.5", wrong=plain[0])
+    assert marked["hits"][0]["clip_id"] == plain[-1]
+    assert plain[0] not in {hit["clip_id"] for hit in marked["hits"]}
+    nowhere = client.get("/api/v1/search", params={"q": "a shape", "right": "0" * 32})
+    assert nowhere.status_code == 404
+    for wrong in ({"right": "x.mp4"}, {"within": "0"}, {"within": "inf"}):
+        assert client.get("/api/v1/search", params={"q": "a then b", **wrong}).status_code == 422
+    both = client.get("/api/v1/search", params={"q": "a then b", "right": plain[0]})
+    assert (both.status_code, "leave one of the two out" in both.json()["detail"]) == (400, True)
+
+
+def test_words_beside_a_clip_change_what_is_like_it(client: TestClient) -> None:
+    star = ask(client, "/api/v1/search", q="a red star")["hits"][0]["clip_id"]
+    found = ask(client, f"/api/v1/clips/{star}/similar", q="in a forest")
+    assert found["hits"][0]["name"] == "heart.mp4"
+
+
 def test_the_last_word_may_be_a_beginning_while_it_is_typed(client: TestClient) -> None:
     typed = ask(client, "/api/v1/search", q="har", typing="true")
     assert {hit["state"] for hit in typed["hits"]} == {"may_fit"}
@@ -324,9 +354,13 @@ def test_the_openapi_document_names_every_address(client: TestClient) -> None:
     assert set(document["paths"]) == {
         f"/api/v1/{path}"
         for path in (
-            *("search", "search/image", "stats", "browse", "export", "files", "retry", "health"),
-            "clips/{clip_id}",
-            *(f"clips/{{clip_id}}/{part}" for part in ("similar", "transcripts", "media", "still", "preview")),
+            *("search", "search/image", "stats", "browse", "export", "files", "retry", "health", "clips/{clip_id}"),
+            *("folders", "indexing", "examples", "highlights", "marks", "saved", "saved/news", "saved/seen"),
+            *(
+                f"clips/{{clip_id}}/{part}"
+                for part in ("similar", "transcripts", "media", "still", "preview", "folder")
+            ),
+            "clips/{clip_id}/mark",
         )
     }
     for path in document["paths"].values():

@@ -25,11 +25,23 @@ CORPUS = {
     "equalise": Command("evenreel.cli.corpus.equalise:equalise_corpus"),
     "overview": Command("evenreel.cli.corpus.overview:overview_corpus"),
 }
+SAVED = {
+    "add": Command("evenreel.cli.personal:saved_add"),
+    "list": Command("evenreel.cli.personal:saved_list"),
+    "run": Command("evenreel.cli.personal:saved_run"),
+    "remove": Command("evenreel.cli.personal:saved_remove"),
+}
 COMMANDS: dict[str, Command | CommandGroup] = {
     "demo": Command("evenreel.cli.library:demo", SEARCH),
     "index": Command("evenreel.cli.library:index", SEARCH),
+    "watch": Command("evenreel.cli.watch:watch", SEARCH),
+    "remove": Command("evenreel.cli.remove:remove", SEARCH),
     "reindex": Command("evenreel.cli.library:reindex", SEARCH),
     "search": Command("evenreel.cli.search:search", SEARCH),
+    "highlights": Command("evenreel.cli.personal:highlights", SEARCH),
+    "saved": CommandGroup("Save searches, and see what is new since they were last run.", SAVED, SEARCH),
+    "favourite": Command("evenreel.cli.personal:favourite", SEARCH),
+    "note": Command("evenreel.cli.personal:note", SEARCH),
     "transcript": Command("evenreel.cli.transcript:transcript", SEARCH),
     "export": Command("evenreel.cli.export:export", SEARCH),
     "serve": Command("evenreel.cli.serve:serve", SEARCH),

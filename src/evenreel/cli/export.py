@@ -119,7 +119,7 @@ def _picked(
         return _titled(str(document.get("query") or "stretches"), picks)
     if len(what) == 3:
         start_s, end_s = _seconds(what[1]), _seconds(what[2])
-        return PurePath(what[0]).stem, [Pick(library.clip_id(what[0]), start_s, end_s)]
+        return PurePath(what[0]).stem, [Pick(library.clip_named(what[0]), start_s, end_s)]
     if len(what) != 1:
         raise UsageError(USAGE)
     query = as_utf8(what[0]) or ""

@@ -26,6 +26,19 @@ MetadataOption = Annotated[
 ]
 
 
+LIBRARYS_OWN = (
+    "model",
+    "rule",
+    "read_text",
+    "keep_stills",
+    "also",
+    "speech",
+    "language",
+    "sound",
+    "ignore",
+    "unignore",
+)
+"""Settings that an exchange of the model leaves as they are."""
 DROP_ALONE = "--drop takes --library, --dry-run and --json; leave the other options out."
 
 
@@ -96,9 +109,7 @@ class ModelChange:
 def reindex(
     change: ModelChange = from_settings(ModelChange),
     library: LibraryOption = None,
-    settings: IndexSettings = from_settings(
-        IndexSettings, leave_out=("model", "rule", "read_text", "keep_stills", "also", "speech", "language", "sound")
-    ),
+    settings: IndexSettings = from_settings(IndexSettings, leave_out=LIBRARYS_OWN),
     as_json: JsonOption = False,
 ) -> None:
     """Exchange the model of a library: new vectors are made, then take the place of the old ones at once.
@@ -128,7 +139,7 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, vision=False) as opened:
-        show_stats(opened.stats(), opened.model_folders(), as_json, cached_manifest(place))
+        show_stats(opened.stats(), opened.model_folders(), opened.sizes(), as_json, cached_manifest(place))
 
 
 def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:

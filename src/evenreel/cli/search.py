@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from evenreel.settings_checks import OptionForm
 
 if TYPE_CHECKING:
     from evenreel.library import Library
+    from evenreel.library.asking.asked import Question as LibraryQuestion
     from evenreel.library.search.hits import SearchResult
 
 
@@ -39,17 +41,23 @@ class Question:
 
     Attributes:
         query: what is to be seen, read on screen, said or heard; in quotes ('"mind the gap"') words as they are written
-            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four.
+            and no pictures; said:, on-screen:, seen: or sounds: before it chooses one of the four. With 'then' between
+            two of these, clips in which a moment of one comes before one of the other; with 'without', clips that show
+            what follows stand lower.
         k: how many clips at most.
         where: filter, for example "source = 'camera' and duration_s < 60".
-        image: search by a picture instead of a sentence.
+        image: search by a picture; a sentence beside it says what is to be seen too, such as "at night".
+        within_s: with 'then', how many seconds may lie between the two moments; None for 30.
+        right: a clip, CLIP or CLIP@SECONDS, that is what is looked for; can be given several times.
+        wrong: a clip that is not.
         vision: False searches by words alone and loads no model.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips anew.
         rerank_depth: how many clips --rerank looks at.
+        fold: False shows clips that are nearly the same one by one, not under the best of them.
         neutral_source: favour no source: take what sets generated clips apart from those of a camera out of the query.
 
     Raises:
-        UsageError: not exactly one of a sentence and a picture is given, or options exclude each other.
+        UsageError: neither a sentence nor an example is given, or options exclude each other.
     """
 
     query: Annotated[str | None, typer.Argument(callback=as_utf8)] = None
@@ -60,10 +68,24 @@ class Question:
     rerank: str | None = None
     rerank_depth: int = RERANK_DEPTH
     neutral_source: bool = False
+    fold: bool = True
+    within_s: float | None = None
+    right: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.query is None) == (self.image is None):
-            raise UsageError('Give either a sentence or a picture: evenreel search "a red bus", or --image FILE.')
+        if self.query is None and self.image is None and not self.right:
+            raise UsageError(
+                'Give a sentence, a picture or an example: evenreel search "a red bus", --image FILE, or --right CLIP.'
+            )
+        if self.image is not None and (self.right or self.wrong or self.within_s is not None):
+            raise UsageError(
+                "--image takes words beside it and no marks or gaps; leave --right, --wrong and --within out."
+            )
+        if self.rerank is not None and (self.right or self.wrong):
+            raise UsageError("A matcher knows of no examples; leave --rerank, or --right and --wrong, out.")
+        if self.within_s is not None and not self._in_order():
+            raise UsageError("--within is the gap of two moments; write a query such as 'a red bus, then a dog'.")
         if self.image is not None and not self.vision:
             raise UsageError("--image needs vision; leave --no-vision out.")
         if self.rerank is not None and (not self.vision or self.image is not None):
@@ -73,6 +95,29 @@ class Question:
                 "--neutral-source changes how frames are ranked, and a matcher's scores are not neutral; leave "
                 "--no-vision and --rerank out."
             )
+
+    def _in_order(self) -> bool:
+        from evenreel.library.asking.steps import Then
+
+        return isinstance(self.question(), Then)
+
+    def question(self) -> LibraryQuestion:
+        """Return what the library is asked, but for a picture.
+
+        Raises:
+            UsageError: it cannot be asked.
+        """
+        from evenreel.library.asking.asked import read_question
+        from evenreel.library.asking.examples import Marked, read_mark
+
+        query = self.query or ""
+        if self.right or self.wrong:
+            right, wrong = (
+                (read_mark(one, right=True) for one in self.right),
+                (read_mark(one, right=False) for one in self.wrong),
+            )
+            return Marked(query, (*right, *wrong))
+        return read_question(query) if self.within_s is None else read_question(query, self.within_s)
 
 
 def search(
@@ -91,21 +136,27 @@ def search(
 
     place = fetched(library or default_library(), snapshot_cache)
     with open_library(place, device=device, vision=asked.vision) as opened:
-        found = _found(opened, asked, device)
+        search = _search(opened, asked, device)
+        found = opened.folded(search, asked.k) if asked.fold else search(asked.k)
+        if asked.vision and (unknown := opened.unknown_to_model()) is not None:
+            found = replace(found, notices=(unknown, *found.notices))
         if not found.hits and not (held := opened.stats()).files:
             raise LibraryError(empty_sentence(held))
     show_result(found, as_json, others=everything)
 
 
-def _found(library: Library, asked: Question, device: str) -> SearchResult:
+def _search(library: Library, asked: Question, device: str) -> Callable[[int], SearchResult]:
+    """What searches for so many clips; pictures and matchers are read once."""
     if asked.image is not None:
-        return library.search_image(asked.image, asked.k, asked.where, neutral_source=asked.neutral_source)
+        image, where, neutral, words = asked.image, asked.where, asked.neutral_source, asked.query
+        return lambda k: library.search_image(image, k, where, neutral_source=neutral, words=words)
     matcher = None
     if asked.rerank is not None:
         from evenreel.checkpoint import load_matcher
 
         matcher = load_matcher(asked.rerank, device=device)
-    return library.search(
-        asked.query or "", asked.k, asked.where,
+    question = asked.question()
+    return lambda k: library.search(
+        question, k, asked.where,
         rerank=matcher, rerank_depth=asked.rerank_depth, neutral_source=asked.neutral_source,
     )  # fmt: skip

@@ -25,6 +25,7 @@ NO_CHOICE = frozenset({"caption", "pair_id"})
 
 DAYS = {"date": "date", "created": "recorded", "modified": "changed"}
 FEW_VALUES = {
+    "favourite": "favourite",
     "codec": "codec",
     "orientation": "orientation",
     "has_words": "has words on screen",

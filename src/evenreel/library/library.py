@@ -11,12 +11,25 @@ from typing import TYPE_CHECKING
 
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import OtherModelError, UsageError
+from evenreel.library.asking.asked import (
+    Question,
+    queries_of,
+    read_question,
+    search_by_marks,
+    search_in_order,
+    search_without,
+    words_vector,
+)
+from evenreel.library.asking.examples import Marked, picture_with_words
+from evenreel.library.asking.steps import Then
+from evenreel.library.asking.without import Without
 from evenreel.library.loading import load_pictures, load_sounds
 from evenreel.library.reading import LibraryContents
 from evenreel.library.search.ahead import scanned_ahead
+from evenreel.library.search.filters import below
 from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.image import read_image
-from evenreel.library.search.query import ClipMoment, Query, picture_vector
+from evenreel.library.search.query import ClipMoment, Query, picture_vector, unit
 from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.search.together import OtherModels
 from evenreel.library.snapshot.holding import FolderHold
@@ -26,8 +39,11 @@ from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
+    from evenreel.library.personal.data import PersonalData
+    from evenreel.library.search.folding import TakeFolder
     from evenreel.library.search.gallery import Opened
     from evenreel.library.search.rerank import Reranker
+    from evenreel.library.search.unlike import UnlikeClips
     from evenreel.library.tried_examples import TriedExample
 
 
@@ -86,7 +102,7 @@ class Library(LibraryContents):
 
     def search(
         self,
-        text: str,
+        text: Question,
         k: int = 10,
         where: str | None = None,
         *,
@@ -98,6 +114,9 @@ class Library(LibraryContents):
 
         Args:
             text: what is to be seen, read or heard, in the language of `search.asked`; an `UnfinishedText` may be cut.
+                With `then` between two of these, or a `Then`: clips in which a moment of one comes before one of the
+                other (`asking.steps`). With `without`: clips that show what follows stand lower (`asking.without`). A
+                `Marked` has examples of what is right and wrong (`asking.examples`).
             k: most clips to return.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
@@ -107,15 +126,24 @@ class Library(LibraryContents):
                 result say how they were found. The `source` of clips in the metadata is `camera` or a generator's name.
 
         Raises:
-            UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`.
+            UsageError: an empty text or wrong quotes, `k` below 1, a wrong filter, no vision, or see `neutral_trouble`;
+                examples with a matcher, or for one moment after another.
+            NotFoundError: a clip is marked that the library does not have.
             EncoderError: the model of the library cannot be loaded.
             LibraryError: the matcher was trained on features of another model.
         """
-        query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
+        asked = read_question(text) if isinstance(text, str) else text
+        make = partial(Query, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
+        queries = queries_of(asked, make)
         self._filter(where)
         self._check_neutral(neutral_source)
-        if rerank is not None:
-            query = replace(query, reranker=self._reranker_of(rerank))
+        if isinstance(asked, Then):
+            return search_in_order(self._searcher, asked, queries, reranks=rerank is not None)
+        if isinstance(asked, Without):
+            return search_without(self._searcher, asked, queries[0], self._encoder, reranks=rerank is not None)
+        if isinstance(asked, Marked):
+            return search_by_marks(self._searcher, asked, queries[0], self.clip_named, reranks=rerank is not None)
+        query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
 
     def tried_examples(self) -> list[TriedExample]:
@@ -154,20 +182,32 @@ class Library(LibraryContents):
         return self._reranker
 
     def search_image(
-        self, image: Path | bytes, k: int = 10, where: str | None = None, *, neutral_source: bool = False
+        self,
+        image: Path | bytes,
+        k: int = 10,
+        where: str | None = None,
+        *,
+        neutral_source: bool = False,
+        words: str | None = None,
     ) -> SearchResult:
-        """Search for clips with a frame like a picture, given as a file or as the bytes of one; see `search`.
+        """Search for clips with a frame like a picture, given as a file or as the bytes of one; see `search_pixels`.
 
         Raises:
             UsageError: the picture cannot be read, the library has no vision, or the search cannot be neutral.
             EncoderError: the model of the library cannot be loaded.
         """
-        return self.search_pixels(read_image(image), k, where, neutral_source=neutral_source)
+        return self.search_pixels(read_image(image), k, where, neutral_source=neutral_source, words=words)
 
     def search_pixels(
-        self, pixels: Pixels, k: int = 10, where: str | None = None, *, neutral_source: bool = False
+        self,
+        pixels: Pixels,
+        k: int = 10,
+        where: str | None = None,
+        *,
+        neutral_source: bool = False,
+        words: str | None = None,
     ) -> SearchResult:
-        """Search for clips with a frame like a picture, (H, W, 3); see `search`.
+        """Search for clips with a frame like a picture, (H, W, 3), and like words beside it ('at night'); see `search`.
 
         Raises:
             UsageError: the library has no vision, or the search cannot be neutral.
@@ -176,8 +216,10 @@ class Library(LibraryContents):
         self._filter(where)
         if self._encoder is None:
             raise UsageError("The library has no vision, so a picture cannot be searched for.")
-        vector = picture_vector(self._encoder, pixels)
-        query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=pixels)
+        vector, shown = picture_vector(self._encoder, pixels), None if words else pixels
+        if words:
+            vector = picture_with_words(unit(vector), words_vector(self._encoder, words))
+        query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=shown)
         return self._searcher.search(query)
 
     def similar(
@@ -188,8 +230,9 @@ class Library(LibraryContents):
         where: str | None = None,
         *,
         neutral_source: bool = False,
+        words: str | None = None,
     ) -> SearchResult:
-        """Search for other clips with a frame similar to a clip, by stored vectors, without the model.
+        """Search for other clips with a frame similar to a clip, by stored vectors; without words, without the model.
 
         Args:
             clip_id: a clip of the library; it is left out of the result.
@@ -197,22 +240,73 @@ class Library(LibraryContents):
             k: most clips to return.
             where: a filter, as in `search`.
             neutral_source: remove the direction of sources from the query, as in `search`.
+            words: what is to be seen beside what the clip shows, such as 'at night'.
 
         Raises:
             NotFoundError: the library has no such clip.
             UsageError: `k` is not positive, the filter is wrong, the frames of the clip were not encoded, or the search
                 cannot be neutral.
         """
+        beside = words_vector(self._encoder, words) if words else None
 
         def search(_: Opened) -> SearchResult:
-            vector = self._searcher.clip_vector(clip_id, time_s)
-            shown = ClipMoment(clip_id, time_s)
+            vector, shown = self._searcher.clip_vector(clip_id, time_s), None if words else ClipMoment(clip_id, time_s)
+            if beside is not None:
+                vector = picture_with_words(vector, beside)
             query = Query(image=vector, k=k, where=where, neutral_source=neutral_source, shown=shown)
             return self._searcher.search(replace(query, k=k + 1))
 
         found = self._searcher.read(search)  # at one moment: the model may be exchanged beside it
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits, state=found.state if hits else "nothing")
+
+    def folded(self, search: Callable[[int], SearchResult], k: int = 10) -> SearchResult:
+        """Search for k clips that are not nearly the same, each with those that are nearly the same as it.
+
+        Args:
+            search: function that searches this library for so many clips, such as `lambda k: library.search(text, k)`.
+            k: clips to return at most.
+
+        Raises:
+            EvenreelError: the search raises it, or the vectors cannot be read.
+        """
+        from evenreel.library.search.folding import search_folded
+
+        return search_folded(search, k, self._fold)
+
+    def _fold(self, result: SearchResult) -> SearchResult:
+        return self._searcher.read(lambda opened: self._takes.fold(opened, result))
+
+    @cached_property
+    def _takes(self) -> TakeFolder:
+        from evenreel.library.search.folding import TakeFolder
+
+        return TakeFolder()
+
+    def highlights(self, folder: str | Path | None = None, k: int = 12, where: str | None = None) -> UnlikeClips:
+        """Choose clips that are unlike the rest, by stored vectors, without the model.
+
+        Args:
+            folder: only clips with a file below this folder; None for all.
+            k: most clips to return.
+            where: a filter, as in `search`.
+
+        Raises:
+            UsageError: `k` is below 1, the filter is wrong, or the library has no vision.
+        """
+        from evenreel.library.search.unlike import unlike_clips
+
+        chosen = self._filter(where)
+        if folder is not None:
+            chosen = chosen & below(folder)
+        return self._searcher.read(lambda opened: unlike_clips(opened, chosen, k))
+
+    @property
+    def personal(self) -> PersonalData:
+        """Favourites, notes and saved searches of the library, to read and to write."""
+        from evenreel.library.personal.data import PersonalData
+
+        return PersonalData(self.path, self._personal, self.clip_named, self.search)
 
     def _check_neutral(self, wanted: bool) -> None:
         """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 
 import evenreel
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
+from evenreel.server.adding.routes import AddingApi
 from evenreel.server.desk import BusyError, Desk, LoadingError
 from evenreel.server.exports import Exports
 from evenreel.server.file_manager import FileManagerApi
@@ -76,7 +77,8 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
     settings = settings or ServeSettings()
     desk, uploads = Desk(library, settings), Uploads(settings)
     pictures, playback = Pictures(library, settings, desk.followed.stills_of), Playback(desk, settings)
-    retrier, exports = Retrier(library, peers), Exports(desk, playback, settings)
+    retrier, adding = Retrier(library, peers), AddingApi(desk, library, settings)
+    exports = Exports(desk, playback, settings)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -84,10 +86,12 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         pictures.start()
         uploads.start()
         playback.start()
+        adding.start()
         exports.start()
         try:
             yield
         finally:
+            adding.close()
             retrier.close()
             exports.close()
             playback.close()
@@ -105,8 +109,9 @@ def make_app(library: Path, settings: ServeSettings | None = None, peers: Peers 
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
     )
-    app.state.desk = desk
+    app.state.desk, app.state.adder = desk, adding.adder
     app.include_router(Api(desk, pictures, uploads, playback, retrier, peers).router())
+    app.include_router(adding.router())
     app.include_router(exports.router())
     app.include_router(FileManagerApi(desk, settings).router())
     _add_pages(app)

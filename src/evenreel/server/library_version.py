@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evenreel.library.calibration.file import FILE as CALIBRATION
+from evenreel.library.personal.file import FILE as PERSONAL
 from evenreel.library.store.also import MODELS, place_of
 from evenreel.library.store.catalog import CATALOG
 
@@ -16,9 +17,9 @@ Version = tuple[tuple[int, int, int], ...]
 
 
 def library_version(library: Path) -> Version:
-    """Return what changes with every change of the catalog, of one of a further model, or of the calibration."""
+    """Return what changes with every change of a catalog, of the calibration, or of a person's own records."""
     places = (library, *sorted((library / MODELS).glob("*")))
-    return tuple(_stamp(path) for path in (*_files_of(places), library / CALIBRATION))
+    return tuple(_stamp(path) for path in (*_files_of(places), library / CALIBRATION, library / PERSONAL))
 
 
 def vectors_version(library: Path, folder: str) -> Version:

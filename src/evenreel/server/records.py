@@ -45,6 +45,21 @@ class Sign(BaseModel):
     marks: list[tuple[int, int]] = []
 
 
+class FoldedClip(BaseModel):
+    """A clip of a result that is nearly the same as a better one; `still` is the picture of its best moment.
+
+    `distance` is 1 minus the mean cosine of its moments with those of the better one.
+    """
+
+    clip_id: str
+    name: str
+    folder: str
+    duration_s: float | None
+    time_s: float
+    distance: float
+    still: str
+
+
 class FoundClip(BaseModel):
     """One clip of a result.
 
@@ -57,8 +72,9 @@ class FoundClip(BaseModel):
     matcher's, where one ordered the clip anew; `parts` are what that is the mean of, where the matcher tells:
     similarity to what is `seen`, to what is read `on_screen`, and to `both` together; `none_read`: there was
     nothing to read on it, or it was not read, and the part `on_screen` is of what the matcher learned to put in its
-    place. `still` is the address of its picture: of its best moment, of the middle of the clip where no moment was
-    found.
+    place. `steps` are the moments of a search for one after another, in order; `scores` then has how far each is above
+    nonsense (`first`, `then`). `still` is the address of its picture: of its best moment, of the middle of the clip
+    where no moment was found. `folded` are clips that are nearly the same and answer less well.
     """
 
     clip_id: str
@@ -73,6 +89,7 @@ class FoundClip(BaseModel):
     written: Share
     scores: dict[str, float]
     moments: list[Moment]
+    steps: list[Moment]
     on_screen: list[Sign]
     said: list[Sign]
     sounds: Share | None
@@ -81,6 +98,7 @@ class FoundClip(BaseModel):
     none_read: bool
     metadata: dict[str, MetadataValue]
     other_files: list[str]
+    folded: list[FoldedClip]
     still: str
 
 
@@ -91,10 +109,12 @@ class SearchAnswer(BaseModel):
     not measured. Those behind them are the nearest others. `fit` and `may_fit` count the clips of these states in the
     library, as far as the filter lets them through, also those that are not among `hits`. `probability` is how likely
     the frames of any clip show what was asked for, by the calibration that `calibration` names; where there is none,
-    `uncalibrated` says why, unless there is nothing to be calibrated, as for a picture.
+    `uncalibrated` says why, unless there is nothing to be calibrated, as for a picture. `steps` are what a search for
+    one moment after another has asked for, in order; `fit` and `may_fit` then count hits alone.
     """
 
     query: str
+    steps: list[str]
     state: State | None
     fit: int
     may_fit: int

@@ -44,11 +44,20 @@ def changed(visits: Visits, path: str, look: Look | None = None, **changes: Any)
     return page
 
 
+def pictured(page: Page, size: tuple[int, int]) -> None:
+    """From now on all stills are of this width and height."""
+    made = io.BytesIO()
+    Image.new("RGB", size, "teal").save(made, "PNG")
+    page.unroute_all()
+    page.route("**/still?*", lambda route: route.fulfill(body=made.getvalue(), content_type="image/png"))
+
+
 def test_the_reason_stands_between_the_picture_and_the_name(rendered_visits: Visits) -> None:
     page = rendered_visits.open("/?q=harbour")
     settled(page)
     first = page.locator("#results .card").first
-    expect(first.locator(".reason")).to_have_text("says HARBOUR at 0:00")
+    time = first.locator(".still .time").inner_text().split()[-1]  # of the picture, "Best moment at 0:01"
+    expect(first.locator(".reason")).to_have_text(f"says HARBOUR at {time}")
     parts = first.evaluate("(card) => [...card.children].map((one) => one.className || one.tagName)")
     assert [part for part in parts if part in {"still", "reason", "H3"}] == ["still", "reason", "H3"]
     page.goto(rendered_visits.address + STAR)
@@ -91,7 +100,7 @@ def test_moments_far_apart_in_a_long_film_are_results_of_their_own(rendered_visi
     page = changed(rendered_visits, STAR, **film)
     cards = page.locator("#results .groups > .cards .card")
     expect(cards.locator("h3")).to_have_text(["star.mp4", "star.mp4"])
-    expect(cards.locator(".reason")).to_have_text(["says LATE at 33:20", "says EARLY at 0:29"])
+    expect(cards.locator(".reason")).to_have_text(["says LATE at 33:20", "says EARLY at 0:30"])
     expect(cards.nth(1).locator(".facts")).to_contain_text("part 2 of 2 found")
     expect(page.locator("#summary")).to_contain_text("1 clip fits")
     cards.nth(1).locator("h3 a").press("Enter")
@@ -195,10 +204,7 @@ def test_who_asks_for_less_motion_sees_none(rendered_visits: Visits) -> None:
 def test_a_portrait_picture_fills_its_box_until_somebody_looks_closer(rendered_visits: Visits) -> None:
     page = rendered_visits.blank(Look(still=True))
     for size, fit in (((90, 160), "cover"), ((160, 90), "contain")):
-        made = io.BytesIO()
-        Image.new("RGB", size, "teal").save(made, "PNG")
-        page.unroute_all()
-        page.route("**/still?*", lambda route, body=made.getvalue(): route.fulfill(body=body, content_type="image/png"))
+        pictured(page, size)
         page.goto(rendered_visits.address + STAR)
         settled(page)
         page.mouse.move(0, 0)

@@ -20,7 +20,8 @@ class IndexReport:
     `subtitles` counts subtitle files and streams that were read, `subtitles_gone` those that are gone, `heard` clips
     whose speech was recognised, `sounds` those whose sounds were encoded.
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
-    run looked at.
+    run looked at. `ignored` counts files and folders that an ignore list passed over. `unfinished` is True where the
+    run was asked to end early: the next one goes on. `warnings` are sentences about the whole library.
     """
 
     indexed: int = 0
@@ -40,6 +41,9 @@ class IndexReport:
     notes: list[tuple[str, str]] = field(default_factory=list)
     other_files: int = 0
     links: int = 0
+    ignored: int = 0
+    unfinished: bool = False
+    warnings: list[str] = field(default_factory=list)
     closed_folders: list[str] = field(default_factory=list)
 
     def add_scan(self, found: Scan, plans: Sequence[IndexPlan], lost: str) -> None:
@@ -51,7 +55,8 @@ class IndexReport:
             lost: note on a file whose clip has no shard.
         """
         self.unchanged = len(set.intersection(*(set(plan.unchanged) for plan in plans)))
-        self.other_files, self.links = found.other_files, found.links
+        self.other_files, self.links, self.ignored = found.other_files, found.links, len(found.ignored)
+        self.notes += found.troubles
         self.closed_folders = [printable(folder) for folder in found.closed_folders]
         self.set_aside += [
             SetAside("", printable(row.path), row.reason or "failed", row.sentence or "")

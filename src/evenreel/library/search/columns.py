@@ -64,6 +64,18 @@ COLUMNS: Mapping[str, FilterColumn] = {
 """Columns of every library: `folder` is below the indexed one, '' at its top; `has_text` says that words on screen were
 looked for, `has_words` that there are some."""
 
+_NOTES = "json_each(personal_notes())"
+_PERSONAL = {
+    "favourite": FilterColumn("clips.clip_id IN (SELECT value FROM json_each(personal_favourites()))", "number"),
+    "note": FilterColumn(
+        f"CASE WHEN clips.clip_id IN (SELECT key FROM {_NOTES})"
+        f" THEN (SELECT value FROM {_NOTES} WHERE key = clips.clip_id) END",
+        "text",
+    ),
+}
+"""Columns of a person's own, where the connection has the functions of `evenreel.library.personal.placed`."""
+FLAGS = frozenset(("favourite", "has_vision", "has_text", "has_words", "has_speech"))
+"""Columns of yes and no, which are conditions by themselves."""
 _SPEECH = {
     "has_speech": FilterColumn("EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)", "number")
 }
@@ -83,5 +95,10 @@ def columns_of(connection: sqlite3.Connection, *, relative_paths: bool = False) 
     """
     found = {**COLUMNS, **(_DATES if seals.has_table(connection, "recorded") else _NO_DATES)}
     found |= _SPEECH if seals.has_table(connection, SAID.table) else {}
+    found |= _PERSONAL if _has_function(connection, "personal_notes") else {}
     found |= {ELEMENT: FilterColumn(PHRASE, "text")} if has_elements(connection) else {}
     return found | ({"path": FilterColumn(RELATIVE_PATH, "text")} if relative_paths else {})
+
+
+def _has_function(connection: sqlite3.Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM pragma_function_list WHERE name = ?", (name,)).fetchone() is not None

@@ -8,6 +8,8 @@ as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` 
 metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL, a comparison with a missing
 value is neither true nor false, and `like` ignores the case of English letters.
 
+A column of yes and no is a condition by itself: `favourite`, `not has_words`.
+
 A date is a day, `date >= '2024-05-01'`, and as text `date like '2024-05%'`.
 
 The column `element` exists where the library has scene elements. A clip has several or none, so a comparison is true
@@ -17,6 +19,7 @@ where one of them is such; `!=` is true where none is equal, `is null` where the
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -24,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
-from evenreel.library.search.columns import COLUMNS, ELEMENT, PHRASE, FilterColumn, columns_of
+from evenreel.library.search.columns import COLUMNS, ELEMENT, FLAGS, PHRASE, FilterColumn, columns_of
 from evenreel.library.search.metadata_columns import MetadataKeys
 
 if TYPE_CHECKING:
@@ -73,6 +76,9 @@ class Filter:
         """Whether the condition says anything of `clips`; of `files` alone it needs no join."""
         return "clips." in self.sql
 
+    def __and__(self, other: Filter) -> Filter:
+        return Filter(f"({self.sql} AND {other.sql})", self.parameters + other.parameters)
+
 
 @dataclass(frozen=True)
 class _Operand:
@@ -92,6 +98,12 @@ class _Operand:
             sql = f"CASE WHEN typeof({self.sql}) IN ('integer', 'real') THEN {self.sql} END"
             return _Operand(sql, self.parameters * 2, kind, self.name)
         return _Operand(f"CAST({self.sql} AS TEXT)", self.parameters, kind, self.name)
+
+
+def below(folder: str | os.PathLike[str]) -> Filter:
+    """Return the condition that a file is in a folder, or in one below it."""
+    inside = os.path.join(os.path.abspath(folder), "")
+    return Filter("(substr(CAST(files.path AS TEXT), 1, length(?)) = ?)", (inside, inside))
 
 
 def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool = False) -> Filter:
@@ -182,13 +194,20 @@ class _Walker:
                 return self._is_null(tree)
             case nodes.Between() | nodes.In() | nodes.Like():
                 return self._test(tree)
-        return self._comparison(tree)
+        return self._flag(tree) if isinstance(tree, nodes.Column) else self._comparison(tree)
 
     def _check_parts(self, tree: Expression) -> None:
         """Refuse what is not listed, be it a node or a part of one (`between symmetric`, `db.table.column`)."""
         given = {part for part, value in tree.args.items() if value is not None and value is not False}
         if not given <= _PARTS.get(type(tree).__name__, set()):
             raise self._refused(tree)
+
+    def _flag(self, tree: Expression) -> Filter:
+        """A column of yes and no by itself."""
+        operand = self._operand(tree)
+        if operand.name not in FLAGS or operand.parameters:  # a metadata value is compared with something
+            raise self._refused(tree)
+        return Filter(f"({operand.sql})")
 
     def _comparison(self, tree: Expression) -> Filter:
         from sqlglot import expressions as nodes

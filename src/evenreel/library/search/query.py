@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,6 +58,7 @@ class Query:
         neutral_source: whether the directions of sources are removed, see `evenreel.library.search.neutral`.
         shown: what `image` is the vector of, for further models to have theirs of it: a picture (H, W, 3), or what the
             library has stored; None asks the library's own model alone.
+        move: function that moves the vector of the text (D,), see `evenreel.library.asking.examples`; None leaves it.
 
     Raises:
         UsageError: not exactly one of text and image is given, the text is blank, its quotes or its prefix cannot be
@@ -72,6 +74,7 @@ class Query:
     rerank_depth: int = RERANK_DEPTH
     neutral_source: bool = False
     shown: Pixels | ClipMoment | None = None
+    move: Callable[[FloatArray], FloatArray] | None = None
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.image is None):
@@ -142,8 +145,11 @@ def understand(query: Query, encoder: Encoder | None, *, by_words: bool = False)
     if encoder is None or not query.asked.sees:
         return ParsedQuery(query, text, None, None), tuple(notices)
     embedding = _encode(encoder, text, notices)
+    vector = unit(embedding.sentence[0])
+    if query.move is not None:
+        return ParsedQuery(query, text, embedding, unit(query.move(vector))), tuple(notices)
     words_alone = encoder.encode_text(asked_words(text)).sentence if by_words else None
-    return ParsedQuery(query, text, embedding, unit(embedding.sentence[0]), words_alone), tuple(notices)
+    return ParsedQuery(query, text, embedding, vector, words_alone), tuple(notices)
 
 
 def picture_vector(encoder: Encoder, pixels: Pixels) -> FloatArray:

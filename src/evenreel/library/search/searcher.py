@@ -21,13 +21,15 @@ from evenreel.errors import LibraryError, NotFoundError, OtherModelError, UsageE
 from evenreel.library.calibration.file import calibration_of, calibration_state
 from evenreel.library.calibration.rule import AnswerCalibration
 from evenreel.library.contents import no_clip
+from evenreel.library.personal.file import PersonalState, personal_state
 from evenreel.library.search import filters
 from evenreel.library.search.allowed import AllowedClips, KeptFilters, first_paths
 from evenreel.library.search.answering import Answering, AnsweringClips, JudgeClips
 from evenreel.library.search.by_words import find_by_words
+from evenreel.library.search.channels import AskedChannels, hit_of
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.gallery import FrameGallery, Opened, clip_vector, load_gallery, look
-from evenreel.library.search.hits import Hit, SearchResult
+from evenreel.library.search.hits import SearchResult
 from evenreel.library.search.judging import (
     NEUTRAL_IS_NOT_CALIBRATED,
     Judge,
@@ -38,7 +40,7 @@ from evenreel.library.search.known_rows import ClipRows
 from evenreel.library.search.nearest import NEAREST, ExactlyScored
 from evenreel.library.search.query import ParsedQuery, Query, readable, understand, unit
 from evenreel.library.search.ranking import RankedClip, best_state
-from evenreel.library.search.shown_clips import ShownClip, ShownClips
+from evenreel.library.search.shown_clips import ShownClips
 from evenreel.library.search.sign_tracks import SignReader
 from evenreel.library.search.sounds import OtherQueries, SeenAndHeard, add_sounds, encoded_by_others, heard_by
 from evenreel.library.search.together import (
@@ -66,6 +68,8 @@ NOTHING_SEEN = "The library is searched without vision, so nothing is found by w
 WORDS_ARE_NOT_RERANKED = "Nothing seen was asked for, so that a matcher ranks nothing anew."
 
 Answer = TypeVar("Answer")
+AnswerTogether = Callable[[Sequence[AskedChannels], ShownClips], SearchResult]
+"""Function from what the channels say under several queries, and what is shown of clips, to an answer."""
 
 OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
 """Function from the catalog's table `meta` to the vectors that it names; None for a library without vision."""
@@ -97,6 +101,7 @@ class Searcher:
         self._folder = folder
         self._filters = KeptFilters(connection, read_filter or partial(filters.read_filter, connection))
         self._others = others
+        self._personal: PersonalState = None
         self._read_at: tuple[object, ...] | None = None
         self._generation: str | None = None
         self._weights_hash: str | None = None
@@ -119,13 +124,29 @@ class Searcher:
             LibraryError: the library is damaged, or does not belong to the encoder.
             EncoderError: the encoder gave no usable vector.
         """
+        return self.search_together((query,), lambda asked, _: self._answer(asked[0]))
+
+    def search_together(self, queries: Sequence[Query], answer: AnswerTogether) -> SearchResult:
+        """Ask the channels for several queries at one moment, and return what a function makes of what they say.
+
+        Args:
+            queries: the queries.
+            answer: function of what the channels say under each query, and of what is shown of clips.
+
+        Raises:
+            EvenreelError: as `search` does.
+        """
         if self._at_one_moment(lambda: not self._allowed(None).count):  # no model is loaded for that
-            return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
+            return SearchResult(queries[0].text or "", (), "nothing", notices=(EMPTY,))
+        understood = [self._understood(query) for query in queries]
+        return self._at_one_moment(lambda: answer([self._fitting(*one) for one in understood], self._shown))
+
+    def _understood(self, query: Query) -> tuple[ParsedQuery, tuple[str, ...], OtherQueries]:
         sees = query.asked is not None and query.asked.sees
         encoder = self._encoder() if sees and self._encoder is not None else None
         parsed, notices = understand(query, encoder, by_words=self._calibration is not None)
         beside, left_out = encoded_by_others(self._others, parsed)
-        return self._at_one_moment(lambda: self._fitting(parsed, (*notices, *left_out), beside))
+        return parsed, (*notices, *left_out), beside
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, for a search of similar clips.
@@ -172,15 +193,15 @@ class Searcher:
             self._refresh()
             return read()
 
-    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], beside: OtherQueries) -> SearchResult:
-        """The answer, from words alone where the library has no vectors."""
+    def _fitting(self, parsed: ParsedQuery, notices: tuple[str, ...], beside: OtherQueries) -> AskedChannels:
+        """What the channels say, words alone where the library has no vectors."""
         if parsed.vector is not None:
             self._check_fit(parsed.query, parsed.vector)
         if self._vectors is None or parsed.vector is None:
             if parsed.query.asked is not None and parsed.query.asked.channels == {"seen"}:
                 raise UsageError(NOTHING_SEEN)
             parsed = replace(parsed, embedding=None, vector=None, words=None)
-        return self._answer(parsed, list(notices), beside)
+        return self._channels(parsed, list(notices), beside)
 
     def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
         vector = clip_vector(self._opened, clip_id, time_s)
@@ -210,6 +231,9 @@ class Searcher:
 
     def _refresh(self) -> None:
         """Read again what is kept, if anyone has changed the catalog or the calibration."""
+        if (personal := personal_state(self._folder)) != self._personal:
+            self._filters.clear()
+            self._personal = personal
         now = self._version()
         if now == self._read_at:
             return
@@ -237,7 +261,8 @@ class Searcher:
             self._spoilt_calibration = str(error)
         self._read_at = now
 
-    def _answer(self, parsed: ParsedQuery, notices: list[str], beside: OtherQueries) -> SearchResult:
+    def _channels(self, parsed: ParsedQuery, notices: list[str], beside: OtherQueries) -> AskedChannels:
+        """What each channel says of the clips."""
         query, text, vector = parsed.query, parsed.text, parsed.vector
         gallery = self._gallery
         words_alone = query.asked is not None and not query.asked.sees
@@ -252,20 +277,25 @@ class Searcher:
         alone = query.asked is not None and query.asked.channels == {"sounds"}
         written = add_sounds(by_words.clips, sounds, query.enough, models=wanted.models, alone=alone)
         wanted = replace(wanted, also=written.first_ids(nearest))
-        answered, why_not = AnsweringClips(written), None
+        answered, judge, why_not = AnsweringClips(written), None, None
         if vector is not None and self._vectors is not None:
             own = Sight(self._opened, vector, look(gallery, self._vectors, vector, allowed, wanted))
             sights = (own, *sights_of(beside.seen, allowed, wanted, notices))
-            measured = text is not None and gallery.measured
+            measured = text is not None and query.move is None and gallery.measured
             if not measured:
-                notices.append(_not_measured(text))
+                notices.append(_not_measured(query))
             judge, why_not = self._judge(parsed, sights) if measured else (None, None)
             others = sounds is not None and sounds.opened.gallery.measured
             answered = Answering(gallery, query.enough, measured, judge, int(others)).answered(written, sights)
-        found, sights, judged = answered.found, answered.sights, answered.judged
+        opened = self._opened
+        return AskedChannels(opened, parsed, allowed, gallery, by_words, answered, sounds, judge, why_not, notices)
+
+    def _answer(self, asked: AskedChannels) -> SearchResult:
+        parsed, notices, allowed, answered = asked.parsed, asked.notices, asked.allowed, asked.answered
+        query, found, sights, judged = parsed.query, answered.found, answered.sights, answered.judged
         rows = found.in_order(query.enough, partial(first_paths, self._connection, allowed.where))
         best: Iterator[RankedClip] = map(found.clip, rows)
-        if query.reranker is not None and words_alone:
+        if query.reranker is not None and query.asked is not None and not query.asked.sees:
             notices.append(WORDS_ARE_NOT_RERANKED)
         elif query.reranker is not None:
             if len(sights) > 1:
@@ -279,11 +309,11 @@ class Searcher:
                 f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
             )
         clips = [met[clip_id] for clip_id in sound]
-        by_words.give_texts(clips)
+        asked.by_words.give_texts(clips)
         paths = first_paths(self._connection, allowed.where, sound)
-        evidence = SeenAndHeard(sights, sounds, notices)
+        evidence = SeenAndHeard(sights, asked.sounds, notices)
         hits = tuple(
-            self._hit(clip, about, paths[clip.clip_id], evidence)
+            hit_of(clip, about, paths[clip.clip_id], evidence)
             for clip, about in zip(clips, self._shown.of(sound), strict=True)
         )
         states = answered.beside + found.counted() - Counter(met[clip_id].state or "nothing" for clip_id in spoilt)
@@ -296,7 +326,7 @@ class Searcher:
             notices=tuple(notices),
             probability=None if judged is None else judged.anything,
             calibration=None if judged is None or self._calibration is None else self._calibration.fitted_on,
-            uncalibrated=why_not,
+            uncalibrated=asked.why_not,
         )
 
     def _judge(self, parsed: ParsedQuery, sights: Sequence[Sight]) -> tuple[JudgeClips | None, str | None]:
@@ -353,32 +383,12 @@ class Searcher:
         first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
         return chain(first, best)
 
-    def _hit(self, clip: RankedClip, shown: ShownClip, path: str, evidence: SeenAndHeard) -> Hit:
-        return Hit(
-            clip_id=clip.clip_id,
-            path=path,
-            score=clip.fused,
-            state=clip.state,
-            above_nonsense=clip.above_nonsense,
-            written=clip.written,
-            scores=clip.scores,
-            moments=evidence.moments(clip, shown),
-            on_screen=clip.on_screen,
-            said=clip.said,
-            sounds=clip.sounds,
-            duration_s=shown.duration_s,
-            metadata=shown.metadata_of(path),
-            other_paths=tuple(other for other, _ in shown.files if other != path),
-            elements=shown.elements,
-            parts=clip.parts,
-            probability=clip.probability,
-            none_read="on_screen" in clip.parts and not shown.has_tracks,
-        )
 
-
-def _not_measured(text: str | None) -> str:
-    if text is None:
+def _not_measured(query: Query) -> str:
+    if query.text is None:
         return "Whether a clip fits is measured for texts; results for a picture are ranked only."
+    if query.move is not None:
+        return "Whether a clip fits is measured for words alone; results for words and examples are ranked only."
     return (
         "Whether a clip fits was not measured in this library yet, or what was measured is damaged; run "
         "`evenreel index` once more."

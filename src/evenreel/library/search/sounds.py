@@ -43,6 +43,9 @@ NO_SOUNDS = (
 )
 
 
+BY_OWN = "A search with examples is one by the library's own model alone."
+
+
 @dataclass(frozen=True)
 class OtherQueries:
     """A query as the models beside the library's own encode it.
@@ -65,6 +68,8 @@ def encoded_by_others(others: OtherModels | None, parsed: ParsedQuery) -> tuple[
     """Encode a query by the models beside the library's own; return also notices of those that cannot, or why not."""
     if others is None:
         return OtherQueries(), []
+    if parsed.query.move is not None:
+        return OtherQueries(), [BY_OWN] if any(others.further) else []
     seen, unseen = encoded(others.further, parsed)
     heard, unheard = _encoded_for_sounds(others.sounds, parsed)
     return OtherQueries(seen, heard), [*unseen, *unheard]

@@ -18,7 +18,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.arrays import Flags, Indices
+from evenreel.arrays import Column, Flags, Indices
 from evenreel.library.search.allowed import AllowedClips
 from evenreel.library.search.compact_ids import Encoded, encoded_ids
 from evenreel.library.search.hits import TextHit
@@ -97,6 +97,23 @@ class _Found:
         return TextHit(text, matched, start_s, end_s, min(filter(None, alike)), tuple(sorted(there)))
 
 
+@dataclass(frozen=True, eq=False)
+class MatchedTracks:
+    """N tracks of a clip that match words of a query.
+
+    Attributes:
+        rows: (N,) numbers to read them by.
+        starts_s: (N,) when each begins.
+        ends_s: (N,) when it ends.
+        shares: (N,) share of the query's weight: the clip's for its best track, less for the others.
+    """
+
+    rows: Indices
+    starts_s: Column
+    ends_s: Column
+    shares: Column
+
+
 class SignMatches(Sequence[TextMatch]):
     """Clips with words of a query on screen, or said, best first: columns of scores, and what to show of a clip.
 
@@ -143,6 +160,21 @@ class SignMatches(Sequence[TextMatch]):
     def hits_of(self, clip_ids: Sequence[str]) -> list[tuple[TextHit, ...]]:
         """Read the tracks of some clips that matched, the best first; none of a clip that is not among these."""
         return [self.hits(place) if place >= 0 else () for place in self.places(encoded_ids(clip_ids)).tolist()]
+
+    def timed(self, clip_id: str) -> MatchedTracks | None:
+        """Return when all tracks of a clip that matched are there; None of a clip that is not among these."""
+        (place,) = self.places(encoded_ids([clip_id])).tolist()
+        if place < 0:
+            return None
+        rows = np.flatnonzero(self._found.tracks.clips == self._order[place])
+        starts_s, ends_s = (self._found.tracks.read(rows, column) for column in ("start_s", "end_s"))
+        own = self._scored.own[rows]
+        shares = float(self.coverage[place]) * own / max(float(own.max()), 1e-12)
+        return MatchedTracks(rows, starts_s, ends_s, shares)
+
+    def read(self, rows: Indices) -> tuple[TextHit, ...]:
+        """Read tracks that `timed` has named."""
+        return self._found.hits(rows)
 
     def hits(self, place: int) -> tuple[TextHit, ...]:
         """Read the tracks of the clip at a place that matched, the best first."""

@@ -2,6 +2,7 @@
 // reload and a shared link all show the same.
 
 import { fromJson, toJson } from "./conditions.js";
+import { fromText, toText } from "./marks.js";
 
 export const FIRST_CLIPS = 24;
 const MOST_CLIPS = 200;
@@ -12,6 +13,8 @@ const ORDERS = ["latest", "earliest", "path"];
  * @typedef {object} Place
  * @property {"search" | "library"} view
  * @property {string} q the sentence that is searched for
+ * @property {string} then what is to come after it
+ * @property {import("./marks.js").Mark[]} marks clips that were marked right or wrong, the latest last
  * @property {string | null} like id of the clip that results should be like
  * @property {number | null} likeTime where in it, in seconds
  * @property {number | null} picture number of the picture that is searched for; an address cannot hold it
@@ -31,6 +34,8 @@ const ORDERS = ["latest", "earliest", "path"];
 export const START = Object.freeze({
   view: "search",
   q: "",
+  then: "",
+  marks: [],
   like: null,
   likeTime: null,
   picture: null,
@@ -68,6 +73,8 @@ export function read(url, picture = null) {
   return {
     view: url.pathname === "/library" ? "library" : "search",
     q: given.get("q") ?? "",
+    then: given.get("then") ?? "",
+    marks: given.getAll("mark").map(fromText).filter(Boolean),
     like,
     likeTime: like ? seconds(given.get(clip ? "like_t" : "t")) : null,
     picture,
@@ -99,6 +106,8 @@ export function write(place) {
     give("page", place.page, 1);
   } else {
     give("q", place.q, "");
+    give("then", place.then, "");
+    for (const one of place.marks) give("mark", toText(one));
     give("like", place.like, null);
     give(place.clip ? "like_t" : "t", round(place.likeTime), null);
     for (const one of place.conditions) give("f", JSON.stringify(toJson(one)));
@@ -121,8 +130,8 @@ export const browses = (place) =>
   !asks(place) && Boolean(place.browse || place.conditions.length || place.where.trim());
 
 /** What a search depends on: two places with the same key have the same results. */
-export const searchKey = ({ q, like, likeTime, picture, conditions, where, neutral, k }) =>
-  JSON.stringify([q.trim(), like, likeTime, picture, conditions.map(toJson), where.trim(), neutral, k]);
+export const searchKey = ({ q, then, marks, like, likeTime, picture, conditions, where, neutral, k }) =>
+  JSON.stringify([q.trim(), then.trim(), marks.map(toText), like, likeTime, picture, conditions.map(toJson), where.trim(), neutral, k]);
 
 /**
  * Put a place into the address bar.

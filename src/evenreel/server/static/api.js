@@ -12,7 +12,7 @@
  *   probability: number | null, written: number,
  *   scores: Record<string, number>, moments: Moment[], on_screen: Sign[], said: Sign[], sounds: number | null,
  *   elements: SceneElement[], parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
- *   other_files: string[], still: string}} FoundClip
+ *   other_files: string[], folded: FoldedClip[], still: string}} FoundClip
  * @typedef {{query: string, state: "fits" | "may_fit" | "nothing" | null, fit: number, may_fit: number,
  *   answering: number, probability: number | null, calibration: string | null, uncalibrated: string | null,
  *   notices: string[], hits: FoundClip[], favours: object, took_ms: number}} SearchAnswer
@@ -26,6 +26,12 @@
  *   high: number | null, kind: "values" | "range" | "days" | "folders"}} Facet
  * @typedef {{clip_id: string, name: string, folder: string, day: string | null, duration_s: number | null,
  *   metadata: Record<string, any>, still: string}} ListedClip
+ * @typedef {{clip_id: string, time_s: number | null, favourite: boolean, note: string, made: string,
+ *   state: "here" | "replaced" | "gone", name: string, folder: string, duration_s: number | null,
+ *   still: string | null}} Mark
+ * @typedef {{name: string, query: string, where: string | null, looked: string}} SavedSearch
+ * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, time_s: number,
+ *   distance: number, still: string}} FoldedClip
  * @typedef {{kind: "read" | "said" | "about" | "seen", query: string}} Example
  */
 
@@ -55,23 +61,27 @@ export class ApiError extends Error {
  * Search by a sentence.
  *
  * @param {string} q
- * @param {Options & {typing: boolean}} options whether it is still typed, so that its last word may be a beginning
+ * @param {Options & {typing: boolean, beside: {then: string, right: string[], wrong: string[]}}} options whether it is
+ *   still typed, so that its last word may be a beginning; what is to come after it; clips that are right and wrong
  */
 export const search = (q, options) =>
-  json(`/api/v1/search?${parameters({ q, ...limits(options), typing: options.typing || null })}`, options);
+  json(
+    `/api/v1/search?${parameters({ q, ...limits(options), typing: options.typing || null, ...options.beside })}`,
+    options,
+  );
 
-/** Search by a picture: its bytes are the body. */
+/** Search by a picture, whose bytes are the body, and by `options.words` beside it. */
 export const searchImage = (picture, options) =>
-  json(`/api/v1/search/image?${parameters(limits(options))}`, {
+  json(`/api/v1/search/image?${parameters({ ...limits(options), q: options.words })}`, {
     signal: options.signal,
     method: "POST",
     headers: { "Content-Type": picture.type },
     body: picture,
   });
 
-/** Clips that look like a clip at a time, or like all of it. */
+/** Clips that look like a clip at a time, or like all of it, and like `options.words` beside it. */
 export const similar = (clipId, time, options) =>
-  json(`${clipAddress(clipId)}/similar?${parameters({ t: time, ...limits(options) })}`, options);
+  json(`${clipAddress(clipId)}/similar?${parameters({ t: time, ...limits(options), q: options.words })}`, options);
 
 /** All that is known of a clip. */
 export const clip = (clipId, signal) => json(clipAddress(clipId), { signal });
@@ -125,11 +135,52 @@ export const filePlace = (clipId, signal) => json(`${clipAddress(clipId)}/folder
 /** Show a clip's file in the file manager of the server's machine. */
 export const openFolder = (clipId) => json(`${clipAddress(clipId)}/folder`, { method: "POST" });
 
+/** Favourites and notes. @returns {Promise<Mark[]>} */
+export const marks = (signal) => json("/api/v1/marks", { signal });
+
+/** Make a clip or a moment a favourite, or write a note to it. @returns {Promise<Mark>} */
+export const mark = (clipId, said) => json(`${clipAddress(clipId)}/mark`, sent(said));
+
+/** Saved searches. @returns {Promise<SavedSearch[]>} */
+export const savedSearches = (signal) => json("/api/v1/saved", { signal });
+
+/** Save a search; what it finds now counts as seen. */
+export const saveSearch = (search) => json("/api/v1/saved", sent(search));
+
+/** Forget a saved search. */
+export const removeSearch = (name) => answered(`/api/v1/saved?${parameters({ name })}`, { method: "DELETE" });
+
+/**
+ * What a saved search finds that is new.
+ *
+ * @param {string} name
+ * @param {"news" | "seen"} how `seen`: none of it is new from now on
+ */
+export const newOf = (name, how) =>
+  json(`/api/v1/saved/${how}?${parameters({ name })}`, how === "seen" ? { method: "POST" } : {});
+
+/** Clips that are unlike the rest. */
+export const highlights = (k, signal) => json(`/api/v1/highlights?${parameters({ k })}`, { signal });
+
 /** Some files of the library. */
 export const files = (wanted, signal) => json(`/api/v1/files?${parameters(wanted)}`, { signal });
 
 /** Start to try again what was set aside. */
 export const retry = () => json("/api/v1/retry", { method: "POST" });
+
+/** The folders in one below the server's home folder, each with the number of its videos. */
+export const folders = (inside, signal) => json(`/api/v1/folders?${parameters({ inside })}`, { signal });
+
+/** How adding folders goes. */
+export const indexing = (signal) => json("/api/v1/indexing", { signal });
+
+/** Start, pause, go on with or stop adding folders. */
+export const orderIndexing = (order) =>
+  json("/api/v1/indexing", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(order),
+  });
 
 /** How far that is. */
 export const retryState = (signal) => json("/api/v1/retry", { signal });
@@ -189,12 +240,19 @@ export function pause(seconds, signal) {
   });
 }
 
+const sent = (record) => ({
+  method: "POST",
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify(record),
+});
+
 const limits = ({ where, k, neutral }) => ({ where, k, neutral: neutral || null });
 
 const clipAddress = (clipId) => `/api/v1/clips/${encodeURIComponent(clipId)}`;
 
 function parameters(values) {
-  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const each = Object.entries(values).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+  const given = each.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
 }
 

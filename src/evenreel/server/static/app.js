@@ -1,5 +1,6 @@
 // The page: it shows the place that the address names, and goes to another when something is asked for.
 
+import { Adding } from "./adding.js";
 import { asks, browses, here, put, write, START } from "./address.js";
 import { ApiError, patiently, stats, stillAddress } from "./api.js";
 import { Browsing } from "./browsing.js";
@@ -9,20 +10,34 @@ import { FilterPanel } from "./filters.js";
 import { Home } from "./home.js";
 import { listenToCards } from "./keys.js";
 import { LibraryView } from "./library.js";
+import { listenToMarks, showMarks } from "./marks.js";
 import { listenForPictures, pictureOf } from "./pictures.js";
 import { Player } from "./player.js";
 import { keepSearch } from "./recent_searches.js";
 import { remember, remembered } from "./remembered.js";
 import { Results } from "./results.js";
+import { Saved } from "./saved.js";
 import { listenToSelection } from "./selection.js";
 import { listenToTakeAway } from "./take_away.js";
+import { listenToThen, showThen } from "./then.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
 // A prefix or a quote that waits for words.
 const BEGUN = /^\s*((said|on-screen|seen|sounds)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
 const QUERY_PICTURE_PX = 320;
-const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START.k, browse: "", clip: null, time: null };
+const NO_QUESTION = {
+  q: "",
+  then: "",
+  marks: [],
+  like: null,
+  likeTime: null,
+  picture: null,
+  k: START.k,
+  browse: "",
+  clip: null,
+  time: null,
+};
 
 let place = here();
 let vision = true;
@@ -53,6 +68,7 @@ const wishes = {
 const results = new Results(wishes);
 const browsing = new Browsing(wishes);
 const home = new Home(wishes);
+const saved = new Saved(wishes);
 const library = new LibraryView({
   go,
   address: (clipId) => cardAddress(clipId, 0),
@@ -68,6 +84,8 @@ const player = new Player({
     return vision ? goLike : null;
   },
 });
+
+const adding = new Adding({ grew: learnMore, ended: learnAll });
 
 /** Change some of what is looked at. */
 function go(changes, how = {}) {
@@ -86,6 +104,8 @@ function show({ run = false } = {}) {
   document.title = title();
   showLinks();
   showQuestion();
+  showThen(place);
+  showMarks(place);
   const view = asks(place) ? "results" : browses(place) ? "browsed" : "home";
   for (const id of ["results", "browsed", "home"]) byId(id).hidden = id !== view;
   filters.show(place, view !== "home");
@@ -97,7 +117,9 @@ function show({ run = false } = {}) {
   if (view !== "results") results.leave();
   if (view !== "browsed") browsing.leave();
   if (view !== "home") home.leave();
+  saved.at(place, view === "home" && !inLibrary);
   if (view === "results" && !unfinished) keepSearch(place.q);
+  if (view !== "home") adding.seen();
   showClip(run);
 }
 
@@ -121,6 +143,7 @@ function showQuestion() {
   if (thumbnail) URL.revokeObjectURL(thumbnail);
   thumbnail = null;
   const address = queryPicture();
+  field.placeholder = address ? "Add words, such as: at night" : "A scene, or words on screen";
   byId("query-picture").hidden = address === null;
   if (address)
     fill(byId("query-picture"), element("img", { src: address, alt: place.like ? "Clips like this" : "Your picture" }));
@@ -197,7 +220,8 @@ function toResults() {
 
 function ask(q, how = {}) {
   if (isAsked(q)) return;
-  go({ ...NO_QUESTION, view: "search", q }, how);
+  const { like, likeTime, picture } = place; // which words may stand beside
+  go({ ...NO_QUESTION, like, likeTime, picture, then: q.trim() ? place.then : "", view: "search", q }, how);
 }
 
 const isAsked = (q) => q.trim() === place.q.trim() && place.q !== "" && place.view === "search";
@@ -225,7 +249,7 @@ function listenToSearch() {
 }
 
 function askWhileTyping(text) {
-  if (place.view !== "search" || (!text.trim() && (place.like || place.picture !== null))) return;
+  if (place.view !== "search" || (!text.trim() && !place.q && (place.like || place.picture !== null))) return;
   if (text.trim() && text.trim().length < FEWEST_LETTERS) return;
   if (BEGUN.test(text)) return;
   ask(text, { typed: true, replace: typing });
@@ -267,11 +291,11 @@ function listenToCompact() {
     byId("search-view").classList.toggle("compact", on);
     byId("compact").setAttribute("aria-pressed", String(on));
   };
-  set(remembered("evenreel.compact") === "1");
+  set(remembered("evenreel-compact") === "1");
   byId("compact").addEventListener("click", () => {
     const on = byId("compact").getAttribute("aria-pressed") !== "true";
     set(on);
-    remember("evenreel.compact", on ? "1" : "0");
+    remember("evenreel-compact", on ? "1" : "0");
   });
 }
 
@@ -283,10 +307,24 @@ async function learnLibrary() {
     byId("choose-picture").hidden = !vision;
     filters.offer(held);
     home.know(held);
+    adding.know(held);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     home.fail(error, learnLibrary);
   }
+}
+
+/** Videos were added: what is searched in vain is searched again, other results stay as they are looked at. */
+async function learnMore() {
+  if (byId("search-view").contains(document.activeElement)) return; // what is read or used there stays
+  await learnLibrary();
+  if (results.answer && !results.answer.hits.length) results.again(false);
+}
+
+async function learnAll() {
+  await learnLibrary();
+  if (asks(place) && !player.clipId) results.again(false);
+  library.again();
 }
 
 listenToSearch();
@@ -296,6 +334,8 @@ listenToCards();
 listenToCompact();
 listenToSelection();
 listenToTakeAway();
+listenToThen({ place: () => place, go });
+listenToMarks({ place: () => place, go });
 listenForPictures(
   (picture) => {
     go({ ...NO_QUESTION, view: "search", picture });
@@ -307,5 +347,7 @@ listenForPictures(
     results.fail(new ApiError(415, sentence));
   },
 );
+document.addEventListener("librarychange", learnLibrary); // told by what adds to it
 show();
 learnLibrary();
+saved.learn();

@@ -8,6 +8,7 @@ import { compose } from "./conditions.js";
 import { announce, byId, element, fill } from "./dom.js";
 import { favoursPanel } from "./favours.js";
 import { count, number, percent } from "./format.js";
+import { named } from "./marks.js";
 import { pictureOf } from "./pictures.js";
 import { WRITTEN, reason } from "./reasons.js";
 import { segmentsOf } from "./segments.js";
@@ -105,10 +106,12 @@ export class Results {
 
   #ask(place, signal) {
     const where = compose(place.conditions, place.where);
-    const options = { where, k: place.k, neutral: place.neutral, signal };
+    const options = { where, k: place.k, neutral: place.neutral, signal, words: place.q.trim() };
     if (place.picture !== null) return this.#askPicture(place.picture, options);
     if (place.like) return similar(place.like, place.likeTime, options);
-    return search(place.q.trimStart(), { ...options, typing: this.typing });
+    const marked = (right) => place.marks.filter((one) => one.right === right).map(named);
+    const beside = { then: place.then.trim(), right: marked(true), wrong: marked(false) };
+    return search(place.q.trimStart(), { ...options, typing: this.typing, beside });
   }
 
   #askPicture(number, options) {
@@ -265,9 +268,12 @@ function othersTold({ hits, answering }) {
   return mayFit ? `${left}, ${number(mayFit)} of which may fit` : left;
 }
 
-function asked({ picture, like, q }) {
-  if (picture !== null) return "like your picture";
-  return like ? "like this one" : `“${q.trim()}”`;
+function asked({ picture, like, q, then }) {
+  const words = `“${q.trim()}”`;
+  const beside = q.trim() ? ` with ${words}` : "";
+  if (picture !== null) return `like your picture${beside}`;
+  if (like) return `like this one${beside}`;
+  return then.trim() ? `${words}, then “${then.trim()}”` : words;
 }
 
 const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }, ...children);

@@ -15,7 +15,8 @@ const APART_S = 120;
  * @returns {Segment[]}
  */
 export function segmentsOf(hit) {
-  const groups = hit.duration_s !== null && hit.duration_s >= LONG_S ? apart(hit.moments) : [hit.moments];
+  const together = hit.steps?.length || hit.duration_s === null; // both moments of an order are one result
+  const groups = !together && hit.duration_s >= LONG_S ? apart(hit.moments) : [hit.moments];
   const nearest = (time) => {
     const far = groups.map((moments) => Math.min(...moments.map((one) => Math.abs(one.time_s - time))));
     return far.indexOf(Math.min(...far));

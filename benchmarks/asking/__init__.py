@@ -1,0 +1,1 @@
+"""Measurements of questions of more than one thing, on rendered clips (docs/asking.md)."""

@@ -1,0 +1,135 @@
+"""Rendered clips, encoded by the built-in model, of which the scripts beside it make libraries.
+
+There are two halves with clips of their own, one to choose on and one to report. Each has pictures of a coloured shape
+in a place (`alone`, three clips of each of the 512), and of such a shape beside which another one may stand (`beside`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from platformdirs import user_cache_path
+
+from evenreel.encoders import load_encoder
+from evenreel.planted import Entity, Renderer, Scene, sample_scene, vocabulary
+from evenreel.types import Encoder, FloatArray
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+Half = Literal["choose", "report"]
+HALVES: tuple[Half, ...] = ("choose", "report")
+Kind = Literal["alone", "beside"]
+
+COLOURS, SHAPES, PLACES = tuple(vocabulary.colours()), vocabulary.shapes(), tuple(vocabulary.backgrounds())
+EACH = 3
+"""Clips of each colour, shape and place, alone."""
+BESIDE = 1_200
+"""Clips of a shape that another may stand beside."""
+ACCOMPANIED = 0.6
+"""Share of these in which another one does."""
+
+WHERE = {
+    "forest": "in a forest",
+    "beach": "on a beach",
+    "desert": "in a desert",
+    "mountains": "in the mountains",
+    "city": "in a city at night",
+    "meadow": "in a meadow",
+    "sea": "under the sea",
+    "room": "in a room",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ScenePool:
+    """C rendered clips, a frame a second.
+
+    Attributes:
+        vectors: (R, D) frames.
+        first_rows: (C,) first row of each clip.
+        counts: (C,) its rows.
+        shown: (C, 3) its colour, shape and place.
+        beside: (C, 2) colour and shape of what stands beside, -1 for nothing.
+    """
+
+    vectors: NDArray[np.float16]
+    first_rows: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    beside: NDArray[np.int64]
+
+    def frames(self, clip: int) -> FloatArray:
+        """Vectors of a clip, (T, D)."""
+        first = self.first_rows[clip]
+        return self.vectors[first : first + self.counts[clip]].astype(np.float32)
+
+
+def thing(colour: int, shape: int) -> str:
+    """A coloured shape in words."""
+    word = f"{COLOURS[colour]} {SHAPES[shape]}"
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+
+
+def where(place: int) -> str:
+    """A place in words."""
+    return WHERE[PLACES[place]]
+
+
+def scene_in_words(shown: Sequence[int]) -> str:
+    """A coloured shape in a place."""
+    colour, shape, place = map(int, shown)
+    return f"{thing(colour, shape)} {where(place)}"
+
+
+def frames_of(scene: Scene, encoder: Encoder) -> NDArray[np.float16]:
+    """Render a scene, a frame a second, and encode it: (T, D)."""
+    renderer = Renderer(scene)
+    times_s = np.arange(0, scene.duration_s - 1e-6, 1.0)
+    pictures = np.stack([np.asarray(renderer.picture(float(time_s)).convert("RGB")) for time_s in times_s])
+    return encoder.encode_windows(pictures.transpose(0, 3, 1, 2)[:, None]).astype(np.float16)
+
+
+def pool_of(kind: Kind, half: Half) -> ScenePool:
+    """Clips of a kind and half, kept in the user's cache folder."""
+    encoder = load_encoder("builtin", device="cpu")
+    kept = user_cache_path("evenreel") / "benchmarks" / f"asking-{encoder.weights_hash[:16]}-{kind}-{half}.npz"
+    if not kept.exists():
+        pool = _rendered(kind, np.random.default_rng([2030, HALVES.index(half), len(kind)]), encoder)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(kept, **vars(pool))
+    with np.load(kept) as held:
+        return ScenePool(**{name: held[name] for name in ("vectors", "first_rows", "counts", "shown", "beside")})
+
+
+def _rendered(kind: Kind, rng: np.random.Generator, encoder: Encoder) -> ScenePool:
+    triples = [(c, s, p) for c in range(len(COLOURS)) for s in range(len(SHAPES)) for p in range(len(PLACES))]
+    shown = triples * EACH if kind == "alone" else [triples[at] for at in rng.integers(len(triples), size=BESIDE)]
+    vectors, beside = [], []
+    for colour, shape, place in shown:
+        scene = sample_scene(rng)
+        subject = replace(scene.subject, colour=COLOURS[colour], shape=SHAPES[shape])
+        other = _another(colour, shape, rng) if kind == "beside" and rng.random() < ACCOMPANIED else (-1, -1)
+        entities = [subject, *([] if other[0] < 0 else [_standing(subject, other, rng)])]
+        vectors.append(frames_of(replace(scene, entities=tuple(entities), background=PLACES[place], signs=()), encoder))
+        beside.append(other)
+    counts = np.array([len(one) for one in vectors])
+    return ScenePool(np.concatenate(vectors), np.cumsum(counts) - counts, counts, np.array(shown), np.array(beside))
+
+
+def _another(colour: int, shape: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Another colour and another shape."""
+    return (
+        (colour + 1 + int(rng.integers(len(COLOURS) - 1))) % len(COLOURS),
+        (shape + 1 + int(rng.integers(len(SHAPES) - 1))) % len(SHAPES),
+    )
+
+
+def _standing(subject: Entity, other: tuple[int, int], rng: np.random.Generator) -> Entity:
+    """The other one, on the other side of the picture."""
+    x = (-1.3 if subject.x > 0 else 1.3) * float(rng.uniform(0.8, 1.0))
+    return Entity(SHAPES[other[1]], COLOURS[other[0]], subject.size, x=x, y=float(rng.uniform(-0.6, 0.6)))

@@ -1,0 +1,148 @@
+"""Searches for questions of more than one thing, made of searches for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from evenreel.errors import UsageError
+from evenreel.library.asking.examples import Marked, moved
+from evenreel.library.asking.sequence import answer_in_order
+from evenreel.library.asking.steps import WITHIN_S, Then, read_steps
+from evenreel.library.asking.without import RANKED_LOWER, Without, moved_away, read_without
+from evenreel.library.search.asked import as_sentence
+from evenreel.library.search.hits import SearchResult
+from evenreel.library.search.query import Query, readable, unit
+from evenreel.library.search.searcher import Searcher
+from evenreel.types import Encoder, FloatArray
+
+Question = str | Then | Without | Marked
+"""What a library can be asked: words, and what is made of them."""
+
+NO_MATCHER = "A matcher compares clips with words and knows of no examples; leave one of the two out."
+NOT_RERANKED = "A matcher compares clips with one sentence as it stands, so that it ranks nothing anew here."
+ONE_QUERY = "Examples move one query, and 'then' or 'without' part it in two; leave one of the two out."
+
+
+def read_question(text: str, within_s: float = WITHIN_S) -> str | Then | Without:
+    """Read a query that may have a `then`, or else a `without`.
+
+    Args:
+        text: the query.
+        within_s: with `then`, the most seconds between the two moments.
+
+    Raises:
+        UsageError: it cannot be asked, see `read_steps`.
+    """
+    found = read_steps(text, within_s)
+    return read_without(found) if isinstance(found, str) else found
+
+
+def queries_of(asked: Question, make: Callable[..., Query]) -> list[Query]:
+    """Return the queries that a question consists of, before a model is loaded; none for examples alone.
+
+    Args:
+        asked: the question.
+        make: function that makes a query of its `text`.
+
+    Raises:
+        UsageError: a text cannot be asked.
+    """
+    if isinstance(asked, Then):
+        return [make(text=asked.first), make(text=asked.second)]
+    if isinstance(asked, Without):
+        return [make(text=asked.text)]
+    if not isinstance(asked, Marked):
+        return [make(text=asked)]
+    if not isinstance(read_question(asked.text), str):
+        raise UsageError(ONE_QUERY)
+    return [make(text=asked.text if readable(asked.text) else "-")]
+
+
+def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *, reranks: bool) -> SearchResult:
+    """Search for clips in which a moment of one query comes before one of another.
+
+    Args:
+        searcher: searcher of the library.
+        asked: the question.
+        queries: its two queries.
+        reranks: whether a matcher was to order the clips anew, which it cannot.
+
+    Raises:
+        EvenreelError: as `Searcher.search` does.
+    """
+    found = searcher.search_together(queries, partial(answer_in_order, asked, queries[0].k))
+    return replace(found, notices=(*found.notices, NOT_RERANKED)) if reranks else found
+
+
+def search_without(
+    searcher: Searcher, asked: Without, query: Query, encoder: Encoder | None, *, reranks: bool
+) -> SearchResult:
+    """Search for what is to be seen, with clips that show what is not wanted lower.
+
+    Args:
+        searcher: searcher of the library.
+        asked: the question.
+        query: a query of what is to be seen.
+        encoder: the library's model; None for a search by words alone, of which nothing is taken.
+        reranks: whether a matcher was to order the clips anew, which it cannot.
+
+    Raises:
+        EvenreelError: as `Searcher.search` does.
+    """
+    unwanted = readable(asked.without)
+    if encoder is not None:
+        query = replace(query, move=partial(moved_away, unwanted=words_vector(encoder, unwanted)))
+    found = searcher.search(query)
+    more = [RANKED_LOWER.format(unwanted)] if encoder is not None else []
+    more += [NOT_RERANKED] if reranks else []
+    return replace(found, query=f"{found.query} without {unwanted}", notices=(*found.notices, *more))
+
+
+def search_by_marks(
+    searcher: Searcher, asked: Marked, query: Query, named: Callable[[str], str], *, reranks: bool
+) -> SearchResult:
+    """Search with examples; clips that were marked wrong are left out.
+
+    Args:
+        searcher: searcher of the library.
+        asked: the question.
+        query: a query of its words.
+        named: function that returns the id of a clip, given by that or by the path of a file.
+        reranks: whether a matcher was to order the clips anew, which it cannot.
+
+    Raises:
+        NotFoundError: the library has no such clip.
+        UsageError: the frames of a marked clip were not encoded, or there is a matcher too.
+    """
+    if reranks:
+        raise UsageError(NO_MATCHER)
+    places = [(named(mark.moment.clip_id), mark) for mark in asked.marks]
+    out = {clip_id for clip_id, mark in places if not mark.right}
+
+    def search(_: object) -> SearchResult:
+        vectors = {mark: searcher.clip_vector(clip_id, mark.moment.time_s) for clip_id, mark in places}
+        right, wrong = ([vectors[mark] for mark in asked.marks if mark.right is side] for side in (True, False))
+        if readable(asked.text):
+            marked = replace(query, move=partial(moved, right=right, wrong=wrong) if vectors else None)
+        else:
+            marked = replace(query, text=None, image=moved(None, right, wrong))
+        return searcher.search(replace(marked, k=query.k + len(out)))
+
+    found = searcher.read(search)  # at one moment: the model may be exchanged beside it
+    return replace(found, hits=tuple(hit for hit in found.hits if hit.clip_id not in out)[: query.k])
+
+
+def words_vector(encoder: Encoder | None, words: str) -> FloatArray:
+    """Encode words that stand beside a picture (D,).
+
+    Raises:
+        UsageError: there is no model, or there are no words.
+        EncoderError: the encoder gave no usable vector.
+    """
+    if encoder is None:
+        raise UsageError("The library has no vision, so words cannot be put to a picture.")
+    if not readable(words):
+        raise UsageError("The words beside the picture are empty; say what is to be seen, or leave them out.")
+    return unit(encoder.encode_text([as_sentence(readable(words))]).sentence[0])

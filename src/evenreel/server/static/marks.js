@@ -1,0 +1,73 @@
+// Clips that are marked right or wrong, which move what is searched for; the latest mark can be taken back.
+
+import { addCardAction } from "./card_actions.js";
+import { byId, element, icon } from "./dom.js";
+import { count } from "./format.js";
+
+/**
+ * @typedef {{right: boolean, clip: string, time: number | null}} Mark
+ */
+
+/**
+ * A mark in an address: r or w, the clip's id, and the seconds.
+ *
+ * @param {Mark} mark
+ * @returns {string}
+ */
+export const toText = ({ right, clip, time }) => `${right ? "r" : "w"}:${named({ clip, time })}`;
+
+/**
+ * @param {string} text
+ * @returns {Mark | null} null where it is none
+ */
+export function fromText(text) {
+  const found = /^([rw]):([0-9a-f]{32})(?:@(\d{1,7}(?:\.\d{1,6})?))?$/.exec(text);
+  return found && { right: found[1] === "r", clip: found[2], time: found[3] === undefined ? null : Number(found[3]) };
+}
+
+/** A marked clip as the API names it. */
+export const named = ({ clip, time }) => (time === null ? clip : `${clip}@${time}`);
+
+/**
+ * Add the buttons to cards and player, and listen to the one that undoes.
+ *
+ * @param {{place: () => import("./address.js").Place, go: (changes: object, how?: object) => void}} page
+ */
+export function listenToMarks({ place, go }) {
+  const mark = (right, { clip_id: clip, start_s, end_s }) => {
+    const time = start_s === null ? null : Math.round(50 * (start_s + end_s)) / 100;
+    go({ marks: [...place().marks.filter((one) => one.clip !== clip), { right, clip, time }], clip: null, time: null });
+  };
+  const button = (right, stretch) => {
+    const marked = place().marks.some((one) => one.clip === stretch.clip_id && one.right === right);
+    return element(
+      "button",
+      {
+        class: "quiet small mark",
+        type: "button",
+        "aria-pressed": String(marked),
+        title: right ? "Right: find more of this" : "Wrong: find less of this",
+        "aria-label": `${right ? "Right" : "Wrong"}: ${stretch.name}`,
+        onclick: () => mark(right, stretch),
+      },
+      icon(right ? "right" : "wrong"),
+    );
+  };
+  for (const right of [true, false]) addCardAction((stretch) => (takesMarks(place()) ? button(right, stretch) : null));
+  byId("undo-mark").addEventListener("click", () => go({ marks: place().marks.slice(0, -1) }));
+  byId("clear-marks").addEventListener("click", () => go({ marks: [] }));
+}
+
+/** Marks move a sentence, not a picture or one moment after another. */
+const takesMarks = ({ view, q, like, picture, then }) => view === "search" && q.trim() && !like && picture === null && !then;
+
+/**
+ * Say how many clips are marked.
+ *
+ * @param {import("./address.js").Place} place
+ */
+export function showMarks({ marks }) {
+  byId("marks").hidden = marks.length === 0;
+  const right = marks.filter((one) => one.right).length;
+  byId("marks-count").textContent = `${count(right, "clip")} right, ${marks.length - right} wrong`;
+}
