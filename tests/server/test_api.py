@@ -74,7 +74,7 @@ def test_one_moment_is_asked_for_after_another(client: TestClient) -> None:
 def test_marked_clips_move_what_is_found(client: TestClient) -> None:
     plain = [hit["clip_id"] for hit in ask(client, "/api/v1/search", q="a shape")["hits"]]
     marked = ask(client, "/api/v1/search", q="a shape", right=f"{plain[-1]}@0.5", wrong=plain[0])
-    assert [hit["clip_id"] for hit in marked["hits"]][0] == plain[-1]
+    assert marked["hits"][0]["clip_id"] == plain[-1]
     assert plain[0] not in {hit["clip_id"] for hit in marked["hits"]}
     nowhere = client.get("/api/v1/search", params={"q": "a shape", "right": "0" * 32})
     assert nowhere.status_code == 404
