@@ -156,19 +156,20 @@ def _candidates(halves: Sequence[Half], k: int) -> _Candidates:
     gallery = halves[0].asked.opened.gallery
     beyond = np.unique(np.concatenate([half.beyond_frames for half in halves]))
     others = beyond[gallery.clip_ids.places(beyond) < 0]
-    ids, frames = np.concatenate([gallery.clip_ids.encoded, others]), np.pad(gallery.counts, (0, len(others)))
-    told = [half.clips(_places(half.beyond_frames, halves[0], others), len(ids)) for half in halves]
+    own, frames = len(gallery.counts), np.pad(gallery.counts, (0, len(others)))
+    told = [half.clips(_places(half.beyond_frames, halves[0], others), len(frames)) for half in halves]
     chosen = _likeliest(told, frames, k)
-    seen = chosen[chosen < len(gallery.counts)]
+    seen = chosen[chosen < own]
+    ids = np.concatenate([gallery.clip_ids.encoded[seen], others[chosen[len(seen) :] - own]])
     counts = gallery.counts[seen]
     rows = np.repeat(gallery.first_rows[seen] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
     scores = [_frame_scores(half, rows) for half in halves]
     values = [
-        None if own is None else half.deviations(own, np.repeat(seen, counts))
-        for half, own in zip(halves, scores, strict=True)
+        None if found is None else half.deviations(found, np.repeat(seen, counts))
+        for half, found in zip(halves, scores, strict=True)
     ]
     judged = [_judged(half, one.of(chosen), seen) for half, one in zip(halves, told, strict=True)]
-    return _Candidates(ids[chosen], frames[chosen], judged, scores, values)
+    return _Candidates(ids, frames[chosen], judged, scores, values)
 
 
 def _judged(half: Half, told: ClipEvidence, seen: Indices) -> ClipEvidence:
