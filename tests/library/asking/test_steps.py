@@ -79,6 +79,7 @@ def test_a_gap_that_nothing_can_lie_in_is_refused(within_s: float) -> None:
 
 def test_what_is_still_typed_waits_for_its_second_part() -> None:
     assert read_steps(UnfinishedText("a bus then ")) == "a bus"
+    assert read_steps(UnfinishedText("then")) == "then"
     asked = read_steps(UnfinishedText("a bus then a d"))
     assert isinstance(asked, Then)
     assert isinstance(asked.second, UnfinishedText)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from evenreel.library.asking.half import ClipEvidence, FramesOfClip, Half, HalfI
 from evenreel.library.asking.order import OrderedPair, best_pair, highest_in_order
 from evenreel.library.asking.steps import Then
 from evenreel.library.search.allowed import first_paths
-from evenreel.library.search.channels import AskedChannels, other_paths, united
+from evenreel.library.search.channels import AskedChannels, left_out, other_paths, united
 from evenreel.library.search.compact_ids import Encoded
 from evenreel.library.search.hits import STATES, Hit, SearchResult, State
 from evenreel.library.search.query import readable
@@ -132,7 +132,9 @@ def answer_in_order(asked: Then, k: int, channels: Sequence[AskedChannels], show
     halves = [Half(one) for one in channels]
     notices = united([one.notices for one in channels])
     notices += [BY_OWN] if any(len(one.answered.sights) > 1 for one in channels) else []
-    found = _Looking(halves, _candidates(halves, k), shown, asked.within_s).first(k)
+    looking = _Looking(halves, _candidates(halves, k), shown, asked.within_s)
+    found = looking.first(k)
+    notices += [left_out(looking.spoilt)] if looking.spoilt else []
     ids = [one.clip_id for one in found]
     paths = first_paths(channels[0].opened.connection, channels[0].allowed.where, ids)
     found.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), paths[one.clip_id]))
@@ -219,6 +221,7 @@ class _Looking:
     candidates: _Candidates
     shown: ShownClips
     within_s: float
+    spoilt: list[str] = field(default_factory=list)  # clips whose rows in the catalog are damaged
 
     def first(self, k: int) -> list[_FoundPair]:
         """Find the first clips: the likeliest is looked into until it is better than any other can be."""
@@ -249,4 +252,5 @@ class _Looking:
             one, other = (HalfInClip(half, clip_id, about, own) for half, own in zip(self.halves, frames, strict=True))
             pair = best_pair(one.evidence, other.evidence, self.within_s)
             return None if pair is None else _FoundPair(clip_id, about, pair, (one, other))
+        self.spoilt.append(clip_id)
         return None
